@@ -1,0 +1,1 @@
+"""Nash policies of constrained Markov potential games."""

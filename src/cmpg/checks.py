@@ -1,0 +1,211 @@
+"""Errors, tolerances, read-only arrays, and the checks that every table passes once, at the door.
+
+A number in this library is a 64-bit float, or a `fractions.Fraction` in an array of dtype object: the exact mode.
+Everything that evaluates or checks is written so that both work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+ROW_SUM_TOLERANCE = 1e-9
+"""How far a given row of probabilities may be from summing to one; it is then divided by its sum."""
+
+UNIT_ROUNDOFF = 2.0**-53
+
+
+class CMPGError(Exception):
+    """The root of every error that this library raises on purpose."""
+
+
+class GameError(CMPGError):
+    """A game, or a CMDP, is not well formed."""
+
+
+class PolicyError(CMPGError):
+    """A policy is not well formed, or does not fit the game."""
+
+
+class InfeasibleError(CMPGError):
+    """A policy was required to meet the constraints, and does not."""
+
+
+class SolverError(CMPGError):
+    """A numerical method did not deliver what it must."""
+
+
+class FileError(CMPGError):
+    """A file is missing, truncated, forged, or of another kind."""
+
+
+def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> FloatArray:
+    """Return `value` as a read-only array of finite floats, or of Fractions where it holds any.
+
+    An array that is read-only already is taken as it is: whoever froze it gave it away.
+
+    Examples
+    --------
+    >>> numbers("rewards", [[1, 2], [3, float("nan")]])
+    Traceback (most recent call last):
+    cmpg.checks.GameError: rewards[1, 1] is nan; every entry must be a finite number.
+    """
+    if isinstance(value, np.ndarray) and not value.flags.writeable and value.dtype in (np.float64, object):
+        array = value
+    else:
+        array = _fresh_array(name, value, error)
+    if array.dtype == object:
+        return array
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = first_index(~finite)
+        raise error(f"{name}{_brackets(index)} is {array[index]}; every entry must be a finite number.")
+    return array
+
+
+def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:
+    try:
+        raw = np.array(value)
+    except ValueError as problem:
+        raise error(f"{name} is ragged: its rows have different lengths ({problem}).") from None
+    if raw.dtype == object:
+        return _exact_array(name, raw, error)
+    if raw.dtype.kind not in "biuf":
+        raise error(f"{name} holds {raw.dtype} entries; numbers are required.")
+    return frozen(raw.astype(np.float64))
+
+
+def _exact_array(name: str, raw: npt.NDArray[Any], error: type[CMPGError]) -> FloatArray:
+    exact = np.empty(raw.shape, dtype=object)
+    for index, entry in np.ndenumerate(raw):
+        if isinstance(entry, (list, tuple)):
+            raise error(f"{name} is ragged at {_brackets(index)}: its rows have different lengths.")
+        try:
+            exact[index] = Fraction(entry)
+        except (TypeError, ValueError, OverflowError):
+            raise error(f"{name}{_brackets(index)} is {entry!r}; every entry must be a finite number.") from None
+    return frozen(exact)
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Make an array read-only, in place, and return it."""
+    array.setflags(write=False)
+    return array
+
+
+def to_exact(array: FloatArray) -> FloatArray:
+    """Read every entry as the rational number that it is."""
+    if array.dtype == object:
+        return array
+    exact = np.empty(array.shape, dtype=object)
+    exact.ravel()[:] = [Fraction(float(entry)) for entry in array.ravel()]
+    return frozen(exact)
+
+
+def exact_distributions(array: FloatArray) -> FloatArray:
+    """Read every entry as a rational number, and divide every row by its exact sum."""
+    exact = to_exact(array)
+    return frozen(exact / exact.sum(axis=-1, keepdims=True))
+
+
+def to_floats(array: FloatArray) -> FloatArray:
+    """Round an exact array to floats; a float array is returned as it is."""
+    return array if array.dtype != object else frozen(array.astype(np.float64))
+
+
+def first_index(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the coordinates of the first True."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _brackets(index: Sequence[int]) -> str:
+    return "[" + ", ".join(str(i) for i in index) + "]" if index else ""
+
+
+def place(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
+    """Write coordinates with the names of their axes; the agents' actions are gathered in one tuple.
+
+    Examples
+    --------
+    >>> place("transition", (1, 3, 0, 2), ("h", "s", "a", "a"))
+    'transition[h=1, s=3, a=(0, 2)]'
+    """
+    actions = [str(i) for i, axis in zip(index, axes, strict=True) if axis == "a"]
+    parts: list[str] = []
+    for i, axis in zip(index, axes, strict=True):
+        if axis != "a":
+            parts.append(f"{axis}={i}")
+        elif len(actions) == 1:
+            parts.append(f"a={i}")
+        elif actions:
+            parts.append(f"a=({', '.join(actions)})")
+            actions = []
+    return f"{name}[{', '.join(parts)}]"
+
+
+def check_shape(
+    name: str, shape: Sequence[int], required: Sequence[int], *, error: type[CMPGError] = GameError
+) -> None:
+    """Raise unless the shape is the required one."""
+    if tuple(shape) != tuple(required):
+        raise error(f"{name} has shape {_shape(shape)}; {_shape(required)} is required.")
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "[" + ", ".join(str(length) for length in shape) + "]"
+
+
+def distributions(
+    name: str, array: FloatArray, axes: Sequence[str], *, error: type[CMPGError] = GameError
+) -> FloatArray:
+    """Return `array` with every row along the last axis a probability distribution, or raise with coordinates.
+
+    Rows within `ROW_SUM_TOLERANCE` of one are divided by their sum, so that later error bounds can rely on it.
+
+    Parameters
+    ----------
+    name
+        How the array is called in the error.
+    array : [..., m]
+        Rows of probabilities.
+    axes
+        The names of all axes but the last, as `place` writes them.
+
+    Examples
+    --------
+    >>> distributions("initial", numbers("initial", [0.5, 0.4]), ())
+    Traceback (most recent call last):
+    cmpg.checks.GameError: initial sums to 0.9; it must sum to 1 (tolerance 1e-09). Normalise it, or pass one that does.
+    """
+    negative = array < 0
+    if negative.any():
+        index = first_index(negative)
+        raise error(f"{place(name, index, (*axes, 'entry'))} is {array[index]}; a probability cannot be negative.")
+    sums = array.sum(axis=-1)
+    off = np.abs(sums - 1)
+    bad = off > ROW_SUM_TOLERANCE
+    if np.any(bad):
+        raise error(row_sum_message(name, np.asarray(sums), np.asarray(bad), axes))
+    rounding = 0 if array.dtype == object else 4 * UNIT_ROUNDOFF * max(array.shape[-1], 2)
+    if np.any(off > rounding):
+        return frozen(array / np.asarray(sums)[..., None])
+    return array
+
+
+def row_sum_message(name: str, sums: FloatArray, bad: npt.NDArray[np.bool_], axes: Sequence[str]) -> str:
+    """Say which row of probabilities does not sum to one, and what to do."""
+    index = first_index(bad) if bad.ndim else ()
+    where = place(name, index, axes) if axes else name
+    every = "every row" if axes else "it"
+    fix = "rows that do" if axes else "one that does"
+    return (
+        f"{where} sums to {float(sums[index]):.9g}; {every} must sum to 1 (tolerance {ROW_SUM_TOLERANCE:g}). "
+        f"Normalise it, or pass {fix}."
+    )

@@ -1,0 +1,321 @@
+"""The constrained Markov decision process of one agent, its evaluation, and occupancies.
+
+A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α_j for each constraint j. The horizon is finite,
+or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary policies: its step
+axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
+
+Occupancy (the paper's appendix): ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
+ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a). Discounted: d = μᵀ(I − γ P_π)^{-1}.
+
+Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the length of
+the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as it stands, or
+divided by its exact sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.checks import (
+    UNIT_ROUNDOFF,
+    FloatArray,
+    GameError,
+    PolicyError,
+    check_shape,
+    distributions,
+    frozen,
+    numbers,
+    row_sum_message,
+)
+
+Transition = FloatArray | tuple[sp.csr_array, ...]
+"""[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
+
+
+@dataclass(frozen=True, eq=False)
+class CMDP:
+    """One agent, its world, its reward and its constraints.
+
+    Exactly one of `horizon` and `discount` is given. Data that do not change with the step have a step axis of length one.
+
+    Examples
+    --------
+    >>> cmdp = CMDP(transition=[[[[1.0], [1.0]]]], reward=[[[0.0, 1.0]]], costs=[[[[0.0, 1.0]]]],
+    ...             thresholds=[0.25], initial=[1.0], horizon=1)
+    >>> evaluate(cmdp, [[[0.5, 0.5]]]).costs
+    array([0.5])
+    """
+
+    _: KW_ONLY
+    transition: Any  # [H or 1, S, A, S], or a sequence of CSR matrices [S·A, S]
+    reward: FloatArray  # [H or 1, S, A]
+    costs: FloatArray  # [k, H or 1, S, A]
+    thresholds: FloatArray  # [k]
+    initial: FloatArray  # [S]
+    horizon: int | None = None
+    discount: float | None = None
+    entry_roundings: int = 0  # roundings that the entries of the tables have behind them already
+    trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
+
+    def __post_init__(self, trusted: bool) -> None:
+        if not trusted:
+            for name, value in _checked_tables(self).items():
+                object.__setattr__(self, name, value)
+
+    @property
+    def num_steps(self) -> int:
+        """The length of a policy's step axis: the horizon, or 1 where the sum is discounted."""
+        return 1 if self.horizon is None else self.horizon
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.reward.shape[1])
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return int(self.reward.shape[2])
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.costs.shape[0])
+
+    @property
+    def policy_shape(self) -> tuple[int, int, int]:
+        """The shape of a policy, an occupancy, and a reward for every step."""
+        return (self.num_steps, self.num_states, self.num_actions)
+
+    def matrix(self, step: int) -> Any:
+        """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""
+        matrix = self.transition[0 if len(self.transition) == 1 else step]
+        return matrix if sp.issparse(matrix) else matrix.reshape(-1, self.num_states)
+
+    @cached_property
+    def stacked(self) -> FloatArray:
+        """The reward and the costs, side by side: [H or 1, S·A, 1 + k]."""
+        steps = max(len(self.reward), self.costs.shape[1] if self.num_constraints else 1)
+        shape = (steps, *self.reward.shape[1:])
+        tables = [np.broadcast_to(self.reward, shape), *(np.broadcast_to(cost, shape) for cost in self.costs)]
+        return frozen(np.stack(tables, axis=-1).reshape(steps, -1, len(tables)))
+
+    def stage(self, step: int) -> FloatArray:
+        """Return the reward and the costs of one step: [S·A, 1 + k]."""
+        return self.stacked[0 if len(self.stacked) == 1 else step]
+
+    @cached_property
+    def reward_range(self) -> float:
+        """G = Σ_h (max r_h − min r_h): no two policies differ by more in value."""
+        return total_range(self.reward, self.horizon, self.discount)
+
+    @cached_property
+    def rounding(self) -> float:
+        """γ_N: the relative error of `evaluate` on non-negative data."""
+        row = max((int(np.diff(m.indptr).max(initial=0)) for m in self.transition), default=0) if self.is_sparse else 0
+        chain = 2 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 8
+        if self.discount is not None:
+            return chain * UNIT_ROUNDOFF * 4 / (1 - self.discount)  # a residual of size u in a system of norm 1/(1 − γ)
+        return (self.num_steps * chain + self.num_states) * UNIT_ROUNDOFF
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the transition is a sequence of CSR matrices."""
+        return isinstance(self.transition, tuple)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the tables hold Fractions."""
+        return self.reward.dtype == object
+
+
+def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:
+    """Return Σ_h (max − min) of a table whose first axis is the step; discounted, the range over (1 − γ)."""
+    ranges = [float(step.max() - step.min()) for step in table]
+    if discount is not None:
+        return ranges[0] / (1 - discount)
+    return sum(ranges) if len(ranges) > 1 else ranges[0] * (horizon or 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a policy is worth, and what it spends."""
+
+    value: float
+    costs: FloatArray  # [k]
+
+
+def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
+    """Return V^r and V^c of a policy, by one backward pass over reward and costs together.
+
+    Parameters
+    ----------
+    cmdp
+        The process.
+    policy : [H, S, A]
+        One distribution over actions per step and state.
+    """
+    table = check_policy(cmdp, policy)
+    if cmdp.discount is not None:
+        to_go = stationary_values(cmdp, table[0])
+    else:
+        to_go = np.zeros((cmdp.num_states, 1 + cmdp.num_constraints), dtype=table.dtype)
+        for step in reversed(range(cmdp.num_steps)):
+            action_values = cmdp.stage(step) + (cmdp.matrix(step) @ to_go if step < cmdp.num_steps - 1 else 0)
+            to_go = np.matmul(table[step][:, None, :], action_values.reshape(*table.shape[1:], -1))[:, 0, :]
+    totals = cmdp.initial @ to_go
+    return Evaluation(value=totals[0], costs=totals[1:])
+
+
+def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
+    """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
+    stage = np.einsum("sa,sax->sx", rows, cmdp.stage(0).reshape(*rows.shape, -1))
+    system = _resolvent(cmdp, rows)
+    if cmdp.is_sparse:
+        return np.asarray(sp.linalg.splu(system.tocsc()).solve(stage))
+    return np.linalg.solve(system, stage)
+
+
+def _resolvent(cmdp: CMDP, rows: FloatArray) -> Any:
+    """I − γ P_π."""
+    states, actions = rows.shape
+    if cmdp.is_sparse:
+        indptr = np.arange(0, states * actions + 1, actions)
+        mixing = sp.csr_array((rows.ravel(), np.arange(states * actions), indptr), shape=(states, states * actions))
+        return sp.eye_array(states, format="csr") - cmdp.discount * (mixing @ cmdp.matrix(0))
+    flow = np.matmul(rows[:, None, :], cmdp.matrix(0).reshape(states, actions, states))[:, 0, :]
+    return np.eye(states) - cmdp.discount * flow
+
+
+def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
+    """Return ρ_h(s, a), the probability of being in s and playing a at step h; discounted, the expected visits.
+
+    Returns
+    -------
+    [H, S, A]
+        Each step sums to one (discounted: the one step sums to 1/(1 − γ)).
+    """
+    table = check_policy(cmdp, policy)
+    if cmdp.discount is not None:
+        system = _resolvent(cmdp, table[0]).T
+        visits = sp.linalg.spsolve(system.tocsc(), cmdp.initial) if cmdp.is_sparse else np.linalg.solve(system, cmdp.initial)
+        return np.maximum(visits, 0.0)[None, :, None] * table
+    result = np.empty_like(table)
+    states = cmdp.initial
+    for step in range(cmdp.num_steps):
+        result[step] = states[:, None] * table[step]
+        if step + 1 < cmdp.num_steps:
+            states = result[step].ravel() @ cmdp.matrix(step)
+    return result
+
+
+def policy_from_occupancy(occupancy: FloatArray, unvisited: FloatArray) -> FloatArray:
+    """Return π_h(a | s) = ρ_h(s, a) / Σ_a ρ_h(s, a), and the rows of `unvisited` where ρ_h(s, ·) is zero.
+
+    The paper fills unvisited rows uniformly; any filling has the same value, but not the same equilibria: other agents'
+    deviations reach those rows.
+    """
+    totals = occupancy.sum(axis=-1, keepdims=True)
+    visited = totals > 0
+    return np.where(visited, occupancy / np.where(visited, totals, 1.0), unvisited)
+
+
+def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
+    """Return the policy as an array of the right shape; its rows are not checked again."""
+    table: FloatArray = np.asarray(policy)
+    if table.dtype != object:
+        table = table.astype(np.float64, copy=False)
+    check_shape("policy", table.shape, cmdp.policy_shape, error=PolicyError)
+    return table
+
+
+def check_length_of_time(horizon: int | None, discount: float | None) -> None:
+    """Raise unless exactly one of horizon ≥ 1 and discount in [0, 1) is given."""
+    if (horizon is None) == (discount is None):
+        raise GameError("give exactly one of horizon (a finite sum) and discount (an infinite one).")
+    if horizon is not None and (horizon != int(horizon) or horizon < 1):
+        raise GameError(f"horizon is {horizon}; it must be a whole number of at least 1.")
+    if discount is not None and not 0 <= discount < 1:
+        raise GameError(f"discount is {discount}; it must be at least 0 and less than 1.")
+
+
+def check_steps(name: str, steps: int, num_steps: int) -> None:
+    """Raise unless a step axis has length H or 1."""
+    if steps not in (1, num_steps):
+        raise GameError(f"{name} has {steps} steps; 1 (the same at every step) or {num_steps} is required.")
+
+
+def check_thresholds(thresholds: FloatArray, num_constraints: int) -> None:
+    """Raise unless there is one threshold per constraint."""
+    if thresholds.shape != (num_constraints,):
+        raise GameError(
+            f"thresholds has shape {list(thresholds.shape)}; costs has {num_constraints} constraints, "
+            f"so [{num_constraints}] is required."
+        )
+
+
+def _checked_tables(cmdp: CMDP) -> dict[str, Any]:
+    check_length_of_time(cmdp.horizon, cmdp.discount)
+    reward = numbers("reward", cmdp.reward)
+    if reward.ndim != 3 or 0 in reward.shape:
+        raise GameError(f"reward has shape {list(reward.shape)}; [H or 1, S, A] with no empty axis is required.")
+    steps, states, actions = cmdp.num_steps, *reward.shape[1:]
+    check_steps("reward", len(reward), steps)
+    initial = numbers("initial", cmdp.initial)
+    check_shape("initial", initial.shape, (states,))
+    costs = numbers("costs", cmdp.costs)
+    if costs.size == 0:
+        costs = frozen(np.zeros((0, 1, states, actions)))
+    if costs.ndim != 4:
+        raise GameError(f"costs has shape {list(costs.shape)}; [k, H or 1, S, A] is required.")
+    check_steps("costs", costs.shape[1], steps)
+    check_shape("costs", costs.shape, (costs.shape[0], costs.shape[1], states, actions))
+    thresholds = numbers("thresholds", cmdp.thresholds)
+    check_thresholds(thresholds, costs.shape[0])
+    return {
+        "reward": reward,
+        "costs": costs,
+        "thresholds": thresholds,
+        "initial": distributions("initial", initial, ()),
+        "transition": checked_transition(cmdp.transition, (steps, states, actions)),
+    }
+
+
+def checked_transition(transition: Any, policy_shape: tuple[int, int, int]) -> Transition:
+    """Return a transition with checked rows: dense as one read-only array, sparse as a tuple of CSR matrices."""
+    steps, states, actions = policy_shape
+    if sp.issparse(transition):
+        transition = [transition]
+    if isinstance(transition, Sequence) and len(transition) and all(sp.issparse(matrix) for matrix in transition):
+        check_steps("transition", len(transition), steps)
+        return tuple(_checked_matrix(h, matrix, (states, actions)) for h, matrix in enumerate(transition))
+    dense = numbers("transition", transition)
+    if dense.ndim != 4:
+        raise GameError(f"transition has shape {list(dense.shape)}; [H or 1, S, A, S] is required.")
+    check_steps("transition", len(dense), steps)
+    check_shape("transition", dense.shape, (len(dense), states, actions, states))
+    return distributions("transition", dense, ("h", "s", "a"))
+
+
+def _checked_matrix(step: int, matrix: Any, states_actions: tuple[int, int]) -> sp.csr_array:
+    states, actions = states_actions
+    csr = sp.csr_array(matrix, dtype=np.float64)
+    check_shape(f"transition[h={step}]", csr.shape, (states * actions, states))
+    if not np.isfinite(csr.data).all() or (csr.data < 0).any():
+        raise GameError(f"transition[h={step}] has an entry that is negative or not finite.")
+    sums = csr.sum(axis=1).reshape(states, actions)
+    off = np.abs(sums - 1)
+    bad = off > 1e-9
+    if bad.any():
+        raise GameError(row_sum_message("transition", sums[None], np.asarray(bad)[None], ("h", "s", "a")))
+    longest_row = int(np.diff(csr.indptr).max(initial=2))
+    if (off > 4 * UNIT_ROUNDOFF * longest_row).any():
+        csr = sp.csr_array(sp.dia_array(((1.0 / sums.ravel())[None], [0]), shape=(states * actions,) * 2) @ csr)
+    csr.data.setflags(write=False)
+    return csr

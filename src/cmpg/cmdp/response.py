@@ -1,0 +1,80 @@
+"""What a CMDP solver returns, and the tools that all solvers share.
+
+Solvers propose: every response is evaluated again with the model at hand, and carries an upper bound by weak duality that
+holds whatever the solver did. `value ≤ optimum ≤ bound`, and the policy meets every threshold with a margin for rounding,
+except where the least possible cost leaves no room for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cmpg.checks import FloatArray, InfeasibleError
+from cmpg.cmdp.model import CMDP, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.planning import Plan, dual_bound
+
+
+@dataclass(frozen=True, eq=False)
+class BestResponse:
+    """A policy, what it is worth, and a proof of how much better any other could be."""
+
+    policy: FloatArray  # [H, S, A]
+    value: float
+    costs: FloatArray  # [k]
+    multipliers: FloatArray  # [k]: the price of one more unit of each budget
+    bound: float
+    work: int  # dynamic programs, or iterations of an LP solver
+
+    @property
+    def gap(self) -> float:
+        """How far from optimal the policy can be at most."""
+        return max(self.bound - self.value, 0.0)
+
+
+class Solver(Protocol):
+    """Anything that finds a best response; `rng` is for ties, and may be ignored."""
+
+    def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
+        """Return a policy that meets the constraints, or raise InfeasibleError with the multipliers that prove it."""
+
+
+def respond(cmdp: CMDP, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BestResponse:
+    """Evaluate a proposed policy, bound the optimum by its multipliers, and return both."""
+    judged = evaluate(cmdp, policy)
+    prices = np.maximum(multipliers, 0.0)
+    return BestResponse(policy, judged.value, judged.costs, prices, float(dual_bound(cmdp, prices)), work)
+
+
+def cost_margins(cmdp: CMDP) -> FloatArray:
+    """Return how far the computed cost of any policy can be from its true one, per constraint: [k]."""
+    if cmdp.num_constraints == 0:
+        return np.zeros(0)
+    per_step = np.abs(cmdp.costs).max(axis=(2, 3))
+    length = cmdp.num_steps if cmdp.discount is None else 1 / (1 - cmdp.discount)
+    largest = per_step.sum(axis=1) if per_step.shape[1] > 1 else per_step[:, 0] * length
+    return cmdp.rounding * np.minimum(largest, np.abs(cmdp.thresholds) + largest)
+
+
+def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
+    """Return one policy whose value and costs are the weighted averages of the plans': it has their mean occupancy."""
+    mixed = np.zeros(cmdp.policy_shape)
+    for weight, each in zip(weights, plans, strict=True):
+        if weight > 0:
+            mixed += weight * occupancy(cmdp, each.policy(cmdp.num_actions))
+    return policy_from_occupancy(mixed, unvisited)
+
+
+def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleError:
+    """Build the error that says why no policy meets the constraints, with the proof inside."""
+    if cmdp.num_constraints == 1:
+        text = f"the least possible cost is {least:.9g}, above the threshold {cmdp.thresholds[0]:.9g}."
+    else:
+        weighted = float(multipliers @ cmdp.thresholds)
+        text = f"with weights {multipliers} on the constraints, every policy costs at least {least:.9g}, more than {weighted:.9g}."
+    error = InfeasibleError(f"no policy meets the constraints: {text} Raise the thresholds, or give the agent a cheaper action.")
+    error.multipliers = multipliers  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,1 @@
+"""What a game is, in three forms with one contract."""

@@ -1,0 +1,97 @@
+"""Joint policies: one table per agent, and nothing that changes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import FloatArray, PolicyError, check_shape, distributions, exact_distributions, frozen, numbers
+
+PolicyShape = tuple[int, int, int]
+"""Steps, states, actions of one agent's table."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointPolicy:
+    """What every agent does: `policy[i][h, s, a]` is the probability that agent i plays a in state s at step h.
+
+    Agents choose independently of each other, given the state.
+
+    Examples
+    --------
+    >>> policy = JointPolicy.uniform([(1, 1, 2), (1, 1, 2)])
+    >>> policy.replace(0, [[[0.0, 1.0]]])[0]
+    array([[[0., 1.]]])
+    """
+
+    tables: tuple[FloatArray, ...]  # n tables, each [H, S_i, A_i]
+
+    def __post_init__(self) -> None:
+        tables = tuple(_policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
+        object.__setattr__(self, "tables", tables)
+
+    @classmethod
+    def uniform(cls, shapes: Sequence[PolicyShape]) -> JointPolicy:
+        """Every action is equally likely."""
+        return cls(tuple(frozen(np.full(shape, 1.0 / shape[-1])) for shape in shapes))
+
+    @classmethod
+    def random(cls, shapes: Sequence[PolicyShape], *, rng: np.random.Generator) -> JointPolicy:
+        """Every row is drawn uniformly from the simplex."""
+        return cls(tuple(rng.dirichlet(np.ones(shape[-1]), size=shape[:2]) for shape in shapes))
+
+    @property
+    def shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape of each agent's table."""
+        return tuple((table.shape[0], table.shape[1], table.shape[2]) for table in self.tables)
+
+    def __getitem__(self, agent: int) -> FloatArray:
+        return self.tables[agent]
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter(self.tables)
+
+    def replace(self, agent: int, table: Any) -> JointPolicy:
+        """Return the joint policy in which one agent plays `table` and nobody else changes."""
+        new = _policy_table(f"policy[{agent}]", table)
+        check_shape(f"policy[{agent}]", new.shape, self.tables[agent].shape, error=PolicyError)
+        return _unchecked((*self.tables[:agent], new, *self.tables[agent + 1 :]))
+
+    def mix(self, other: JointPolicy, weight: float) -> JointPolicy:
+        """Return the policy whose rows are (1 − weight) times these plus weight times the other's."""
+        pairs = zip(self.tables, other.tables, strict=True)
+        return JointPolicy(tuple((1 - weight) * mine + weight * theirs for mine, theirs in pairs))
+
+    def exact(self) -> JointPolicy:
+        """Read all numbers as rationals, each row divided by its exact sum."""
+        return _unchecked(tuple(exact_distributions(table) for table in self.tables))
+
+    def check_fits(self, shapes: Sequence[PolicyShape]) -> None:
+        """Raise unless there is one table per agent, each of the given shape."""
+        if len(self.tables) != len(shapes):
+            raise PolicyError(f"the policy has {len(self.tables)} agents; the game has {len(shapes)}.")
+        for i, (table, shape) in enumerate(zip(self.tables, shapes, strict=True)):
+            check_shape(f"policy[{i}]", table.shape, shape, error=PolicyError)
+
+    def fingerprint(self) -> bytes:
+        """Return bytes that two policies share exactly when all their floats are the same."""
+        return b"".join(table.tobytes() for table in self.tables)
+
+
+def _policy_table(name: str, table: Any) -> FloatArray:
+    array = numbers(name, table, error=PolicyError)
+    if array.ndim != 3 or 0 in array.shape:
+        raise PolicyError(f"{name} has shape {list(array.shape)}; [H, S, A] with no empty axis is required.")
+    return distributions(name, array, ("h", "s"), error=PolicyError)
+
+
+def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:
+    policy = object.__new__(JointPolicy)
+    object.__setattr__(policy, "tables", tables)
+    return policy
