@@ -1,0 +1,37 @@
+# make demo   solves the paper's counter-example and grid world, with certificates
+# make test   linters, types, all tests
+# make bench  ratios against what a user would pick instead
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP_INSTALL) -e '.[dev,plot,report]'
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/cmpg solve counter-example --restarts 10 --seed 1
+	$(BIN)/cmpg solve grid-world
+
+test: $(VENV)/installed-dev lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
