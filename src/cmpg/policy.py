@@ -1,14 +1,30 @@
-"""Joint policies: one table per agent, and nothing that changes in place."""
+"""Joint policies: one table per agent, and nothing that changes in place; and the file that holds one.
+
+A policy file: `format` = "cmpg-policy", `version` = 1, `agent_0` … `agent_{n−1}`, each [H, S_i, A_i], and where known
+`multipliers` [n, k].
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray, PolicyError, check_shape, distributions, exact_distributions, frozen, numbers
+from cmpg.checks import (
+    FileError,
+    FloatArray,
+    PolicyError,
+    check_shape,
+    distributions,
+    exact_distributions,
+    frozen,
+    numbers,
+    to_floats,
+)
+from cmpg.storage import check_kind, read_fields, write_fields
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -79,6 +95,19 @@ class JointPolicy:
         for i, (table, shape) in enumerate(zip(self.tables, shapes, strict=True)):
             check_shape(f"policy[{i}]", table.shape, shape, error=PolicyError)
 
+    def save(self, path: str | Path, *, multipliers: FloatArray | None = None) -> None:
+        """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known."""
+        fields: dict[str, Any] = {"format": "cmpg-policy", "version": 1}
+        fields |= {f"agent_{i}": table for i, table in enumerate(self.tables)}
+        if multipliers is not None:
+            fields["multipliers"] = multipliers
+        write_fields(path, fields)
+
+    @classmethod
+    def load(cls, path: str | Path) -> JointPolicy:
+        """Read a policy file."""
+        return load_policy(path)[0]
+
     def fingerprint(self) -> bytes:
         """Return bytes that two policies share exactly when all their floats are the same."""
         return b"".join(table.tobytes() for table in self.tables)
@@ -95,3 +124,18 @@ def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:
     policy = object.__new__(JointPolicy)
     object.__setattr__(policy, "tables", tables)
     return policy
+
+
+def load_policy(path: str | Path) -> tuple[JointPolicy, FloatArray | None]:
+    """Read a policy file, and the multipliers where it has them."""
+    fields = read_fields(path)
+    check_kind(path, fields, kind="cmpg-policy")
+    tables: list[FloatArray] = []
+    while (name := f"agent_{len(tables)}") in fields:
+        tables.append(to_floats(_policy_table(f"{path}: {name}", fields[name])))
+    known = {"format", "version", "multipliers", *(f"agent_{i}" for i in range(len(tables)))}
+    if not tables or set(fields) - known:
+        strange = ", ".join(sorted(set(fields) - known)) or "no agent_0"
+        raise FileError(f"{path}: {strange}; a policy file has agent_0, agent_1, … and perhaps multipliers.")
+    prices = fields.get("multipliers")
+    return JointPolicy(tuple(tables)), None if prices is None else to_floats(numbers(f"{path}: multipliers", prices))
