@@ -1,125 +1,129 @@
 """The master program of Dantzig-Wolfe decomposition: which mixture of known plans is best?
 
-A small linear program with one column per plan and one row per constraint, solved by HiGHS and warm-started as columns arrive.
-Values and costs are scaled to order one first, and the tolerances are 1e-10: at HiGHS's default of 1e-7 the column
-generation stalls.
+A small linear program with one column per plan and one row per constraint, solved by HiGHS. Its rows are what a plan
+spends beyond the limit, and rows and values are scaled to order one: then a tolerance means the same everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from cmpg.checks import FloatArray, SolverError
-from cmpg.cmdp.planning import Plan
+from cmpg.cmdp.highs import LinearModel, Proposal, propose
 
 IMPROVEMENT = 1e-11
 """A column enters only if it improves by more than this, relative to the scale of the values."""
 
 
-class MasterProgram:
+class Column(Protocol):
+    """A plan, as the master sees it."""
+
+    @property
+    def value(self) -> float:
+        """V^r."""
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^c: [k]."""
+
+
+ColumnT = TypeVar("ColumnT", bound=Column)
+
+
+class MasterProgram(Generic[ColumnT]):
     """Weights on plans: Σ w = 1, Σ w·costs ≤ limits, and the greatest value or the greatest common slack."""
 
-    def __init__(self, plans: Iterable[Plan], limits: FloatArray) -> None:
-        self.plans: list[Plan] = []
+    def __init__(self, plans: Iterable[ColumnT], limits: FloatArray, *, sizes: FloatArray) -> None:
+        self.plans: list[ColumnT] = []
         self.limits = limits
+        self.sizes = sizes  # the largest |c| of one step: [k]
         self.weights = np.zeros(0)
         self._known: set[bytes] = set()
-        self._rows: list[FloatArray] = []
         for each in plans:
             self.add(each)
 
-    def add(self, new: Plan) -> None:
+    def add(self, new: ColumnT) -> None:
         """Add a plan as a column, unless it is one already."""
-        key = new.actions.tobytes()
-        if key not in self._known:
-            self._known.add(key)
+        if not self.knows(new):
+            self._known.add(_key(new))
             self.plans.append(new)
 
-    @property
-    def _costs(self) -> FloatArray:
-        return np.array([each.costs for each in self.plans])
+    def knows(self, column: ColumnT) -> bool:
+        """Whether a plan with this value and these costs is a column."""
+        return _key(column) in self._known
+
+    def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
+        """Whether a plan for r − λ·c is new and proves that the master's value can still rise.
+
+        Its Lagrangian V^r − λ·(V^c − limits) bounds the value of every mixture from above.
+        """
+        values, excess = self._values, self._excess
+        scale = float(np.abs(values).max() + multipliers @ np.abs(excess).max(axis=0))
+        bound = column.value - multipliers @ (column.costs - self.limits)
+        return bool(bound > self.weights @ values + IMPROVEMENT * scale) and not self.knows(column)
+
+    def maximise_value(self) -> FloatArray:
+        """Solve for the greatest value; return the multipliers."""
+        values, excess = self._values, self._excess
+        scale = self._scale(excess)
+        centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
+        solution = self._solve((values - centre) / spread, excess / scale)
+        return np.maximum(solution.duals[:-1], 0.0) * spread / scale
+
+    def maximise_slack(self, units: FloatArray) -> tuple[FloatArray, float]:
+        """Solve for the greatest t with Σ w·costs + t·units ≤ limits; return λ with λ·units = 1, and t."""
+        scale = self._scale(self._excess)
+        unit = float((scale / units).max())
+        # A coefficient beyond 1e8 would be more than HiGHS can take; that row then counts for little.
+        scale = np.maximum(scale, 1e-8 * unit * units)
+        solution = self._solve(np.zeros(len(self.plans)), self._excess / scale, slack=unit * units / scale)
+        prices = np.maximum(solution.duals[:-1], 0.0) / scale
+        slack = float((-(self.weights @ self._excess) / units).min())
+        return prices / (prices @ units), slack
 
     @property
     def _values(self) -> FloatArray:
         return np.array([each.value for each in self.plans])
 
     @property
-    def _cost_scale(self) -> FloatArray:
-        return np.maximum(np.abs(self._costs).max(axis=0), np.abs(self.limits)) + 1e-300
+    def _excess(self) -> FloatArray:
+        """What each plan spends beyond the limits: [plans, k]."""
+        return np.array([each.costs for each in self.plans]) - self.limits
 
-    @property
-    def slack_tolerance(self) -> float:
-        """How much a slack must grow to count."""
-        return IMPROVEMENT * float(self._cost_scale.max())
+    def _scale(self, excess: FloatArray) -> FloatArray:
+        """Return what each row is divided by: its largest entry, unless that is all but nothing: [k]."""
+        scale = np.maximum(np.abs(excess).max(axis=0), 1e-6 * self.sizes)
+        return np.where(scale > 0, scale, 1.0)
 
-    def improves(self, column: Plan, multipliers: FloatArray, price: float) -> bool:
-        """Whether a new plan would raise the master's value: its reduced value exceeds the price of a unit of weight."""
-        scale = float(np.abs(self._values).max() + multipliers @ self._cost_scale) or 1.0
-        reduced = column.value - multipliers @ column.costs
-        return bool(reduced > price + IMPROVEMENT * scale) and column.actions.tobytes() not in self._known
-
-    def maximise_value(self) -> tuple[FloatArray, float]:
-        """Solve for the greatest value; return the multipliers and the price of the row Σ w = 1."""
-        values, scale = self._values, self._cost_scale
-        centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
-        solution = _solve((values - centre) / spread, (self._costs / scale).T, self.limits / scale, slack_row=False)
-        self.weights = solution.weights
-        multipliers = np.maximum(solution.duals[:-1], 0.0) * spread / scale
-        return multipliers, solution.duals[-1] * spread + centre
-
-    def maximise_slack(self) -> tuple[FloatArray, float]:
-        """Solve for the greatest common slack; return the weights of the constraints and the slack."""
-        scale = float(self._cost_scale.max())
-        solution = _solve(np.zeros(len(self.plans)), self._costs.T / scale, self.limits / scale, slack_row=True)
-        self.weights = solution.weights
-        prices = np.maximum(solution.duals[:-1], 0.0)
-        return prices / prices.sum(), float((self.limits - solution.weights @ self._costs).min())
-
-
-class _Solution:
-    def __init__(self, weights: FloatArray, duals: FloatArray) -> None:
-        self.weights = weights
-        self.duals = duals
+    def _solve(self, values: FloatArray, excess: FloatArray, *, slack: FloatArray | None = None) -> Proposal:
+        """Maximise values·w, or the slack variable where its column is given, and keep the weights."""
+        plans, constraints = excess.shape
+        table = np.ones((constraints + 1, plans))
+        table[:-1] = excess.T
+        if slack is not None:
+            table = np.column_stack([table, np.append(slack, 0.0)])
+        proposal = propose(
+            LinearModel(
+                objective=values if slack is None else np.append(values, 1.0),
+                matrix=sp.csc_array(table),
+                lower=np.append(np.full(constraints, -np.inf), 1.0),
+                upper=np.append(np.zeros(constraints), 1.0),
+                num_free=0 if slack is None else 1,
+            )
+        )
+        if not proposal.feasible:
+            raise SolverError(
+                "HiGHS claims that a mixture of plans which meets the limits does not. Rescale the costs."
+            )
+        weights = np.maximum(proposal.values[:plans], 0.0)
+        self.weights = weights / weights.sum()
+        return proposal
 
 
-def _solve(values: FloatArray, costs: FloatArray, limits: FloatArray, *, slack_row: bool) -> _Solution:
-    """Maximise values·w (or a slack t with costs·w + t ≤ limits) over the simplex."""
-    import highspy  # heavy: imported where it is used
-
-    columns = len(values)
-    rows = len(limits)
-    matrix = np.zeros((rows + 1, columns + slack_row))
-    matrix[:rows, :columns] = costs
-    matrix[rows, :columns] = 1.0
-    objective = np.zeros(columns + slack_row)
-    objective[:columns] = values
-    lower = np.zeros(columns + slack_row)
-    if slack_row:
-        matrix[:rows, columns] = 1.0
-        objective[columns] = 1.0
-        lower[columns] = -highspy.kHighsInf
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns + slack_row, rows + 1
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_, model.col_lower_ = objective, lower
-    model.col_upper_ = np.full(columns + slack_row, highspy.kHighsInf)
-    model.row_lower_ = np.append(np.full(rows, -highspy.kHighsInf), 1.0)
-    model.row_upper_ = np.append(limits, 1.0)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.arange(rows + 2) * (columns + slack_row)
-    model.a_matrix_.index_ = np.tile(np.arange(columns + slack_row), rows + 1)
-    model.a_matrix_.value_ = matrix.ravel()
-    solver: Any = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
-    solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
-    solver.passModel(model)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(f"the master program ended with {solver.modelStatusToString(solver.getModelStatus())}.")
-    solution = solver.getSolution()
-    weights = np.maximum(np.asarray(solution.col_value)[:columns], 0.0)
-    return _Solution(weights / weights.sum(), np.asarray(solution.row_dual))
+def _key(column: Column) -> bytes:
+    """Two plans of the same value and the same costs are one column."""
+    return np.append(column.costs, column.value).tobytes()

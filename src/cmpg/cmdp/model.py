@@ -1,38 +1,47 @@
 """The constrained Markov decision process of one agent, its evaluation, and occupancies.
 
-A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α_j for each constraint j. The horizon is finite,
-or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary policies: its step
-axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
+A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α_j for each constraint j. The horizon is
+finite, or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary
+policies: its step axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
 
 Occupancy (the paper's appendix): ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
 ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a). Discounted: d = μᵀ(I − γ P_π)^{-1}.
 
-Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the length of
-the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as it stands, or
-divided by its exact sum.
+Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the
+length of the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as
+it stands, or divided by its exact sum. One step costs a product with a row of P (its m entries), a product with a row
+of π (A entries), the roundings that the tables have behind them, and the distance of both rows from summing to one:
+less than 6 (m + A + entry_roundings) + 8 roundings.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.checks import (
+    ROW_SUM_TOLERANCE,
     UNIT_ROUNDOFF,
     FloatArray,
     GameError,
     PolicyError,
     check_shape,
     distributions,
+    first_index,
     frozen,
     numbers,
+    place,
     row_sum_message,
 )
+from cmpg.cmdp.stationary import resolvent, solved
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
@@ -42,7 +51,8 @@ Transition = FloatArray | tuple[sp.csr_array, ...]
 class CMDP:
     """One agent, its world, its reward and its constraints.
 
-    Exactly one of `horizon` and `discount` is given. Data that do not change with the step have a step axis of length one.
+    Exactly one of `horizon` and `discount` is given. Data that do not change with the step have a step axis of length
+    one.
 
     Examples
     --------
@@ -85,7 +95,7 @@ class CMDP:
 
     @property
     def num_constraints(self) -> int:
-        """k."""
+        """The number of constraints."""
         return int(self.costs.shape[0])
 
     @property
@@ -108,7 +118,7 @@ class CMDP:
 
     def stage(self, step: int) -> FloatArray:
         """Return the reward and the costs of one step: [S·A, 1 + k]."""
-        return self.stacked[0 if len(self.stacked) == 1 else step]
+        return np.asarray(self.stacked[0 if len(self.stacked) == 1 else step])
 
     @cached_property
     def reward_range(self) -> float:
@@ -116,13 +126,33 @@ class CMDP:
         return total_range(self.reward, self.horizon, self.discount)
 
     @cached_property
-    def rounding(self) -> float:
-        """γ_N: the relative error of `evaluate` on non-negative data."""
+    def sizes(self) -> FloatArray:
+        """The largest sum of |r| and of each |c_j| that a run can see: [1 + k]."""
+        length = self.num_steps if self.discount is None else 1 / (1 - self.discount)
+        return frozen(np.array([_largest_sum(table, length) for table in (self.reward, *self.costs)]))
+
+    @cached_property
+    def step_sizes(self) -> FloatArray:
+        """The largest |r| and the largest of each |c_j|: [1 + k]."""
+        return frozen(np.array([max(float(t.max()), -float(t.min())) for t in (self.reward, *self.costs)]))
+
+    @cached_property
+    def nonnegative(self) -> npt.NDArray[np.bool_]:
+        """Which costs are nowhere negative: their evaluation has a purely relative error: [k]."""
+        return np.array([bool(cost.min() >= 0) for cost in self.costs], dtype=np.bool_)
+
+    @cached_property
+    def step_rounding(self) -> float:
+        """The relative error that one step adds to an evaluation of non-negative data."""
         row = max((int(np.diff(m.indptr).max(initial=0)) for m in self.transition), default=0) if self.is_sparse else 0
-        chain = 2 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 8
+        return (6 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 8) * UNIT_ROUNDOFF
+
+    @cached_property
+    def rounding(self) -> float:
+        """γ_N: the relative error of `evaluate` on non-negative data; discounted, relative to `sizes`."""
         if self.discount is not None:
-            return chain * UNIT_ROUNDOFF * 4 / (1 - self.discount)  # a residual of size u in a system of norm 1/(1 − γ)
-        return (self.num_steps * chain + self.num_states) * UNIT_ROUNDOFF
+            return 4 * self.step_rounding / (1 - self.discount)  # `solved` has checked the residual
+        return self.num_steps * self.step_rounding + 6 * self.num_states * UNIT_ROUNDOFF
 
     @property
     def is_sparse(self) -> bool:
@@ -133,6 +163,12 @@ class CMDP:
     def is_exact(self) -> bool:
         """Whether the tables hold Fractions."""
         return self.reward.dtype == object
+
+
+def _largest_sum(table: FloatArray, length: float) -> float:
+    """Return Σ_h max |l_h| of a table whose first axis is the step, or its one step's maximum times the length."""
+    largest = [max(float(step.max()), -float(step.min())) for step in table]
+    return sum(largest) if len(largest) > 1 else largest[0] * length
 
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:
@@ -151,6 +187,17 @@ class Evaluation:
     costs: FloatArray  # [k]
 
 
+def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
+    """Return how far computed costs can be from the true ones: [k].
+
+    Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
+    """
+    if cmdp.is_exact:
+        return np.zeros(cmdp.num_constraints)
+    relative = cmdp.nonnegative & (cmdp.discount is None)
+    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
+
+
 def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     """Return V^r and V^c of a policy, by one backward pass over reward and costs together.
 
@@ -163,34 +210,33 @@ def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     """
     table = check_policy(cmdp, policy)
     if cmdp.discount is not None:
-        to_go = stationary_values(cmdp, table[0])
+        totals = cmdp.initial @ stationary_values(cmdp, table[0])
     else:
-        to_go = np.zeros((cmdp.num_states, 1 + cmdp.num_constraints), dtype=table.dtype)
-        for step in reversed(range(cmdp.num_steps)):
-            action_values = cmdp.stage(step) + (cmdp.matrix(step) @ to_go if step < cmdp.num_steps - 1 else 0)
-            to_go = np.matmul(table[step][:, None, :], action_values.reshape(*table.shape[1:], -1))[:, 0, :]
-    totals = cmdp.initial @ to_go
+        totals = np.array([cmdp.initial @ _to_go(cmdp, table, stage) for stage in (cmdp.reward, *cmdp.costs)])
     return Evaluation(value=totals[0], costs=totals[1:])
+
+
+def _to_go(cmdp: CMDP, table: FloatArray, stage: FloatArray) -> FloatArray:
+    """Return V_0 of one stage table [H or 1, S, A] under a policy [H, S, A], by a backward pass: [S]."""
+    to_go = np.zeros(cmdp.num_states, dtype=table.dtype)
+    for step in reversed(range(cmdp.num_steps)):
+        action_values = stage[0 if len(stage) == 1 else step]
+        if step < cmdp.num_steps - 1:
+            action_values = action_values + (cmdp.matrix(step) @ to_go).reshape(action_values.shape)
+        to_go = np.einsum("sa,sa->s", table[step], action_values)
+    return to_go
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
     """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
-    stage = np.einsum("sa,sax->sx", rows, cmdp.stage(0).reshape(*rows.shape, -1))
-    system = _resolvent(cmdp, rows)
-    if cmdp.is_sparse:
-        return np.asarray(sp.linalg.splu(system.tocsc()).solve(stage))
-    return np.linalg.solve(system, stage)
+    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
+    return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
 
 
-def _resolvent(cmdp: CMDP, rows: FloatArray) -> Any:
-    """I − γ P_π."""
-    states, actions = rows.shape
-    if cmdp.is_sparse:
-        indptr = np.arange(0, states * actions + 1, actions)
-        mixing = sp.csr_array((rows.ravel(), np.arange(states * actions), indptr), shape=(states, states * actions))
-        return sp.eye_array(states, format="csr") - cmdp.discount * (mixing @ cmdp.matrix(0))
-    flow = np.matmul(rows[:, None, :], cmdp.matrix(0).reshape(states, actions, states))[:, 0, :]
-    return np.eye(states) - cmdp.discount * flow
+def rate(cmdp: CMDP) -> Any:
+    """Return the discount in the arithmetic of the tables."""
+    assert cmdp.discount is not None
+    return Fraction(cmdp.discount) if cmdp.is_exact else cmdp.discount
 
 
 def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
@@ -203,15 +249,15 @@ def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
     """
     table = check_policy(cmdp, policy)
     if cmdp.discount is not None:
-        system = _resolvent(cmdp, table[0]).T
-        visits = sp.linalg.spsolve(system.tocsc(), cmdp.initial) if cmdp.is_sparse else np.linalg.solve(system, cmdp.initial)
-        return np.maximum(visits, 0.0)[None, :, None] * table
+        system = resolvent(cmdp.matrix(0), table[0], rate(cmdp)).T
+        visits = solved(system, cmdp.initial, tolerance=cmdp.step_rounding)
+        return np.maximum(visits, 0)[None, :, None] * table
     result = np.empty_like(table)
     states = cmdp.initial
     for step in range(cmdp.num_steps):
         result[step] = states[:, None] * table[step]
         if step + 1 < cmdp.num_steps:
-            states = result[step].ravel() @ cmdp.matrix(step)
+            states = cmdp.matrix(step).T @ result[step].ravel()
     return result
 
 
@@ -239,9 +285,9 @@ def check_length_of_time(horizon: int | None, discount: float | None) -> None:
     """Raise unless exactly one of horizon ≥ 1 and discount in [0, 1) is given."""
     if (horizon is None) == (discount is None):
         raise GameError("give exactly one of horizon (a finite sum) and discount (an infinite one).")
-    if horizon is not None and (horizon != int(horizon) or horizon < 1):
+    if horizon is not None and (not isinstance(horizon, (int, np.integer)) or horizon < 1):
         raise GameError(f"horizon is {horizon}; it must be a whole number of at least 1.")
-    if discount is not None and not 0 <= discount < 1:
+    if discount is not None and not 0 <= numbers("discount", discount) < 1:
         raise GameError(f"discount is {discount}; it must be at least 0 and less than 1.")
 
 
@@ -287,35 +333,65 @@ def _checked_tables(cmdp: CMDP) -> dict[str, Any]:
     }
 
 
-def checked_transition(transition: Any, policy_shape: tuple[int, int, int]) -> Transition:
-    """Return a transition with checked rows: dense as one read-only array, sparse as a tuple of CSR matrices."""
-    steps, states, actions = policy_shape
+def checked_transition(transition: Any, shape: tuple[int, ...]) -> Transition:
+    """Return a transition with checked rows: dense as one read-only array, sparse as a tuple of CSR matrices.
+
+    Parameters
+    ----------
+    transition : [H or 1, S, *A, S], or CSR matrices [S·ΠA, S]
+        What the user gave.
+    shape
+        H, S, and the number of actions of the agent, or of each agent.
+    """
+    steps, states, *actions = shape
     if sp.issparse(transition):
         transition = [transition]
     if isinstance(transition, Sequence) and len(transition) and all(sp.issparse(matrix) for matrix in transition):
         check_steps("transition", len(transition), steps)
-        return tuple(_checked_matrix(h, matrix, (states, actions)) for h, matrix in enumerate(transition))
+        return tuple(_checked_matrix(h, matrix, shape[1:]) for h, matrix in enumerate(transition))
     dense = numbers("transition", transition)
-    if dense.ndim != 4:
-        raise GameError(f"transition has shape {list(dense.shape)}; [H or 1, S, A, S] is required.")
+    if dense.ndim != 3 + len(actions):
+        axes = "A" if len(actions) == 1 else "A_1, …, A_n"
+        raise GameError(f"transition has shape {list(dense.shape)}; [H or 1, S, {axes}, S] is required.")
     check_steps("transition", len(dense), steps)
-    check_shape("transition", dense.shape, (len(dense), states, actions, states))
-    return distributions("transition", dense, ("h", "s", "a"))
+    check_shape("transition", dense.shape, (len(dense), states, *actions, states))
+    return distributions("transition", dense, ("h", "s", *("a" for _ in actions)))
 
 
-def _checked_matrix(step: int, matrix: Any, states_actions: tuple[int, int]) -> sp.csr_array:
-    states, actions = states_actions
-    csr = sp.csr_array(matrix, dtype=np.float64)
-    check_shape(f"transition[h={step}]", csr.shape, (states * actions, states))
-    if not np.isfinite(csr.data).all() or (csr.data < 0).any():
-        raise GameError(f"transition[h={step}] has an entry that is negative or not finite.")
-    sums = csr.sum(axis=1).reshape(states, actions)
+def _checked_matrix(step: int, matrix: Any, states_actions: tuple[int, ...]) -> sp.csr_array:
+    check_shape(f"transition[h={step}]", matrix.shape, (math.prod(states_actions), states_actions[0]))
+    axes = ("h", "s", *("a" for _ in states_actions[1:]))
+    csr = _own_csr(matrix)
+    wrong = ~np.isfinite(csr.data) | (csr.data < 0)
+    if wrong.any():
+        entry = first_index(wrong)[0]
+        row, target = int(np.searchsorted(csr.indptr, entry, side="right")) - 1, int(csr.indices[entry])
+        where = place("transition", (step, *_unravel(row, states_actions), target), (*axes, "next"))
+        raise GameError(f"{where} is {csr.data[entry]}; a probability must be finite and at least 0.")
+    sums = csr.sum(axis=1)
     off = np.abs(sums - 1)
-    bad = off > 1e-9
-    if bad.any():
-        raise GameError(row_sum_message("transition", sums[None], np.asarray(bad)[None], ("h", "s", "a")))
-    longest_row = int(np.diff(csr.indptr).max(initial=2))
-    if (off > 4 * UNIT_ROUNDOFF * longest_row).any():
-        csr = sp.csr_array(sp.dia_array(((1.0 / sums.ravel())[None], [0]), shape=(states * actions,) * 2) @ csr)
-    csr.data.setflags(write=False)
+    if (off > ROW_SUM_TOLERANCE).any():
+        row = first_index(off > ROW_SUM_TOLERANCE)[0]
+        where = place("transition", (step, *_unravel(row, states_actions)), axes)
+        raise GameError(row_sum_message(where, sums[row], np.asarray(True), ()))
+    lengths = np.diff(csr.indptr)
+    if (off > 4 * UNIT_ROUNDOFF * int(lengths.max(initial=2))).any():
+        csr.data = frozen(csr.data / np.repeat(sums, lengths))
+    return csr
+
+
+def _unravel(row: int, states_actions: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(index) for index in np.unravel_index(row, states_actions))
+
+
+def _own_csr(matrix: Any) -> sp.csr_array:
+    """Return a CSR matrix that nobody else can change; one that is read-only already is taken as it is."""
+    csr = sp.csr_array(matrix, dtype=np.float64)
+    if csr.data.flags.writeable:
+        csr = csr.copy()
+        csr.sum_duplicates()
+        index = sp.get_index_dtype(maxval=max(csr.nnz, *csr.shape))
+        csr.indices, csr.indptr = csr.indices.astype(index, copy=False), csr.indptr.astype(index, copy=False)
+    for array in (csr.data, csr.indices, csr.indptr):
+        array.setflags(write=False)
     return csr

@@ -1,20 +1,30 @@
 """Planning without constraints: backward induction, policy iteration, and the dual bound.
 
-Everything that the solvers and the certificate do with a CMDP is a sequence of plans for the scalarised reward w·r − λ·c.
+Everything that the solvers and the certificate do with a CMDP is a sequence of plans for the scalarised reward
+w·r − λ·c.
 
 Guarantee (weak duality): for every λ ≥ 0 and every policy with V^{c_j} ≤ α_j,
     V^r(π) ≤ λ·α + max_π V^{r − λc},
 and the right-hand side is one backward induction: `dual_bound`.
+
+Ties: where the reward counts, action values closer than 1e-12 of the scale are tied. A plan for the least cost may
+lose no more than `CMDP.rounding` of it to ties, since thresholds can be that tight: there, action values are tied when
+one step's rounding can separate them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cmpg.checks import FloatArray, IntArray
-from cmpg.cmdp.model import CMDP, stationary_values
+from cmpg.checks import FloatArray, IntArray, to_floats
+from cmpg.cmdp.model import CMDP, rate, stationary_values
+from cmpg.cmdp.stationary import resolvent, solved
 
 TIE = 1e-12
 """Two action values are tied when they differ by less than this, relative to the scale of the rewards."""
@@ -30,7 +40,7 @@ class Plan:
 
     def policy(self, num_actions: int) -> FloatArray:
         """Return the policy as a table [H, S, A] of zeros and ones."""
-        return np.eye(num_actions)[self.actions]
+        return np.asarray(self.actions[..., None] == np.arange(num_actions), dtype=np.float64)
 
 
 def plan(
@@ -38,8 +48,8 @@ def plan(
 ) -> Plan:
     """Maximise w·V^r − λ·V^c over all policies.
 
-    Ties go to the cheaper action where the reward counts, and to the better rewarded one where it does not (w = 0); what is
-    still tied goes to the first action, or to a random one where a generator is given.
+    Ties go to the cheaper action where the reward counts, and to the better rewarded one where it does not (w = 0);
+    what is still tied goes to the first action, or to a random one where a generator is given.
 
     Parameters
     ----------
@@ -52,10 +62,27 @@ def plan(
     rng
         Breaks ties at random.
     """
-    weights = np.concatenate([[reward_weight], -np.asarray(multipliers, dtype=np.float64)])
-    second = np.concatenate([[0.0], -np.ones(cmdp.num_constraints)]) if reward_weight else np.eye(1, len(weights))[0]
-    chooser = _Chooser(weights, second, TIE * _scale(cmdp, weights), TIE * _scale(cmdp, second), rng)
-    return _policy_iteration(cmdp, chooser) if cmdp.discount is not None else _backward_induction(cmdp, chooser)
+    choose = choice_rule(cmdp, multipliers, reward_weight=reward_weight, rng=rng)
+    return _policy_iteration(cmdp, choose) if cmdp.discount is not None else _backward_induction(cmdp, choose)
+
+
+def choice_rule(
+    cmdp: CMDP, multipliers: FloatArray, *, reward_weight: float = 1.0, rng: np.random.Generator | None = None
+) -> Chooser:
+    """Return how `plan` chooses among actions: by w·r − λ·c, then by its rule for ties."""
+    prices = np.asarray(multipliers, dtype=np.float64)
+    weights = np.concatenate([[reward_weight], -prices])
+    if reward_weight:
+        second = -np.ones(len(weights))
+        second[0] = 0.0
+        tie = TIE * _scale(cmdp, weights)
+        relative = None
+    else:
+        second = np.zeros(len(weights))
+        second[0] = 1.0
+        tie = cmdp.step_rounding * float(np.abs(weights) @ cmdp.sizes)
+        relative = cmdp.step_rounding if cmdp.nonnegative[prices > 0].all() else None
+    return Chooser(weights, second, tie, TIE * _scale(cmdp, second), rng, relative)
 
 
 def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
@@ -70,12 +97,12 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     multipliers : [k]
         λ ≥ 0.
     """
-    budget = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
+    budget: Any = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
     if cmdp.discount is not None:
-        return float(budget + _discounted_maximum(cmdp, np.concatenate([[1.0], -multipliers])))
+        return _discounted_maximum(cmdp, multipliers) + budget  # type: ignore[no-any-return]
     to_go = np.zeros(cmdp.num_states, dtype=cmdp.reward.dtype)
     for step in reversed(range(cmdp.num_steps)):
-        to_go = scalarised_backup(cmdp, multipliers, step, to_go).max(axis=1)
+        to_go = _largest(scalarised_backup(cmdp, multipliers, step, to_go))
     return cmdp.initial @ to_go + budget  # type: ignore[no-any-return]
 
 
@@ -85,24 +112,40 @@ def greedy_policy(cmdp: CMDP, multipliers: FloatArray, *, rng: np.random.Generat
 
 
 def scalarised_backup(cmdp: CMDP, multipliers: FloatArray, step: int, to_go: FloatArray) -> FloatArray:
-    """Return (r − λ·c)_h(s, a) + Σ_{s'} P_h(s' | s, a) v(s'): [S, A]."""
-    stage = cmdp.reward[0 if len(cmdp.reward) == 1 else step]
-    if cmdp.num_constraints:
-        costs = cmdp.costs[:, 0 if cmdp.costs.shape[1] == 1 else step]
-        stage = stage - np.tensordot(multipliers, costs, axes=1)
-    if step == cmdp.num_steps - 1 and cmdp.discount is None:
-        return stage
-    ahead = (cmdp.matrix(step) @ to_go).reshape(stage.shape)
-    return stage + (ahead if cmdp.discount is None else cmdp.discount * ahead)
+    """Return (r − λ·c)_h(s, a) + γ Σ_{s'} P_h(s' | s, a) v(s'), where γ is 1 unless sums are discounted: [S, A]."""
+    return _backup(cmdp, [1, *(-multiplier for multiplier in multipliers)], step, to_go)
+
+
+def _backup(cmdp: CMDP, weights: FloatArray | list[float], step: int, to_go: FloatArray) -> FloatArray:
+    """Return Σ_l w_l l_h(s, a) + γ Σ_{s'} P_h(s' | s, a) v(s') for the tables l = r, c_1, …: [S, A]."""
+    total = _weighted_stage(cmdp, weights, step)
+    if cmdp.discount is not None:
+        total += rate(cmdp) * (cmdp.matrix(0) @ to_go).reshape(total.shape)
+    elif step < cmdp.num_steps - 1:
+        total += (cmdp.matrix(step) @ to_go).reshape(total.shape)
+    return total
+
+
+def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float], step: int) -> FloatArray:
+    """Return Σ_l w_l l_h(s, a) as a new array: [S, A]."""
+    total = weights[0] * cmdp.reward[0 if len(cmdp.reward) == 1 else step]
+    for weight, cost in zip(weights[1:], cmdp.costs, strict=True):
+        if weight:
+            total += weight * cost[0 if len(cost) == 1 else step]
+    return np.asarray(total)
+
+
+def _largest(action_values: FloatArray) -> FloatArray:
+    """Return the maximum of each row; by columns, since NumPy reduces many short rows four times slower."""
+    return np.ascontiguousarray(action_values.T).max(axis=0)  # type: ignore[no-any-return]
 
 
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:
-    sizes = np.abs(cmdp.stacked).max(axis=(0, 1))
-    return float(np.abs(weights) @ sizes) or 1.0
+    return float(np.abs(weights) @ cmdp.step_sizes) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Chooser:
+class Chooser:
     """Picks the action of largest weighted value; ties by a second weighting, then first or at random."""
 
     weights: FloatArray  # [1 + k]
@@ -110,61 +153,106 @@ class _Chooser:
     tie: float
     second_tie: float
     rng: np.random.Generator | None
+    relative_tie: float | None = None  # ties are not wider than this share of the largest value either
 
     def __call__(self, action_values: FloatArray) -> IntArray:
         """Choose for action values [S, A, 1 + k]."""
-        first = action_values @ self.weights
-        best = first >= first.max(axis=1, keepdims=True) - self.tie
-        if not (best.sum(axis=1) > 1).any():
-            return best.argmax(axis=1)
-        second = np.where(best, action_values @ self.second, -np.inf)
-        best = second >= second.max(axis=1, keepdims=True) - self.second_tie
+        return self.pick(action_values @ self.weights, lambda: action_values @ self.second)
+
+    def pick(self, first: FloatArray, second: Callable[[], FloatArray]) -> IntArray:
+        """Choose by `first` [S, A]; `second()` [S, A] is asked for only where there are ties."""
+        chosen = first.argmax(axis=1)
+        best = first[np.arange(len(first)), chosen]
+        width = self.tie if self.relative_tie is None else np.minimum(self.tie, self.relative_tie * np.abs(best))
+        tied = first >= (best - width)[:, None]
+        if np.count_nonzero(tied) == len(chosen):
+            return np.asarray(chosen)
+        return self.among(tied, second())
+
+    def among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
+        """Choose among tied actions by the second weighting, then the first or a random one."""
+        worth = np.where(tied, second, -np.inf)
+        best = worth >= worth.max(axis=1, keepdims=True) - self.second_tie
         if self.rng is None:
-            return best.argmax(axis=1)
-        return np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=1)
+            return np.asarray(best.argmax(axis=1))
+        return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=1))
 
 
-def _backward_induction(cmdp: CMDP, choose: _Chooser) -> Plan:
+def _backward_induction(cmdp: CMDP, choose: Chooser) -> Plan:
+    """Back up the weighted value of every action, then the value and the costs of the chosen ones only."""
     steps, states, actions = cmdp.policy_shape
     chosen = np.empty((steps, states), dtype=np.int64)
-    rows = np.arange(states)
-    to_go = np.zeros((states, 1 + cmdp.num_constraints))
+    offsets = np.arange(0, states * actions, actions)
+    tables = (cmdp.reward, *cmdp.costs)
+    to_go = np.zeros((states, len(tables)))
+    value = np.zeros(states)
     for step in reversed(range(steps)):
-        action_values = cmdp.stage(step)
-        if step < steps - 1:
-            action_values = action_values + cmdp.matrix(step) @ to_go
-        action_values = action_values.reshape(states, actions, -1)
-        chosen[step] = choose(action_values)
-        to_go = action_values[rows, chosen[step]]
+        first = _backup(cmdp, choose.weights, step, value)
+        second = partial(_backup, cmdp, choose.second, step, to_go @ choose.second)
+        chosen[step] = choose.pick(first, second)
+        rows = offsets + chosen[step]
+        value = first.ravel()[rows]
+        stage = np.stack([table[0 if len(table) == 1 else step].ravel()[rows] for table in tables], axis=-1)
+        to_go = stage if step == steps - 1 else stage + cmdp.matrix(step)[rows] @ to_go
     totals = cmdp.initial @ to_go
     return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
 
 
-def _policy_iteration(cmdp: CMDP, choose: _Chooser) -> Plan:
-    _, states, actions = cmdp.policy_shape
-    rows = np.arange(states)
-    chosen = choose(cmdp.stage(0).reshape(states, actions, -1))
-    while True:
-        to_go = stationary_values(cmdp, np.eye(actions)[chosen])
-        ahead = cmdp.discount * (cmdp.matrix(0) @ to_go)
-        action_values = (cmdp.stage(0) + ahead).reshape(states, actions, -1)
-        weighted = action_values @ choose.weights
-        better = choose(action_values)
-        # Only strict improvements count, or rounding and random ties could make the iteration turn in circles.
-        improves = weighted[rows, better] > weighted[rows, chosen] + choose.tie / (1 - (cmdp.discount or 0.0))
-        if not improves.any():
-            break
-        chosen = np.where(improves, better, chosen)
-    totals = cmdp.initial @ to_go
+def _policy_iteration(cmdp: CMDP, choose: Chooser) -> Plan:
+    """Find the actions that are optimal for the first weighting, then among them those that are for the second."""
+    anything = np.ones(cmdp.policy_shape[1:], dtype=np.bool_)
+    tied = _optimal_actions(cmdp, choose.weights, anything)
+    worth = np.zeros(tied.shape)
+    if np.count_nonzero(tied) > len(tied) and choose.second.any():
+        worth = np.where(_optimal_actions(cmdp, choose.second, tied), 1.0, 0.0)
+    chosen = choose.among(tied, worth)
+    totals = cmdp.initial @ stationary_values(cmdp, np.eye(cmdp.num_actions)[chosen])
     return Plan(actions=chosen[None], value=float(totals[0]), costs=totals[1:])
 
 
-def _discounted_maximum(cmdp: CMDP, weights: FloatArray) -> float:
-    """An upper bound on max_π V^{w·(r, c)}: for any v, the optimum is at most v + max(Tv − v)⁺/(1 − γ)."""
-    chooser = _Chooser(weights, weights, TIE * _scale(cmdp, weights), np.inf, None)
-    best = _policy_iteration(cmdp, chooser)
-    to_go = stationary_values(cmdp, np.eye(cmdp.num_actions)[best.actions[0]]) @ weights
-    backed_up = scalarised_backup(cmdp, -weights[1:], 0, to_go).max(axis=1)
-    assert cmdp.discount is not None
-    residual = max(float((backed_up - to_go).max()), 0.0)
-    return float(cmdp.initial @ to_go) + residual / (1 - cmdp.discount)
+def _optimal_actions(cmdp: CMDP, weights: FloatArray, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which of the allowed actions are optimal, up to rounding, by policy iteration: [S, A]."""
+    everyone = np.arange(len(allowed))
+    # What rounding can do to an action value; a whole policy of such actions loses at most 1/(1 − γ) times as much.
+    tie = 2 * cmdp.step_rounding * float(np.abs(weights) @ cmdp.sizes)
+    stage = _weighted_stage(cmdp, weights, 0)
+    chosen = np.where(allowed, stage, -np.inf).argmax(axis=1)
+    reached = -np.inf
+    while True:
+        rows = np.eye(allowed.shape[1])[chosen]
+        system = resolvent(cmdp.matrix(0), rows, rate(cmdp))
+        to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
+        values = np.where(allowed, _backup(cmdp, weights, 0, to_go), -np.inf)
+        better = values.argmax(axis=1)
+        improves = values[everyone, better] > values[everyone, chosen] + tie
+        # Each round of policy iteration adds something; where it does not, what is left is rounding.
+        if not improves.any() or to_go.sum() <= reached:
+            return np.asarray(values >= (values.max(axis=1) - tie)[:, None])
+        chosen, reached = np.where(improves, better, chosen), to_go.sum()
+
+
+def _discounted_maximum(cmdp: CMDP, multipliers: FloatArray) -> float:
+    """Return an upper bound on max_π V^{r − λc}: for any v, the optimum is at most v + max(Tv − v)⁺/(1 − γ)."""
+    weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
+    floats = _rounded(cmdp) if cmdp.is_exact else cmdp
+    optimal = _optimal_actions(floats, weights, np.ones(cmdp.policy_shape[1:], dtype=np.bool_))
+    everyone, chosen = np.arange(len(optimal)), optimal.argmax(axis=1)
+    rows = np.eye(cmdp.num_actions, dtype=np.int64)[chosen]
+    stage = scalarised_backup(cmdp, multipliers, 0, np.zeros(cmdp.num_states, dtype=cmdp.reward.dtype))
+    system = resolvent(cmdp.matrix(0), rows, rate(cmdp))
+    to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
+    residual = (_largest(scalarised_backup(cmdp, multipliers, 0, to_go)) - to_go).max()
+    return cmdp.initial @ to_go + max(residual, 0) / (1 - rate(cmdp))  # type: ignore[no-any-return]
+
+
+def _rounded(cmdp: CMDP) -> CMDP:
+    """Return an exact CMDP in floats."""
+    return replace(
+        cmdp,
+        transition=to_floats(cmdp.transition),
+        reward=to_floats(cmdp.reward),
+        costs=to_floats(cmdp.costs),
+        thresholds=to_floats(cmdp.thresholds),
+        initial=to_floats(cmdp.initial),
+        trusted=True,
+    )

@@ -1,14 +1,15 @@
 """What a CMDP solver returns, and the tools that all solvers share.
 
-Solvers propose: every response is evaluated again with the model at hand, and carries an upper bound by weak duality that
-holds whatever the solver did. `value ≤ optimum ≤ bound`, and the policy meets every threshold with a margin for rounding,
-except where the least possible cost leaves no room for one.
+Solvers propose: every response is evaluated again with the model at hand, and carries an upper bound by weak duality
+that holds whatever the solver did. `value ≤ optimum ≤ bound`, and the policy meets every threshold with a margin for
+rounding, except where the least possible cost leaves no room for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -42,21 +43,35 @@ class Solver(Protocol):
         """Return a policy that meets the constraints, or raise InfeasibleError with the multipliers that prove it."""
 
 
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A policy that a solver considers, and what it spends when it is evaluated."""
+
+    cmdp: CMDP
+    policy: FloatArray  # [H, S, A]
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^c: [k]."""
+        return evaluate(self.cmdp, self.policy).costs
+
+
 def respond(cmdp: CMDP, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BestResponse:
     """Evaluate a proposed policy, bound the optimum by its multipliers, and return both."""
     judged = evaluate(cmdp, policy)
     prices = np.maximum(multipliers, 0.0)
-    return BestResponse(policy, judged.value, judged.costs, prices, float(dual_bound(cmdp, prices)), work)
+    return BestResponse(policy, float(judged.value), judged.costs, prices, float(dual_bound(cmdp, prices)), work)
 
 
 def cost_margins(cmdp: CMDP) -> FloatArray:
     """Return how far the computed cost of any policy can be from its true one, per constraint: [k]."""
     if cmdp.num_constraints == 0:
         return np.zeros(0)
-    per_step = np.abs(cmdp.costs).max(axis=(2, 3))
-    length = cmdp.num_steps if cmdp.discount is None else 1 / (1 - cmdp.discount)
-    largest = per_step.sum(axis=1) if per_step.shape[1] > 1 else per_step[:, 0] * length
-    return cmdp.rounding * np.minimum(largest, np.abs(cmdp.thresholds) + largest)
+    sizes = cmdp.sizes[1:]
+    if cmdp.discount is None:
+        # Where no cost is negative the error is relative to the cost itself, and that is at most the threshold.
+        sizes = np.where(cmdp.nonnegative, np.clip(cmdp.thresholds, 0.0, sizes), sizes)
+    return np.asarray(cmdp.rounding * sizes)
 
 
 def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
@@ -74,7 +89,12 @@ def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleE
         text = f"the least possible cost is {least:.9g}, above the threshold {cmdp.thresholds[0]:.9g}."
     else:
         weighted = float(multipliers @ cmdp.thresholds)
-        text = f"with weights {multipliers} on the constraints, every policy costs at least {least:.9g}, more than {weighted:.9g}."
-    error = InfeasibleError(f"no policy meets the constraints: {text} Raise the thresholds, or give the agent a cheaper action.")
+        text = (
+            f"with weights {multipliers} on the constraints, every policy costs at least {least:.9g}, "
+            f"more than {weighted:.9g}."
+        )
+    error = InfeasibleError(
+        f"no policy meets the constraints: {text} Raise the thresholds, or give the agent a cheaper action."
+    )
     error.multipliers = multipliers  # type: ignore[attr-defined]
     return error

@@ -1,0 +1,335 @@
+"""The search behind every exact solver: the best mixture of plans that meets the constraints.
+
+What a solver can reach, seen as pairs (V^c, V^r), is a convex polytope whose vertices are plans, and planning for r −
+λ·c finds the vertex that is extreme in that direction. How a plan is made does not matter here: a `Program` is
+anything that can plan for a direction and mix plans, be it a CMDP or a CMDP whose transition is only known to lie in
+a box.
+
+With one constraint, only the edge of the upper-left frontier that crosses V^c = α matters: keep one end on each side
+of α, plan for the slope of the line between them, replace an end, stop when nothing lies above the line. Mixing the
+ends so that the cost meets α is optimal, and the slope is the multiplier. With several constraints the same vertices
+are columns of a small linear program (Dantzig-Wolfe decomposition), whose duals are the next direction.
+
+Computed costs are trusted to within a margin M. A mixture aims at α − 2M, which leaves room for whoever evaluates the
+answer in another order of sums. A single plan cannot be moved, and in games of few numbers its cost often is α to the
+last bit: within M of α an oracle in exact arithmetic decides (`Accepts`), and where there is none the computed cost is
+believed. Where the least cost is so close to α that nothing has room, costs up to the least plus M count as tied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from cmpg.checks import FloatArray, InfeasibleError, SolverError
+from cmpg.cmdp.master import MasterProgram
+
+FLAT = 1e-13
+"""A point lies above a line only if it does so by more than this, relative to the size of the numbers."""
+
+MAX_PLANS = 10_000
+
+ENOUGH = 1e-3
+"""A common slack of this many times the largest cost of a step leaves room for every repair."""
+
+
+class Vertex(Protocol):
+    """A plan: what it is worth, what it spends, what it does."""
+
+    @property
+    def value(self) -> float:
+        """V^r."""
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^c: [k]."""
+
+    def policy(self, num_actions: int) -> FloatArray:
+        """Return the policy as a table [H, S, A]."""
+
+
+class Blend(Protocol):
+    """A mixture of plans that is one policy."""
+
+    @property
+    def policy(self) -> FloatArray:
+        """The policy: [H, S, A]."""
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^c, evaluated and not averaged: [k]."""
+
+
+VertexT = TypeVar("VertexT", bound=Vertex)
+BlendT = TypeVar("BlendT", bound=Blend, covariant=True)
+
+
+class Program(Protocol[VertexT, BlendT]):
+    """Something that can be planned for, and whose plans can be mixed."""
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+
+    @property
+    def margins(self) -> FloatArray:
+        """How far a computed cost can be from the true one: [k]."""
+
+    @property
+    def largest_costs(self) -> FloatArray:
+        """The largest |c| of one step: [k]."""
+
+    def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> VertexT:
+        """Maximise w·V^r − λ·V^c."""
+
+    def blend(self, plans: Sequence[VertexT], *, weights: FloatArray, unvisited: FloatArray) -> BlendT:
+        """Return the policy with the plans' mean occupancy; rows that it never visits are those of `unvisited`."""
+
+    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
+        """Build the error that says that V^{λ·c} ≥ least > λ·α for every policy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Generic[BlendT]):
+    """The best mixture, the price of each budget, and the number of plans that it took."""
+
+    blend: BlendT
+    multipliers: FloatArray  # [k]
+    plans: int
+
+
+Accepts = Callable[[VertexT], bool]
+"""Whether a plan meets the thresholds exactly; asked where its computed costs are within the margins of them."""
+
+
+def best_blend(program: Program[VertexT, BlendT], *, accepts: Accepts[VertexT] | None = None) -> Found[BlendT]:
+    """Return the best policy that meets the constraints, or raise InfeasibleError.
+
+    Parameters
+    ----------
+    program
+        What is planned for.
+    accepts
+        Decides about single plans where rounding could; unless given, the computed costs are believed.
+    """
+    if len(program.thresholds) == 0:
+        best = program.plan(np.zeros(0))
+        return Found(_alone(program, best), np.zeros(0), 1)
+    return (_frontier_search if len(program.thresholds) == 1 else _column_generation)(program, accepts)
+
+
+def _alone(program: Program[VertexT, BlendT], plan: VertexT) -> BlendT:
+    return program.blend([plan], weights=np.ones(1), unvisited=plan.policy(program.num_actions))
+
+
+def _frontier_search(program: Program[VertexT, BlendT], accepts: Accepts[VertexT] | None) -> Found[BlendT]:
+    threshold, margin = float(program.thresholds[0]), float(program.margins[0])
+    fits: Callable[[VertexT], bool] = partial(_fits, program, accepts=accepts)
+    right = program.plan(np.zeros(1))
+    if fits(right):
+        return Found(_alone(program, right), np.zeros(1), 1)
+    left = program.plan(np.ones(1), reward_weight=0.0)
+    least = float(left.costs[0])
+    if least > threshold + margin:
+        raise program.infeasible(np.ones(1), least)
+    if least > threshold - margin and (accepts is None or not fits(left)):
+        fits = partial(_costs_at_most, limit=max(threshold, least + margin))
+    edge = _crossing_edge(program, left, right, fits=fits)
+    unvisited = left.policy(program.num_actions)
+    if edge.left.costs[0] >= threshold - 2 * margin:
+        blend = program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
+    else:
+        blend = _mix_to_target(program, edge, target=threshold - 2 * margin, unvisited=unvisited)
+    return Found(blend, np.array([edge.slope]), edge.plans + 2)
+
+
+def _fits(program: Program[VertexT, BlendT], plan: VertexT, *, accepts: Accepts[VertexT] | None) -> bool:
+    """Whether a single plan meets the thresholds: by a margin, or by the word of the oracle, or as computed."""
+    over = plan.costs - program.thresholds
+    if np.all(over <= -program.margins):
+        return True
+    if accepts is None:
+        return bool(np.all(over <= 0))
+    return bool(np.all(over <= program.margins)) and accepts(plan)
+
+
+def _costs_at_most(plan: Vertex, *, limit: float) -> bool:
+    return bool(plan.costs[0] <= limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """Which costs to aim at, and which to accept, given a safe policy to retreat to."""
+
+    safe_costs: FloatArray  # [k]
+    limits: FloatArray  # [k]
+    ceilings: FloatArray  # [k]
+
+    @classmethod
+    def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
+        """Stay two margins inside where the safe policy has that room; see the module's docstring."""
+        beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
+        limits = np.maximum(thresholds - 2 * margins, beside)
+        # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.
+        inside = np.maximum(limits, thresholds - margins)
+        ceilings = np.where(safe_costs > thresholds - margins, thresholds + margins, inside)
+        return cls(safe_costs, limits, ceilings)
+
+
+def move_inside(blend_at: Callable[[float], BlendT], aim: Aim) -> BlendT:
+    """Return the first blend whose evaluated costs are accepted, moving from share 0 to share 1, the safe policy."""
+    room = np.maximum(aim.limits - aim.safe_costs, 0.0)
+    share = 0.0
+    for _ in range(8):
+        blend = blend_at(share)
+        excess = np.maximum(blend.costs - aim.ceilings, 0.0)
+        if not excess.any():
+            return blend
+        needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
+        # Twice what is needed, so that the rounding of the next evaluation is covered as well.
+        share += (1 - share) * min(2 * float(needed.max()), 1.0)
+    return blend_at(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Edge(Generic[VertexT]):
+    """An edge of the frontier: V^r rises by `slope` for each unit of cost from left to right."""
+
+    left: VertexT
+    right: VertexT
+    slope: float
+    plans: int
+
+
+def _crossing_edge(
+    program: Program[VertexT, BlendT], left: VertexT, right: VertexT, *, fits: Callable[[VertexT], bool]
+) -> _Edge[VertexT]:
+    """Find the edge of the frontier whose left end fits and whose right end does not, given such a pair of points."""
+    for plans in range(MAX_PLANS):
+        if right.costs[0] <= left.costs[0] or right.value <= left.value:
+            return _Edge(left, left, 0.0, plans)
+        slope = float((right.value - left.value) / (right.costs[0] - left.costs[0]))
+        middle = program.plan(np.array([slope]))
+        line = left.value - slope * left.costs[0]
+        above = middle.value - slope * middle.costs[0] - line
+        size = max(abs(left.value), abs(right.value), slope * abs(left.costs[0]), slope * abs(right.costs[0]))
+        if above <= FLAT * size:
+            return _Edge(left, right, slope, plans + 1)
+        if fits(middle):
+            left = middle
+        else:
+            right = middle
+    raise SolverError(f"the frontier search did not end within {MAX_PLANS} plans.")
+
+
+def _mix_to_target(
+    program: Program[VertexT, BlendT], edge: _Edge[VertexT], *, target: float, unvisited: FloatArray
+) -> BlendT:
+    """Mix the ends of the edge so that the cost meets the target and, evaluated, is at most a margin above it."""
+    low, high = float(edge.left.costs[0]), float(edge.right.costs[0])
+    weight = (target - low) / (high - low) if high > low else 0.0
+    for _ in range(8):
+        weights = np.array([1 - weight, weight])
+        blend = program.blend([edge.left, edge.right], weights=weights, unvisited=unvisited)
+        excess = float(blend.costs[0]) - target
+        if excess <= program.margins[0] or weight <= 0:
+            return blend
+        weight = max(weight - 2 * excess / (high - low), 0.0)
+    return program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
+
+
+def _column_generation(program: Program[VertexT, BlendT], accepts: Accepts[VertexT] | None) -> Found[BlendT]:
+    """Dantzig-Wolfe: find a common slack first, then the best value."""
+    sizes = program.largest_costs
+    safe = widest_slack(program, enough=ENOUGH, units=np.where(sizes > 0, sizes, 1.0))
+    _check_feasible(program, safe)
+    master = MasterProgram(safe.plans, np.maximum(program.thresholds, safe.blend.costs), sizes=sizes)
+    master.add(program.plan(np.zeros(len(sizes))))
+    multipliers = _best_weights(program, master)
+    alone = master.plans[int(master.weights.argmax())]
+    if master.weights.max() > 1 - 1e-12 and _fits(program, alone, accepts=accepts):
+        return Found(_alone(program, alone), multipliers, len(master.plans) + len(safe.plans))
+    aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.blend.costs)
+    master.limits = aim.limits
+    multipliers = _best_weights(program, master)
+
+    def blend_at(share: float) -> BlendT:
+        weights = np.concatenate([(1 - share) * master.weights, share * safe.weights])
+        return program.blend([*master.plans, *safe.plans], weights=weights, unvisited=safe.blend.policy)
+
+    return Found(move_inside(blend_at, aim), multipliers, len(master.plans) + len(safe.plans))
+
+
+def _best_weights(program: Program[VertexT, BlendT], master: MasterProgram[VertexT]) -> FloatArray:
+    """Add columns until none improves; return the multipliers."""
+    for _ in range(MAX_PLANS):
+        multipliers = master.maximise_value()
+        column = program.plan(multipliers)
+        if not master.improves(column, multipliers):
+            break
+        master.add(column)
+    return multipliers
+
+
+def _check_feasible(program: Program[VertexT, BlendT], safe: WidestSlack[VertexT, BlendT]) -> None:
+    """Raise where the proof of infeasibility holds beyond rounding, or where rounding leaves the question open."""
+    if safe.least > safe.multipliers @ (program.thresholds + program.margins):
+        raise program.infeasible(safe.multipliers, safe.least)
+    over = safe.blend.costs - program.thresholds
+    if (over > program.margins).any():
+        raise SolverError(
+            f"floating point cannot tell whether the constraints can be met: the best policy exceeds a threshold by "
+            f"{float(over.max()):.3g}, and nothing proves that none does better. Raise the thresholds by that much."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class WidestSlack(Generic[VertexT, BlendT]):
+    """The mixture that keeps the worst constraint furthest below its threshold, and the proof that none does better."""
+
+    blend: BlendT
+    slack: float  # min_j (α_j − V^{c_j})
+    multipliers: FloatArray  # [k], with λ·units = 1
+    least: float  # the least V^{λ·c}; so nothing has more slack, in those units, than λ·α − least
+    plans: tuple[VertexT, ...]
+    weights: FloatArray
+
+
+def widest_slack(
+    program: Program[VertexT, BlendT], *, enough: float = np.inf, units: FloatArray | None = None
+) -> WidestSlack[VertexT, BlendT]:
+    """Maximise min_j (α_j − V^{c_j})/units_j over all mixtures, or stop as soon as it exceeds `enough`.
+
+    Parameters
+    ----------
+    program
+        What is planned for.
+    enough
+        A slack that will do.
+    units : [k]
+        In what each constraint's slack is measured: ones unless given.
+    """
+    thresholds = program.thresholds
+    scale = np.ones(len(thresholds)) if units is None else units
+    tolerance = float((program.margins / scale).max()) / 4
+    weights = 1.0 / scale / len(scale)
+    first = program.plan(weights, reward_weight=0.0)
+    master = MasterProgram((first,), thresholds, sizes=program.largest_costs)
+    for _ in range(MAX_PLANS):
+        weights, slack = master.maximise_slack(scale)
+        column = program.plan(weights, reward_weight=0.0)
+        least = float(weights @ column.costs)
+        if slack > enough or weights @ thresholds - least <= slack + tolerance or master.knows(column):
+            break
+        master.add(column)
+    blend = program.blend(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
+    achieved = float((thresholds - blend.costs).min())
+    return WidestSlack(blend, achieved, weights, least, tuple(master.plans), master.weights)

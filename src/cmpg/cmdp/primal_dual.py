@@ -1,0 +1,168 @@
+"""The paper's primal-dual method on a known model: the loop of Algorithm 3, stopped by certificate.
+
+    π_t maximises V^{r − λ_t c},   λ_{t+1} = clip(λ_t − η_t (α − V^c(π_t)), 0, U),
+
+and the answer has the mean occupancy of the π_t. The mean starts afresh whenever t is a power of two: it then holds at
+least the later half of all plans, and forgets the first ones, whose prices were far off. With a strictly feasible policy of slack ζ_j and value v, weak
+duality gives λ*_j ≤ (max V^r − v)/ζ_j, and U_j is twice that. With B_j the largest |α_j − V^{c_j}|, the steps are
+η_t = U_j/(B_j √t), or the paper's η = U_j/(B_j √T) for a T that is fixed in advance.
+
+Guarantee: the mean is off by O(U B/√t) in value and in cost. The loop ends as soon as the best dual bound so far is
+within the tolerance of what the mean is worth after its repair, so that value ≤ optimum ≤ value + tolerance, and the
+policy meets the thresholds. The paper's own T is never run (it is 1e10 and more): the certificate needs no T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+
+from cmpg.checks import FloatArray, SolverError
+from cmpg.cmdp.exact import Slack, greatest_slack
+from cmpg.cmdp.model import CMDP, evaluate, occupancy
+from cmpg.cmdp.planning import Plan, plan
+from cmpg.cmdp.repair import check_feasible, repaired
+from cmpg.cmdp.response import BestResponse, cost_margins, respond
+
+
+class StepRule(Protocol):
+    """How long a dual step is, in units of U/B."""
+
+    def __call__(self, iteration: int) -> float:
+        """Return η_t B/U for the iteration t = 1, 2, …"""
+
+
+@dataclass(frozen=True)
+class DecayingStep:
+    """η_t = U/(B √t): needs no number of iterations in advance."""
+
+    def __call__(self, iteration: int) -> float:
+        """Return 1/√t."""
+        return 1 / sqrt(iteration)
+
+
+@dataclass(frozen=True)
+class PaperStep:
+    """η = U/(B √T), the same in every iteration."""
+
+    iterations: int  # T
+
+    def __call__(self, iteration: int) -> float:  # noqa: ARG002 -- the protocol's parameter
+        """Return 1/√T."""
+        return 1 / sqrt(self.iterations)
+
+
+@dataclass(frozen=True)
+class PrimalDual:
+    """Averaged best responses to prices that follow the violation.
+
+    Examples
+    --------
+    >>> cmdp = CMDP(transition=[[[[1.0], [1.0]]]], reward=[[[0.0, 1.0]]], costs=[[[[0.0, 1.0]]]],
+    ...             thresholds=[0.25], initial=[1.0], horizon=1)
+    >>> PrimalDual(tolerance=0.01)(cmdp).gap <= 0.01
+    True
+    """
+
+    tolerance: float = 1e-2  # in units of the reward
+    max_iterations: int = 100_000
+    step: StepRule = DecayingStep()
+
+    def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
+        """Return a policy within the tolerance of the best one, or raise InfeasibleError or SolverError."""
+        free = plan(cmdp, np.zeros(cmdp.num_constraints), rng=rng)
+        if np.all(free.costs <= cmdp.thresholds - cost_margins(cmdp)):
+            prices = np.zeros(cmdp.num_constraints)
+            return respond(cmdp, free.policy(cmdp.num_actions), multipliers=prices, work=1)
+        safe = _strictly_feasible(cmdp, rng)
+        mean = _Mean(cmdp, safe.costs, float(evaluate(cmdp, safe.policy).value))
+        bounds = 2 * (free.value - mean.safe_value) / mean.slacks
+        steps = bounds / _largest_violations(cmdp)
+        prices = best_prices = np.zeros(cmdp.num_constraints)
+        best_bound = np.inf
+        for iteration in range(1, self.max_iterations + 1):
+            answer = plan(cmdp, prices, rng=rng)
+            bound = answer.value + float(prices @ (cmdp.thresholds - answer.costs))
+            if bound < best_bound:
+                best_bound, best_prices = bound, prices
+            if iteration.bit_count() == 1:
+                mean = mean.afresh()
+            mean.add(answer)
+            if best_bound - mean.repaired_value <= self.tolerance:
+                policy = repaired(cmdp, mean.visits, safe)
+                return respond(cmdp, policy, multipliers=best_prices, work=iteration)
+            ahead = prices + self.step(iteration) * steps * (answer.costs - cmdp.thresholds)
+            prices = np.clip(ahead, 0.0, bounds)
+        raise SolverError(
+            f"the primal-dual method is still {best_bound - mean.repaired_value:.3g} from optimal after "
+            f"{self.max_iterations} iterations; {self.tolerance:.3g} was asked for. "
+            "Allow more iterations or a larger tolerance, or use Exact()."
+        )
+
+
+def _strictly_feasible(cmdp: CMDP, rng: np.random.Generator | None) -> Slack:
+    sizes = cmdp.step_sizes[1:]
+    safe = greatest_slack(cmdp, units=np.where(sizes > 0, sizes, 1.0), rng=rng)
+    check_feasible(cmdp, safe)
+    if np.any(safe.costs >= cmdp.thresholds - 4 * cost_margins(cmdp)):
+        raise SolverError(
+            f"no policy is strictly feasible (the greatest slack is {safe.slack:.3g}), so the multipliers have no "
+            "bound and the primal-dual method has no guarantee. Use Exact()."
+        )
+    return safe
+
+
+def _largest_violations(cmdp: CMDP) -> FloatArray:
+    """Return B_j, which |α_j − V^{c_j}| never exceeds: [k]."""
+    length = cmdp.num_steps if cmdp.discount is None else 1 / (1 - cmdp.discount)
+    bounds = []
+    for cost, threshold in zip(cmdp.costs, cmdp.thresholds, strict=True):
+        repeat = 1 if len(cost) > 1 else length
+        most, least = (repeat * sum(float(pick(step)) for step in cost) for pick in (np.max, np.min))
+        bounds.append(max(most - threshold, threshold - least))
+    return np.array(bounds)
+
+
+class _Mean:
+    """The running mean of plans, and what it is worth once it is mixed with the safe policy to meet the thresholds."""
+
+    def __init__(self, cmdp: CMDP, safe_costs: FloatArray, safe_value: float) -> None:
+        self.cmdp = cmdp
+        self.safe_costs = safe_costs
+        self.safe_value = safe_value
+        self.limits = cmdp.thresholds - 2 * cost_margins(cmdp)
+        self._visits = np.zeros(cmdp.policy_shape)
+        self._value = 0.0
+        self._costs = np.zeros(cmdp.num_constraints)
+        self._count = 0
+
+    def afresh(self) -> _Mean:
+        """Return the mean of nothing."""
+        return _Mean(self.cmdp, self.safe_costs, self.safe_value)
+
+    def add(self, new: Plan) -> None:
+        """Take one more plan into the mean."""
+        self._visits += occupancy(self.cmdp, new.policy(self.cmdp.num_actions))
+        self._value += new.value
+        self._costs = self._costs + new.costs
+        self._count += 1
+
+    @property
+    def visits(self) -> FloatArray:
+        """The mean occupancy: [H, S, A]."""
+        return self._visits / self._count
+
+    @property
+    def slacks(self) -> FloatArray:
+        """How far the safe policy is inside the thresholds: [k]."""
+        return self.limits - self.safe_costs
+
+    @property
+    def repaired_value(self) -> float:
+        """What is left of the mean's value after the least mixing that meets the thresholds."""
+        excess = np.maximum(self._costs / self._count - self.limits, 0.0)
+        share = float(np.max(excess / (excess + self.slacks)))
+        return (1 - share) * self._value / self._count + share * self.safe_value
