@@ -1,16 +1,21 @@
 """The contract between a game and everything that is done with it.
 
-A `Game` knows its agents, its budget and its time. `game.at(policy)` is a `Position`: the game as it stands when everybody plays
-that policy, which can say what each agent gets, what the budget has left, and which CMDP an agent faces when only it moves.
+A `Game` knows its agents, its budget and its time. `game.at(policy)` is a `Position`: the game as it stands when
+everybody plays that policy, which can say what each agent gets, what the budget has left, and which CMDP an agent
+faces when only it moves.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from cmpg.checks import FloatArray
-from cmpg.cmdp.model import CMDP
+from cmpg.checks import FloatArray, IntArray
+from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.planning import plan
 from cmpg.policy import JointPolicy, PolicyShape
+
+JOINT_STATE = "joint-state policies"
+OWN_STATE = "own-state policies"
 
 
 class Position(Protocol):
@@ -29,8 +34,8 @@ class Position(Protocol):
         """V^{c_j}, one per constraint: [k]."""
 
     @property
-    def rounding(self) -> float:
-        """The relative error of `costs`, and of `values` measured against the sum of |r|."""
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies (Eqs. 7-9)."""
@@ -68,10 +73,40 @@ class Game(Protocol):
 
     @property
     def information(self) -> str:
-        """What a policy may depend on: "joint-state policies" or "own-state policies"."""
+        """What a policy may depend on: `JOINT_STATE` or `OWN_STATE`.
+
+        A Nash claim is against deviations of the same kind.
+        """
 
     def at(self, policy: JointPolicy) -> Position:
         """Return the game as it stands at a joint policy."""
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform policy), which is well defined where the game has a potential."""
+
+
+@runtime_checkable
+class CentralPlanner(Protocol):
+    """A game that one planner, who chooses all actions, can plan for."""
+
+    def joint_cmdp(self) -> CMDP:
+        """Return the planner's CMDP; its costs and transitions are those of the game, in floats."""
+
+    def split(self, joint_actions: IntArray) -> JointPolicy:
+        """Split the planner's deterministic choices [H, S] into one table per agent."""
+
+
+def cheapest_policy(game: CentralPlanner, weights: FloatArray) -> tuple[JointPolicy, float]:
+    """Return a deterministic policy of least V^{λ·c} over all joint policies, and that cost (the paper's Example 1)."""
+    cheapest = plan(game.joint_cmdp(), weights, reward_weight=0.0)
+    return game.split(cheapest.actions), float(weights @ cheapest.costs)
+
+
+def potential_by_moves(game: Game, policy: JointPolicy) -> float:
+    """Return Φ(policy) − Φ(uniform policy), by moving one agent at a time (Lemma 1); exact where a potential exists."""
+    position, total = game.at(JointPolicy.uniform(game.policy_shapes)), 0.0
+    for agent, table in enumerate(policy):
+        cmdp = position.induced_cmdp(agent)
+        total += float(evaluate(cmdp, table).value - evaluate(cmdp, position.policy[agent]).value)
+        position = position.replace(agent, table)
+    return total

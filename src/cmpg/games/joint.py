@@ -1,22 +1,23 @@
 """Games on a joint state, with tables over joint actions.
 
-Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play. Averages are taken one agent's axis at
-a time, so the work is that of reading the tables a few times, never a loop over joint actions.
+Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play. Averages are matrix
+products over one half of the agents and then over single axes (`contraction.py`), so the work is that of reading the
+tables once or twice, never a loop over joint actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmpg.checks import (
     FloatArray,
     GameError,
+    IntArray,
     check_shape,
     distributions,
     exact_distributions,
@@ -31,10 +32,13 @@ from cmpg.cmdp.model import (
     check_steps,
     check_thresholds,
     checked_transition,
+    cost_rounding,
     evaluate,
     total_range,
 )
-from cmpg.games.contraction import average_over, average_rows
+from cmpg.games.contract import JOINT_STATE, potential_by_moves
+from cmpg.games.contraction import Others, average_roundings, average_rows
+from cmpg.games.tabulation import StepFunction, tabulate
 from cmpg.policy import JointPolicy, PolicyShape
 
 
@@ -42,7 +46,8 @@ from cmpg.policy import JointPolicy, PolicyShape
 class JointGame:
     """n agents who all see the joint state, and whose joint action decides rewards, costs and the next state.
 
-    Exactly one of `horizon` and `discount` is given. Tables that do not change with the step have a step axis of length one.
+    Exactly one of `horizon` and `discount` is given. Tables that do not change with the step have a step axis of
+    length one.
 
     Examples
     --------
@@ -104,7 +109,7 @@ class JointGame:
     @property
     def information(self) -> str:
         """Every agent sees the joint state."""
-        return "joint-state policies"
+        return JOINT_STATE
 
     @property
     def is_sparse(self) -> bool:
@@ -137,12 +142,13 @@ class JointGame:
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
-        position, total = self.at(self.uniform_policy()), 0.0
-        for agent, table in enumerate(policy):
-            moved = position.replace(agent, table)
-            total += float(moved.value_of(agent) - position.value_of(agent))
-            position = moved
-        return total
+        return potential_by_moves(self, policy)
+
+    def split(self, joint_actions: IntArray) -> JointPolicy:
+        """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""
+        separate = np.unravel_index(joint_actions, self.num_actions)
+        tables = (np.eye(count)[own] for count, own in zip(self.num_actions, separate, strict=True))
+        return JointPolicy(tuple(tables))
 
     def joint_cmdp(self, reward: FloatArray | None = None) -> CMDP:
         """Return the CMDP of one planner who chooses all actions; its reward is the mean of the agents' unless given.
@@ -189,13 +195,19 @@ class JointGame:
         """Round an exact game to floats; any other is returned as it is."""
         if not self.is_exact:
             return self
-        names = ("transition", "rewards", "costs", "thresholds", "initial")
-        return replace(self, **{name: to_floats(getattr(self, name)) for name in names})
+        return replace(
+            self,
+            transition=to_floats(self.transition),
+            rewards=to_floats(self.rewards),
+            costs=to_floats(self.costs),
+            thresholds=to_floats(self.thresholds),
+            initial=to_floats(self.initial),
+        )
 
     @classmethod
     def from_function(
         cls,
-        step: Callable[[int, tuple[int, ...]], tuple[Mapping[int, float] | Sequence[float], Any, Any]],
+        step: StepFunction,
         *,
         num_states: int,
         num_actions: Sequence[int],
@@ -206,12 +218,13 @@ class JointGame:
     ) -> JointGame:
         """Build a stationary game from `step(state, actions) -> next-state distribution, rewards, costs`.
 
-        The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent and
-        costs one per constraint. The transition is stored sparsely where that is smaller.
+        The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
+        and costs one per constraint. The transition is stored sparsely where that is smaller.
         """
+        budgets = numbers("thresholds", thresholds)
         return cls(
-            **tabulate(step, num_states, tuple(num_actions)),
-            thresholds=thresholds,
+            **tabulate(step, (num_states, *num_actions), len(budgets)),
+            thresholds=budgets,
             initial=initial,
             horizon=horizon,
             discount=discount,
@@ -236,9 +249,9 @@ class JointPosition:
         return evaluate(self.induced_cmdp(0), self.policy[0]).costs
 
     @property
-    def rounding(self) -> float:
-        """The relative error of `costs`, and of `values` measured against the sum of |r|."""
-        return 0.0 if self.game.is_exact else self.induced_cmdp(0).rounding
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return cost_rounding(self.induced_cmdp(0), self.costs)
 
     def value_of(self, agent: int) -> float:
         """Return V^{r_i} of one agent."""
@@ -255,64 +268,52 @@ class JointPosition:
         moved = JointPosition(self.game, self.policy.replace(agent, table))
         if agent in self._cmdps:
             moved._cmdps[agent] = self._cmdps[agent]
+        own_half = self._others.in_first_half(agent)
+        moved._halves.update({key: mean for key, mean in self._halves.items() if key[1] == own_half})
         return moved
 
     @cached_property
     def _cmdps(self) -> dict[int, CMDP]:
         return {}
 
+    @cached_property
+    def _others(self) -> Others:
+        return Others(self.policy)
+
+    @property
+    def _roundings(self) -> int:
+        dense = average_roundings(self.game.num_actions)
+        return max(dense, average_roundings(self.game.num_actions, sparse=True)) if self.game.is_sparse else dense
+
+    @cached_property
+    def _halves(self) -> dict[tuple[str, bool], FloatArray]:
+        """Tables that all agents share, averaged over one half of the agents, by name and half that is left."""
+        return {}
+
+    def _shared_average(self, name: str, table: FloatArray, agent: int) -> FloatArray:
+        key = (name, self._others.in_first_half(agent))
+        if key not in self._halves:
+            self._halves[key] = self._others.start(table, keep=agent)
+        return self._others.finish(self._halves[key], keep=agent)
+
     def _contract(self, agent: int) -> CMDP:
         game = self.game
         if game.is_sparse:
             transition: Any = average_rows(game.transition, self.policy, keep=agent)
         else:
-            transition = frozen(average_over(game.transition, self.policy, keep=agent))
+            transition = frozen(self._shared_average("transition", game.transition, agent))
+        costs = [self._shared_average(f"cost {j}", cost, agent) for j, cost in enumerate(game.costs)]
         return CMDP(
             transition=transition,
-            reward=frozen(average_over(game.rewards[agent], self.policy, keep=agent)),
-            costs=frozen(
-                np.stack([average_over(cost, self.policy, keep=agent) for cost in game.costs])
-                if game.num_constraints
-                else np.zeros((0, 1, game.num_states, game.num_actions[agent]))
-            ),
+            reward=frozen(self._others.average(game.rewards[agent], keep=agent)),
+            costs=frozen(np.stack(costs) if costs else np.zeros((0, 1, game.num_states, game.num_actions[agent]))),
             thresholds=game.thresholds,
             initial=game.initial,
             horizon=game.horizon,
             discount=game.discount,
-            entry_roundings=sum(game.num_actions) + game.num_agents,
+            entry_roundings=self._roundings,
             trusted=True,
         )
-
-
-def tabulate(
-    step: Callable[[int, tuple[int, ...]], tuple[Mapping[int, float] | Sequence[float], Any, Any]],
-    num_states: int,
-    num_actions: tuple[int, ...],
-) -> dict[str, Any]:
-    """Call `step` for every state and joint action, and return transition, rewards and costs as tables."""
-    pairs = [(state, joint) for state in range(num_states) for joint in np.ndindex(num_actions)]
-    rewards, costs = [], []
-    rows, columns, probabilities = [], [], []
-    for row, (state, joint) in enumerate(pairs):
-        ahead, reward, cost = step(state, joint)
-        items = ahead.items() if isinstance(ahead, Mapping) else enumerate(ahead)
-        for target, probability in items:
-            if not 0 <= target < num_states:
-                raise GameError(f"step(state={state}, actions={joint}) leads to state {target}; there are {num_states}.")
-            if probability:
-                rows.append(row)
-                columns.append(target)
-                probabilities.append(probability)
-        rewards.append(np.asarray(reward, dtype=np.float64))
-        costs.append(np.asarray(cost, dtype=np.float64))
-    matrix = sp.csr_array((probabilities, (rows, columns)), shape=(len(pairs), num_states), dtype=np.float64)
-    table = (1, num_states, *num_actions)
-    dense = 12 * matrix.nnz >= 8 * len(pairs) * num_states
-    return {
-        "transition": matrix.toarray().reshape(*table, num_states) if dense else (matrix,),
-        "rewards": np.stack(rewards, axis=-1).reshape(-1, *table),
-        "costs": np.stack(costs, axis=-1).reshape(-1, *table),
-    }
 
 
 def _checked_tables(game: JointGame) -> dict[str, Any]:
@@ -320,10 +321,13 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     rewards = numbers("rewards", game.rewards)
     if rewards.ndim < 4 or rewards.ndim != 3 + rewards.shape[0]:
         raise GameError(
-            f"rewards has shape {list(rewards.shape)}; [n, H or 1, S, A_1, …, A_n] is required: one action axis per agent."
+            f"rewards has shape {list(rewards.shape)}; [n, H or 1, S, A_1, …, A_n] is required: "
+            "one action axis per agent."
         )
     if 0 in rewards.shape:
-        raise GameError(f"rewards has shape {list(rewards.shape)}; every agent needs an action, and there must be a state.")
+        raise GameError(
+            f"rewards has shape {list(rewards.shape)}; every agent needs an action, and there must be a state."
+        )
     steps, table = game.num_steps, rewards.shape[2:]
     check_steps("rewards", rewards.shape[1], steps)
     initial = numbers("initial", game.initial)
@@ -342,18 +346,9 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         "costs": costs,
         "thresholds": thresholds,
         "initial": distributions("initial", initial, ()),
-        "transition": _joint_transition(game.transition, steps, table),
+        "transition": checked_transition(game.transition, (steps, *table)),
     }
     return tables | _checked_names(game, rewards, len(costs))
-
-
-def _joint_transition(transition: Any, steps: int, table: tuple[int, ...]) -> Any:
-    if sp.issparse(transition) or (isinstance(transition, Sequence) and any(sp.issparse(m) for m in transition)):
-        return checked_transition(transition, (steps, table[0], int(np.prod(table[1:]))))
-    dense = numbers("transition", transition)
-    check_steps("transition", len(dense) if dense.ndim else 0, steps)
-    check_shape("transition", dense.shape, (len(dense), *table, table[0]))
-    return distributions("transition", dense, ("h", "s", *("a" for _ in table[1:])))
 
 
 def _checked_names(game: JointGame, rewards: FloatArray, num_constraints: int) -> dict[str, Any]:
