@@ -1,0 +1,371 @@
+"""Local games: agents with their own states and dynamics, who meet only at shared resources.
+
+Agent i moves on its own states by its own transition, and its policy sees its own state. At (h, s, a) it uses some
+resources, each once or not at all. The load of a resource is how many agents use it at that step; each user of e at
+load m gets −delay[h, e, m], and constraint j pays load_costs[j, h, e, m] once per resource and step, beside private
+costs.
+
+Because the dynamics are independent, the joint state is never built: agent i's problem is a CMDP on its own states, in
+which the others appear only through the distribution of their load N on each resource (see `loads`):
+    reward = private − Σ_{e used} E[delay(1 + N)],    cost_j = private + Σ_{e used} E[g_j(1 + N) − g_j(N)],
+    threshold_j = α_j − what the others spend.
+
+This is an exact Markov potential game (class C3), with Rosenthal's potential
+    Φ = Σ_i private values − E Σ_h Σ_e Σ_{m = 1..load} delay[h, e, m],
+among own-state policies. Nash means: against deviations to other own-state policies.
+
+Guarantee on rounding: each threshold of an induced CMDP is lowered by the largest error that rounding can have in the
+cost of all agents together, so that a response that meets it keeps V^c ≤ α in exact arithmetic; except where the
+agent's present policy has no room for that, and then it may spend what it spends at present. That error is `rounding`
+times α where costs are non-negative and do not fall as loads grow, and times the largest cost there can be otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmpg.checks import UNIT_ROUNDOFF, FloatArray, frozen
+from cmpg.cmdp.model import CMDP
+from cmpg.games.contract import OWN_STATE
+from cmpg.games.loads import Burden, LoadTables, LoadTree, load_tables
+from cmpg.games.local_agent import LocalAgent
+from cmpg.games.local_checks import checked_names, checked_tables
+from cmpg.policy import JointPolicy, PolicyShape
+
+__all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
+
+RECENT = 3
+"""A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalGame:
+    """n agents on their own states, with shared resources and shared constraints.
+
+    Examples
+    --------
+    Two agents, one step; action 1 uses the only resource, is worth 1, and costs each user 0.25 per user. Both
+    may use it at the same time with probability 0.5 at most.
+
+    >>> agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    >>> game = LocalGame(members=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5],
+    ...                  horizon=1)
+    >>> position = game.at(game.uniform_policy())
+    >>> position.values, position.costs
+    (array([0.3125, 0.3125]), array([0.25]))
+    """
+
+    _: KW_ONLY
+    members: tuple[LocalAgent, ...]  # n
+    delay: FloatArray  # [H or 1, E, n + 1]
+    load_costs: FloatArray  # [k, H or 1, E, n + 1]
+    thresholds: FloatArray  # [k]
+    horizon: int
+    agents: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    resources: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        checked = checked_tables(
+            self.members,
+            horizon=self.horizon,
+            delay=self.delay,
+            load_costs=self.load_costs,
+            thresholds=self.thresholds,
+        )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        lengths = {"agents": self.num_agents, "constraints": self.num_constraints, "resources": self.num_resources}
+        for name, length in lengths.items():
+            object.__setattr__(self, name, checked_names(name, getattr(self, name), length))
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return len(self.members)
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.load_costs.shape[0])
+
+    @property
+    def num_resources(self) -> int:
+        """E."""
+        return int(self.delay.shape[1])
+
+    @property
+    def num_steps(self) -> int:
+        """H: the length of a policy's step axis."""
+        return self.horizon
+
+    @property
+    def discount(self) -> None:
+        """Local games have a finite horizon."""
+        return
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S_i, A_i] of each agent's policy."""
+        return tuple((self.horizon, agent.num_states, agent.num_actions) for agent in self.members)
+
+    @property
+    def information(self) -> str:
+        """Every agent sees its own state."""
+        return OWN_STATE
+
+    def potential_class(self) -> str:
+        """Say why this is a Markov potential game."""
+        return (
+            "C3: independent dynamics, own-state policies, and rewards that are private or delays of shared resources, "
+            "so Rosenthal's potential is exact"
+        )
+
+    @cached_property
+    def reward_ranges(self) -> FloatArray:
+        """G_i = Σ_h (max r_{i,h} − min r_{i,h}) over own states, actions and loads: [n]."""
+        least, greatest = self.delay[..., 1:].min(axis=-1), self.delay[..., 1:].max(axis=-1)
+        ranges = [agent.reward_range(least, greatest, horizon=self.horizon) for agent in self.members]
+        return frozen(np.array(ranges))
+
+    @cached_property
+    def tables(self) -> LoadTables:
+        """The delay and the load costs, prepared for expectations."""
+        return load_tables(self.delay, self.load_costs, horizon=self.horizon)
+
+    @cached_property
+    def rounding(self) -> float:
+        """γ: the error of values relative to the sum of |r|, and of costs relative to themselves + `largest_costs`."""
+        private = self.horizon + max(agent.num_states * agent.num_actions for agent in self.members) + self.num_agents
+        return (self._usage_roundings + self.tables.total_roundings + private) * UNIT_ROUNDOFF
+
+    @cached_property
+    def _usage_roundings(self) -> int:
+        """Roundings that the usages bring into any expectation."""
+        kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.members}
+        chains = [self.horizon * agent.step_roundings + agent.most_uses for agent in kinds.values()]
+        return ceil(self.tables.order * max(chains))
+
+    @cached_property
+    def largest_costs(self) -> FloatArray:
+        """The largest sum of absolute costs that there can be, to which rounding errors are relative: [k].
+
+        Zero where no private cost is negative and no load cost is negative or falls as the load grows: errors are then
+        relative to the costs themselves.
+        """
+        rises = np.diff(self.load_costs, axis=-1)
+        largest = self._over_time(np.abs(self.load_costs[..., 0]) + np.abs(rises).sum(axis=-1)).sum(axis=-1)
+        gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
+        for agent in self.members:
+            if agent.costs is not None:
+                largest = largest + self._over_time(np.abs(agent.costs).max(axis=(2, 3)))
+                gentle = gentle & (agent.costs >= 0).all(axis=(1, 2, 3))
+        return frozen(np.where(gentle, 0.0, largest))
+
+    def uniform_policy(self) -> JointPolicy:
+        """Return the policy by which everybody plays every action equally often."""
+        return JointPolicy.uniform(self.policy_shapes)
+
+    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
+        """Return a policy whose rows are drawn uniformly from the simplex."""
+        return JointPolicy.random(self.policy_shapes, rng=rng)
+
+    def at(self, policy: JointPolicy) -> LocalPosition:
+        """Return the game as it stands at a joint policy."""
+        policy.check_fits(self.policy_shapes)
+        accounts = [self._account(agent, table) for agent, table in zip(self.members, policy, strict=True)]
+        tree = LoadTree.grow(self.tables, [account.usage for account in accounts])
+        values = np.array([account.value for account in accounts])
+        return LocalPosition(self, policy, tree, values, np.stack([account.costs for account in accounts]))
+
+    def potential(self, policy: JointPolicy) -> float:
+        """Return Rosenthal's potential of a policy, less that of the uniform policy."""
+        return self.at(policy).potential
+
+    @cached_property
+    def _uniform_potential(self) -> float:
+        return self.at(self.uniform_policy()).rosenthal
+
+    def _over_time(self, table: FloatArray) -> FloatArray:
+        """Sum a table [k, H or 1, …] over all steps."""
+        return np.asarray(table.sum(axis=1) * (self.horizon if table.shape[1] == 1 else 1))
+
+    def _account(self, agent: LocalAgent, table: FloatArray) -> _Account:
+        visits = agent.visits(table)
+        costs = np.zeros(self.num_constraints)
+        if agent.costs is not None:
+            costs = np.array([_total(visits, cost) for cost in agent.costs])
+        return _Account(agent.usage(visits), _total(visits, agent.reward), costs)
+
+    @cached_property
+    def _reaches(self) -> dict[int, npt.NDArray[np.bool_]]:
+        return {}
+
+    def reach(self, agent: int) -> npt.NDArray[np.bool_]:
+        """Return which resources an agent can use at each step, by any policy: [H, E]."""
+        if agent not in self._reaches:
+            self._reaches[agent] = self.members[agent].reach(self.horizon)
+        return self._reaches[agent]
+
+
+@dataclass(frozen=True, eq=False)
+class _Account:
+    """What an agent does by its policy, whatever the others do."""
+
+    usage: FloatArray  # [H, E]
+    value: float  # of the private reward
+    costs: FloatArray  # [k], private
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPosition:
+    """A local game at a joint policy."""
+
+    game: LocalGame
+    policy: JointPolicy
+    tree: LoadTree
+    private_values: FloatArray  # [n]
+    private_costs: FloatArray  # [n, k]
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return np.asarray(self.private_costs.sum(axis=0) + self.tree.costs)
+
+    @property
+    def rounding(self) -> float:
+        """The relative error of `costs` where none is negative, and of `values` against the sum of |r|."""
+        return self.game.rounding
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return np.asarray(self.game.rounding * (np.abs(self.costs) + self.game.largest_costs))
+
+    @property
+    def potential(self) -> float:
+        """Φ, less that of the uniform policy."""
+        return self.rosenthal - self.game._uniform_potential
+
+    @cached_property
+    def rosenthal(self) -> float:
+        """Φ = Σ_i private values − E Σ_h Σ_e Σ_{m ≤ load} delay[h, e, m]."""
+        return float(self.private_values.sum()) - self.game.tables.total_delay(self.tree.everybody)
+
+    @property
+    def expected_load(self) -> FloatArray:
+        """The mean load of each resource at each step: [H, E]."""
+        return self.tree.mean
+
+    def load_distribution(self, resource: int) -> FloatArray:
+        """Return P(load = m) of one resource, by step: [H, n + 1]."""
+        chances = np.ones((1, self.game.horizon))
+        for agent in range(self.game.num_agents):
+            used = self.usage(agent)[:, resource]
+            chances = np.pad(chances * (1 - used), ((0, 1), (0, 0))) + np.pad(chances * used, ((1, 0), (0, 0)))
+        return chances.T
+
+    def usage(self, agent: int) -> FloatArray:
+        """Return the probability that one agent uses each resource, by step: [H, E]."""
+        return self.tree.usage(agent)
+
+    def value_of(self, agent: int) -> float:
+        """Return V^{r_i} of one agent."""
+        private = float(self.private_values[agent])
+        delay = self._burden(agent).delay if self.game.tables.has_delay else None
+        return private if delay is None else private - float((self.usage(agent) * delay).sum())
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces on its own states while the others keep to their policies."""
+        recent = self._recent[0]
+        for known, cmdp in recent:
+            if known == agent:
+                return cmdp
+        cmdp = self._induce(agent)
+        self._recent[0] = ((agent, cmdp), *recent[: RECENT - 1])
+        return cmdp
+
+    def replace(self, agent: int, table: Any) -> LocalPosition:
+        """Return the position after one agent has changed its policy; only what that touches is computed."""
+        policy = self.policy.replace(agent, table)
+        account = self.game._account(self.game.members[agent], policy[agent])
+        values, costs = self.private_values.copy(), self.private_costs.copy()
+        values[agent], costs[agent] = account.value, account.costs
+        moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
+        limits = moved._thresholds(agent)
+        same = (pair for pair in self._recent[0] if pair[0] == agent and np.array_equal(pair[1].thresholds, limits))
+        moved._recent[0] = tuple(same)
+        return moved
+
+    def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
+        """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
+
+        Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
+        """
+        return self.same_tables(agent, earlier) and np.array_equal(self._thresholds(agent), earlier._thresholds(agent))
+
+    def same_tables(self, agent: int, earlier: LocalPosition) -> bool:
+        """Whether an agent faces the same rewards and costs here as at an earlier position; thresholds may differ."""
+        able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
+        pairs = [(here.costs[:, able], there.costs[:, able])]
+        if here.delay is not None and there.delay is not None:
+            pairs.append((here.delay[able], there.delay[able]))
+        return all(np.array_equal(one, other) for one, other in pairs)
+
+    @cached_property
+    def _recent(self) -> list[tuple[tuple[int, CMDP], ...]]:
+        # One cell that is replaced whole, so that threads may share it.
+        return [()]
+
+    def _burden(self, agent: int) -> Burden:
+        return self.game.tables.burden(self.tree.without(agent))
+
+    def _induce(self, agent: int) -> CMDP:
+        game, member = self.game, self.game.members[agent]
+        burden = self._burden(agent)
+        costs = np.empty((game.num_constraints, game.horizon, *member.reward.shape[1:]))
+        for j, prices in enumerate(burden.costs):
+            costs[j] = member.charge(prices)
+        if member.costs is not None:
+            costs += member.costs
+        roundings = game._usage_roundings + game.tables.entry_roundings + member.most_uses + 4
+        return CMDP(
+            transition=member.transition,
+            reward=member.reward if burden.delay is None else frozen(member.reward - member.charge(burden.delay)),
+            costs=frozen(costs),
+            thresholds=frozen(self._thresholds(agent)),
+            initial=member.initial,
+            horizon=game.horizon,
+            # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
+            entry_roundings=-(-roundings // game.horizon),
+            trusted=True,
+        )
+
+    def _thresholds(self, agent: int) -> FloatArray:
+        """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
+        game, others = self.game, self.tree.without(agent)
+        spent = np.delete(self.private_costs, agent, axis=0).sum(axis=0) + game.tables.costs(others)
+        left = game.thresholds - spent
+        prices = game.tables.burden(others).costs
+        own = self.private_costs[agent] + np.tensordot(prices, self.usage(agent), axes=2)
+        margins = game.rounding * (np.abs(game.thresholds) + game.largest_costs)
+        return np.asarray(np.maximum(left - margins, np.minimum(left, own)))
+
+
+def _total(visits: FloatArray, table: FloatArray) -> float:
+    """Return Σ visits[h, (s, a)]·table[h, s, a], for a table [H or 1, S, A]."""
+    flat = table.reshape(len(table), -1)
+    if len(flat) == 1:
+        return float((visits @ flat[0]).sum())
+    return float(np.einsum("hx,hx->h", visits, flat).sum())

@@ -1,0 +1,114 @@
+"""One agent of a local game: its states and dynamics, its private reward and costs, the resources that it uses."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmpg.checks import FloatArray
+from cmpg.cmdp.model import total_range
+
+
+@dataclass(frozen=True, eq=False)
+class LocalAgent:
+    """An agent that moves on its own states, and uses some of the shared resources at each (state, action).
+
+    Agents of the same kind may share arrays: pass the same objects. What is given here is checked when a `LocalGame`
+    takes the agent in; there, matrices become tuples of CSR matrices, and costs that are all zero become None.
+    """
+
+    _: KW_ONLY
+    transition: (
+        Any  # one CSR [S·A, S] per step, or one for all, rows in the order (state, action); or [H or 1, S, A, S]
+    )
+    reward: FloatArray  # [H or 1, S, A]
+    uses: Any  # one 0/1 CSR [S·A, E] per step, or one for all; or [H or 1, S, A, E]
+    initial: FloatArray  # [S]
+    costs: FloatArray | None = None  # [k, H or 1, S, A]; None: zeros
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.reward.shape[1])
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return int(self.reward.shape[2])
+
+    def visits(self, table: FloatArray) -> FloatArray:
+        """Return the occupancy of a policy [H, S, A], with state and action in one axis: [H, S·A]."""
+        steps, states, actions = table.shape
+        result = np.empty((steps, states * actions))
+        present = self.initial
+        for step in range(steps):
+            np.multiply(present[:, None], table[step], out=result[step].reshape(states, actions))
+            if step + 1 < steps:
+                present = self._flows[0 if len(self._flows) == 1 else step] @ result[step]
+        return result
+
+    def usage(self, visits: FloatArray) -> FloatArray:
+        """Return the probability of using each resource at each step: [H, E]."""
+        if len(self.uses) == 1:
+            used = (self.uses[0].T @ visits.T).T
+        else:
+            used = np.stack([matrix.T @ visit for matrix, visit in zip(self.uses, visits, strict=True)])
+        # The last bits of a sum can lead above one.
+        return np.asarray(np.minimum(np.ascontiguousarray(used), 1.0))
+
+    def charge(self, prices: FloatArray) -> FloatArray:
+        """Return the sum of the prices [H or 1, E] of what is used at each (step, state, action): [H or 1, S, A]."""
+        if len(self.uses) > 1:
+            spread = np.broadcast_to(prices, (len(self.uses), prices.shape[1]))
+            charged = np.stack([matrix @ price for matrix, price in zip(self.uses, spread, strict=True)])
+        elif self._uses_one_each:
+            charged = prices[:, self.uses[0].indices]
+        else:
+            charged = np.ascontiguousarray((self.uses[0] @ prices.T).T)
+        return charged.reshape(-1, *self.reward.shape[1:])
+
+    def reach(self, horizon: int) -> npt.NDArray[np.bool_]:
+        """Return which resources the agent can use at each step, by any policy: [H, E]."""
+        able = np.zeros((horizon, self.uses[0].shape[1]), dtype=bool)
+        present = self.initial > 0
+        for step in range(horizon):
+            pairs = np.repeat(present, self.num_actions).astype(np.float64)
+            able[step] = self.uses[0 if len(self.uses) == 1 else step].T @ pairs > 0
+            present = self._flows[0 if len(self._flows) == 1 else step] @ pairs > 0
+        return able
+
+    def reward_range(self, least_delay: FloatArray, greatest_delay: FloatArray, *, horizon: int) -> float:
+        """Return Σ_h (max − min) of the reward, where delays of each resource lie between two tables [H or 1, E]."""
+        if not least_delay.any() and not greatest_delay.any():
+            return total_range(self.reward, horizon, None)
+        best = (self.reward - self.charge(least_delay)).max(axis=(1, 2))
+        worst = (self.reward - self.charge(greatest_delay)).min(axis=(1, 2))
+        spans = best - worst
+        return float(spans.sum() if len(spans) > 1 else spans[0] * horizon)
+
+    @cached_property
+    def step_roundings(self) -> int:
+        """Roundings per step behind an entry of `usage`, and those of reading each row as divided by its exact sum."""
+        into = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in self.transition)
+        out = max(int(np.diff(matrix.indptr).max()) for matrix in self.transition)
+        return into + 4 * (out + self.num_actions + 1)
+
+    @cached_property
+    def most_uses(self) -> int:
+        """The largest number of resources used at one (state, action), or of pairs that use one resource."""
+        rows = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in self.uses)
+        columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in self.uses)
+        return max(rows, columns)
+
+    @cached_property
+    def _flows(self) -> tuple[Any, ...]:
+        """The transposed transitions, as views."""
+        return tuple(matrix.T for matrix in self.transition)
+
+    @cached_property
+    def _uses_one_each(self) -> bool:
+        return len(self.uses) == 1 and bool((np.diff(self.uses[0].indptr) == 1).all())

@@ -1,0 +1,159 @@
+"""Loads against brute force, against each other, and against exact rationals."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cmpg.games import loads
+from cmpg.games.loads import LoadTree, load_tables
+
+MODEST = settings(deadline=None, max_examples=40)
+
+
+def outcomes(usages):
+    """Every set of users of one resource, as a load with its probability."""
+    for used in product([0, 1], repeat=len(usages)):
+        yield sum(used), np.prod([u if x else 1 - u for x, u in zip(used, usages, strict=True)])
+
+
+def brute_force(table, usages):
+    """E[table(N)]."""
+    return sum(table[load] * chance for load, chance in outcomes(usages))
+
+
+@st.composite
+def crowds(draw):
+    """Usages of n agents, a delay and two load costs, of random smooth and rough resources."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    agents, steps, resources = draw(st.integers(1, 7)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    usages = [rng.choice([0, 1, rng.random()], size=(steps, resources)) for _ in range(agents)]
+    loads = np.arange(agents + 1)
+    delay = np.where(rng.random((resources, 1)) < 0.6, 0.3 + 0.02 * loads, rng.random((1, resources, agents + 1)))
+    pairs = rng.random((2, draw(st.sampled_from([1, steps])), resources, 1)) * loads * (loads - 1) / 2 + 0.1 * loads
+    costs = np.where(rng.random((resources, 1)) < 0.6, pairs, np.maximum(loads - 1.5, 0))
+    return usages, delay, costs, steps
+
+
+@MODEST
+@given(crowds())
+def test_expectations_are_those_of_brute_force(crowd):
+    usages, delay, costs, steps = crowd
+    tables = load_tables(delay, costs, horizon=steps)
+    tree = LoadTree.grow(tables, usages)
+    spent, waited = np.zeros(2), 0.0
+    for h, e in np.ndindex(usages[0].shape):
+        chances = [usage[h, e] for usage in usages]
+        spent += [brute_force(cost[h % len(cost), e], chances) for cost in costs]
+        waited += brute_force(np.concatenate([[0.0], np.cumsum(delay[0, e, 1:])]), chances)
+    np.testing.assert_allclose(tables.costs(tree.everybody), spent, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(tree.costs, tables.costs(tree.everybody))
+    assert tables.total_delay(tree.everybody) == pytest.approx(waited, rel=1e-12)
+    for agent in range(len(usages)):
+        burden = tables.burden(tree.without(agent))
+        for h, e in np.ndindex(usages[0].shape):
+            others = [usage[h, e] for i, usage in enumerate(usages) if i != agent]
+            assert burden.delay[h, e] == pytest.approx(brute_force(delay[0, e, 1:], others), rel=1e-12)
+            for j, cost in enumerate(costs):
+                expected = brute_force(np.diff(cost[h % len(cost), e]), others)
+                assert burden.costs[j, h, e] == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@MODEST
+@given(crowds())
+def test_means_and_pairs_say_what_whole_distributions_say(crowd):
+    usages, delay, costs, steps = crowd
+    lean = load_tables(delay, costs, horizon=steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loads, "FIT", -1.0)
+        full = load_tables(delay, costs, horizon=steps)
+    assert len(full.rough) == delay.shape[1]
+    thin, thick = LoadTree.grow(lean, usages), LoadTree.grow(full, usages)
+    np.testing.assert_allclose(lean.costs(thin.everybody), full.costs(thick.everybody), rtol=1e-12, atol=1e-13)
+    assert lean.total_delay(thin.everybody) == pytest.approx(full.total_delay(thick.everybody), rel=1e-12)
+    for agent in range(len(usages)):
+        one, other = lean.burden(thin.without(agent)), full.burden(thick.without(agent))
+        np.testing.assert_allclose(one.delay, other.delay, rtol=1e-12)
+        np.testing.assert_allclose(one.costs, other.costs, rtol=1e-12, atol=1e-13)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_the_tree_is_the_direct_product_whatever_moved(agents, seed):
+    rng = np.random.default_rng(seed)
+    overload = np.maximum(np.arange(agents + 1) - 0.5, 0.0)
+    tables = load_tables(np.zeros((1, 2, agents + 1)), np.broadcast_to(overload, (1, 1, 2, agents + 1)), horizon=1)
+    usages = list(rng.random((agents, 1, 2)) * (rng.random((agents, 1, 2)) < 0.7))
+    tree = LoadTree.grow(tables, usages)
+    for _ in range(6):
+        agent, watched = rng.integers(agents, size=2)
+        tree.without(int(watched))
+        usages[agent] = rng.random((1, 2))
+        tree = tree.replace(int(agent), usages[agent])
+        fresh = LoadTree.grow(tables, usages)
+        for i in (int(watched), int(agent)):
+            outside = tree.without(i)
+            np.testing.assert_array_equal(outside.distribution, fresh.without(i).distribution)
+            np.testing.assert_array_equal(outside.mean, fresh.without(i).mean)
+            for e in range(2 if len(tables.rough) else 0):
+                chances = np.ones(1)
+                for other in range(agents):
+                    if other != i:
+                        chances = np.convolve(chances, [1 - usages[other][0, e], usages[other][0, e]])
+                found = outside.distribution[:, 0, e]
+                np.testing.assert_allclose(found, chances[: len(found)], rtol=1e-12, atol=1e-300)
+                assert not chances[len(found) :].any()
+
+
+def test_rare_pairs_keep_all_their_digits():
+    usages = [np.full((1, 1), u) for u in (1e-9, 0.75, 1e-12, 3e-11, 0.0)]
+    count = np.arange(6)
+    tables = load_tables(np.zeros((1, 1, 6)), (count * (count - 1) / 2)[None, None, None], horizon=1)
+    exact = sum(Fraction(float(a[0, 0])) * Fraction(float(b[0, 0])) for a, b in combinations(usages, 2))
+    found = tables.costs(LoadTree.grow(tables, usages).everybody)[0]
+    assert abs(Fraction(float(found)) - exact) <= exact * Fraction(1, 10**15)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(2, 6), st.integers(0, 2**32 - 1))
+def test_the_order_bounds_how_errors_of_usages_grow(agents, seed):
+    rng = np.random.default_rng(seed)
+    cost = np.cumsum(rng.random(agents + 1) * (rng.random(agents + 1) < 0.7))[None, None, None]
+    tables = load_tables(np.zeros((1, 1, agents + 1)), cost, horizon=1)
+    usages = rng.random((agents, 1, 1)) / 2
+    exact, error = tables.costs(LoadTree.grow(tables, list(usages)).everybody)[0], 1e-3
+    high = tables.costs(LoadTree.grow(tables, list(usages * (1 + error))).everybody)[0]
+    some = tables.costs(LoadTree.grow(tables, list(usages * (1 + error * rng.random((agents, 1, 1))))).everybody)[0]
+    assert exact * (1 - 1e-12) <= some <= high * (1 + 1e-12) <= exact * (1 + error) ** tables.order * (1 + 1e-11)
+
+
+def test_an_overload_has_the_order_of_its_first_load():
+    load = np.arange(41)
+    overload = load_tables(np.zeros((1, 1, 41)), np.maximum(load - 8.0, 0.0)[None, None, None], horizon=1)
+    assert overload.order == pytest.approx(9.0)
+    falling = load_tables(np.zeros((1, 1, 41)), np.maximum(8.0 - load, 0.0)[None, None, None], horizon=1)
+    assert falling.order == 40
+
+
+@pytest.mark.parametrize(
+    ("delay", "cost", "smooth"),
+    [
+        (lambda m: 0 * m, lambda m: m * (m - 1) / 2, True),
+        (lambda m: 0.17 + 0.02 * m, lambda m: 0.3 * m**2, True),
+        (lambda m: np.where(m == 0, 5.0, 0.1 * m), lambda m: 0.7 * m, True),
+        (lambda m: -0.1 * m, lambda m: -(m**2), True),
+        (lambda m: 0.02 * m, lambda m: np.maximum(m - 8, 0), False),
+        (lambda m: 0.1 * m**4, lambda m: 0 * m, False),
+        (lambda m: 1.0 - 0.1 * m, lambda m: 0 * m, False),
+        (lambda m: 0 * m, lambda m: (m - 2.0) ** 2, False),
+    ],
+)
+def test_tables_that_need_only_means_are_recognised(delay, cost, smooth):
+    load = np.arange(41)
+    tables = load_tables(
+        np.array(delay(load) * 1.0)[None, None], np.array(cost(load) * 1.0)[None, None, None], horizon=3
+    )
+    assert (len(tables.rough) == 0) == smooth
