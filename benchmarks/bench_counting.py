@@ -1,0 +1,71 @@
+"""The congestion game by counts: time per cycle as agents are added, and against tables over all joint actions.
+
+A cycle is one turn of every agent: its induced CMDP, its best response, its move.
+"""
+
+import time
+import tracemalloc
+
+import numpy as np
+
+from cmpg.cmdp.exact import Exact
+from cmpg.scenarios.congestion import counting_congestion_game
+from cmpg.scenarios.paper import congestion_game
+
+
+def asking(game, policy):
+    """All induced CMDPs and all best responses at one position."""
+    position = game.at(policy)
+    return [Exact()(position.induced_cmdp(agent)).value for agent in range(game.num_agents)]
+
+
+def cycle(game, policy):
+    """Round robin: each agent moves before the next is asked."""
+    position = game.at(policy)
+    values = []
+    for agent in range(game.num_agents):
+        response = Exact()(position.induced_cmdp(agent))
+        position = position.replace(agent, response.policy)
+        values.append(response.value)
+    return values
+
+
+def seconds(run, *arguments, repeats):
+    best, answer = np.inf, None
+    for _ in range(repeats):
+        began = time.perf_counter()
+        answer = run(*arguments)
+        best = min(best, time.perf_counter() - began)
+    return best, answer
+
+
+def main():
+    print("agents   everybody is asked: by tables, by counts, ratio   everybody moves: by tables, by counts, ratio")
+    for agents in (6, 8, 9):
+        joint, counting = congestion_game(num_agents=agents), counting_congestion_game(num_agents=agents)
+        policy = counting.random_policy(rng=np.random.default_rng(0))
+        line = f"{agents:6d}"
+        for run, width in ((asking, 24), (cycle, 25)):
+            slow, expected = seconds(run, joint, policy, repeats=5)
+            fast, found = seconds(run, counting, policy, repeats=20)
+            line += f" {1e3 * slow:{width}.1f} ms {1e3 * fast:7.1f} ms {slow / fast:6.1f}×"
+            if run is asking:
+                difference = np.abs(np.subtract(expected, found)).max()
+        print(f"{line}   (best responses differ by {difference:.0e})")
+
+    print("\nagents   counted entries   asked, ms   cycle, ms   peak memory, MB")
+    for agents in (8, 20, 50, 100):
+        game = counting_congestion_game(num_agents=agents)
+        policy = game.random_policy(rng=np.random.default_rng(agents))
+        repeats = 1 if agents >= 100 else 5
+        asked, _ = seconds(asking, game, policy, repeats=repeats)
+        moved, _ = seconds(cycle, game, policy, repeats=repeats)
+        tracemalloc.start()
+        game.at(policy).induced_cmdp(agents - 1)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(f"{agents:6d} {game.census.entries:17d} {1e3 * asked:11.1f} {1e3 * moved:11.1f} {peak / 2**20:17.1f}")
+
+
+if __name__ == "__main__":
+    main()
