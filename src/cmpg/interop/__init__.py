@@ -1,0 +1,1 @@
+"""Files and environments of other people: charging sessions, maps, road networks."""

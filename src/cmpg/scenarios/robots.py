@@ -1,0 +1,223 @@
+"""Robots: a fleet on a map that may be late, with a budget of collisions.
+
+A robot's state is its cell. It can stay, or go up, right, down or left on the page that the map is printed on; a move
+succeeds with probability 0.9, and else the robot stays; a move into a wall is a stay. Each of the 60 steps that is not
+spent on the own goal costs 1. A robot uses the cell on which it stands, and the constraint is on the expected number of
+pairs that stand on one cell at one step: E Σ_h Σ_cells m(m − 1)/2 ≤ 0.1. It is a local game: policies see the own cell
+and the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from cmpg.checks import FileError, FloatArray, GameError, IntArray, frozen
+from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.interop.movingai import Cell, GridMap, Journey, read_map, read_scen
+from cmpg.interop.text import FilePath, at_line
+from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
+from cmpg.scenarios.sample_files import sample_file
+
+MOVES = {"stay": (0, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
+
+
+@dataclass(frozen=True)
+class RobotsWorld:
+    """A map, and where each robot starts and wants to be."""
+
+    map: GridMap
+    starts: tuple[Cell, ...]
+    goals: tuple[Cell, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The free cells, which are the states of every robot and the resources."""
+        return self.map.free_cells()
+
+
+def robots_world(
+    *,
+    map: FilePath | None = None,
+    scen: FilePath | None = None,
+    agents: int = 8,
+    seed: int | None = None,
+    horizon: int = 60,
+) -> RobotsWorld:
+    """Read a map, and read or draw a start and a goal for each robot.
+
+    Parameters
+    ----------
+    map
+        A MovingAI map; the package's own sample where it is left out.
+    scen
+        A MovingAI scenario for this map, of which the first `agents` pairs are taken. Where it is left out, pairs are
+        drawn: all starts and goals on distinct free cells. With neither map nor scen nor seed, the sample's pairs.
+    agents
+        How many robots.
+    seed
+        Of the draw; 0 where it is left out.
+    horizon
+        A goal must be near enough to stand on it at one of this many steps.
+
+    Raises
+    ------
+    FileError
+        A file cannot be read, a robot starts or ends on a wall or cannot reach its goal in time, two robots share a
+        start or a goal, or there are too few cells or pairs.
+    """
+    if agents < 1 or horizon < 1:
+        raise GameError(f"agents is {agents} and horizon is {horizon}; both must be at least 1.")
+    if map is None:
+        if scen is not None:
+            raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")
+        with sample_file("sample.map") as sample, sample_file("sample.scen") as pairs:
+            return robots_world(
+                map=sample, scen=pairs if seed is None else None, agents=agents, seed=seed, horizon=horizon
+            )
+    world = read_map(map)
+    if scen is None:
+        return _drawn_world(world, agents=agents, seed=seed or 0, horizon=horizon)
+    journeys = read_scen(scen)
+    if len(journeys) < agents:
+        raise FileError(
+            f"{scen} has {len(journeys)} pairs; {agents} agents need as many. Ask for fewer, or draw by seed."
+        )
+    return _given_world(world, journeys[:agents], source=scen, horizon=horizon)
+
+
+def _given_world(world: GridMap, journeys: Sequence[Journey], *, source: FilePath, horizon: int) -> RobotsWorld:
+    roads, state_of = _roads(world), {cell: state for state, cell in enumerate(world.free_cells())}
+    lines: dict[tuple[str, Cell], int] = {}
+    for journey in journeys:
+        if journey.map_size != (world.width, world.height):
+            size = " × ".join(str(length) for length in journey.map_size)
+            problem = f"the pair is for a map of {size} cells; {world.source} has {world.width} × {world.height}."
+            raise at_line(source, journey.line, problem)
+        for name, cell in (("start", journey.start), ("goal", journey.goal)):
+            if not world.is_free(cell):
+                raise at_line(source, journey.line, f"the {name} {cell} is not a free cell of {world.source}.")
+            if (name, cell) in lines:
+                problem = f"the {name} {cell} is that of line {lines[name, cell]} too; every robot needs its own."
+                raise at_line(source, journey.line, problem)
+            lines[name, cell] = journey.line
+        if not _in_time(roads, state_of[journey.start], horizon)[state_of[journey.goal]]:
+            problem = f"the goal {journey.goal} cannot be reached from {journey.start} within {horizon} steps."
+            raise at_line(source, journey.line, problem)
+    return RobotsWorld(world, tuple(each.start for each in journeys), tuple(each.goal for each in journeys))
+
+
+def _drawn_world(world: GridMap, *, agents: int, seed: int, horizon: int) -> RobotsWorld:
+    cells, roads = world.free_cells(), _roads(world)
+    if 2 * agents > len(cells):
+        raise FileError(
+            f"{world.source} has {len(cells)} free cells; {agents} agents need {2 * agents} distinct ones, "
+            "a start and a goal each. Ask for fewer agents, or give a larger map."
+        )
+    rng = np.random.default_rng(seed)
+    unused = np.ones(len(cells), dtype=bool)
+    pairs: list[tuple[Cell, Cell]] = []
+    for start in rng.permutation(len(cells)):
+        if len(pairs) == agents:
+            break
+        goals = unused & _in_time(roads, int(start), horizon)
+        goals[start] = False
+        if unused[start] and goals.any():
+            goal = rng.choice(np.flatnonzero(goals))
+            unused[[start, goal]] = False
+            pairs.append((cells[start], cells[goal]))
+    if len(pairs) < agents:
+        raise FileError(
+            f"{world.source}: only {len(pairs)} of {agents} robots found a goal of their own within {horizon} steps. "
+            "Ask for fewer agents, or for a longer horizon."
+        )
+    return RobotsWorld(world, tuple(start for start, _ in pairs), tuple(goal for _, goal in pairs))
+
+
+def _ahead(world: GridMap) -> IntArray:
+    free = np.array([[world.is_free((x, y)) for x in range(world.width)] for y in range(world.height)])
+    return next_cells(free, MOVES.values())
+
+
+def _roads(world: GridMap) -> sp.csr_array:
+    ahead = _ahead(world)
+    here = np.repeat(np.arange(len(ahead)), len(MOVES))
+    return sp.csr_array((np.ones(ahead.size), (here, ahead.ravel())), shape=(len(ahead), len(ahead)))
+
+
+def _in_time(roads: sp.csr_array, start: int, horizon: int) -> npt.NDArray[np.bool_]:
+    from scipy.sparse.csgraph import dijkstra
+
+    # The start is where the robot stands at step 0, so that step H - 1 sees it at most H - 1 moves away.
+    distances: FloatArray = dijkstra(roads, unweighted=True, indices=start, limit=horizon - 1)
+    return np.isfinite(distances)
+
+
+def robots(
+    *,
+    map: FilePath | None = None,
+    scen: FilePath | None = None,
+    agents: int = 8,
+    seed: int | None = None,
+    horizon: int = 60,
+    threshold: float = 0.1,
+    success: float = 0.9,
+) -> LocalGame:
+    """Return the game of a fleet on a map.
+
+    Parameters
+    ----------
+    map, scen, agents, seed, horizon
+        As in `robots_world`.
+    threshold
+        The budget: the expected number of colliding pairs, over all steps.
+    success
+        The probability that a move succeeds.
+
+    Examples
+    --------
+    >>> game = robots(agents=3)
+    >>> game.num_agents, game.resources[14]
+    (3, 'cell (6, 1)')
+    """
+    world = robots_world(map=map, scen=scen, agents=agents, seed=seed, horizon=horizon)
+    return robots_game(world, horizon=horizon, threshold=threshold, success=success)
+
+
+def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1, success: float = 0.9) -> LocalGame:
+    """Return the game of a fleet whose starts and goals are known. All robots share the map's tables."""
+    if not 0 < success <= 1:
+        raise GameError(f"success is {success}; a probability above 0 is required.")
+    cells = world.cells
+    state_of = {cell: state for state, cell in enumerate(cells)}
+    first = LocalAgent(
+        transition=move_table(_ahead(world.map), success=success),
+        reward=_lateness(len(cells), state_of[world.goals[0]]),
+        uses=standing_table(np.arange(len(cells)), len(MOVES)),
+        initial=certain(len(cells), state_of[world.starts[0]]),
+    )
+    others = [
+        replace(first, reward=_lateness(len(cells), state_of[goal]), initial=certain(len(cells), state_of[start]))
+        for start, goal in zip(world.starts[1:], world.goals[1:], strict=True)
+    ]
+    loads = np.arange(len(world.starts) + 1.0)
+    return LocalGame(
+        members=(first, *others),
+        delay=np.broadcast_to(0.0, (1, len(cells), len(loads))),
+        load_costs=np.broadcast_to(loads * (loads - 1) / 2, (1, 1, len(cells), len(loads))),
+        thresholds=np.array([threshold]),
+        horizon=horizon,
+        agents=tuple(f"robot {i}" for i in range(len(world.starts))),
+        constraints=("collisions",),
+        resources=tuple(f"cell {cell}" for cell in cells),
+    )
+
+
+def _lateness(num_cells: int, goal: int) -> FloatArray:
+    reward = np.full((1, num_cells, len(MOVES)), -1.0)
+    reward[:, goal] = 0.0
+    return frozen(reward)

@@ -1,0 +1,270 @@
+"""Routing: platoons in a city with a weak bridge.
+
+A platoon of 3000 vehicles drives from its origin to its destination in 8 steps. Its state is its node; at each step it
+takes an outgoing link or waits. Using link e at load m costs each of its users
+
+    free_flow_time · (1 + b · (3000 · m / capacity)^power) / 100,
+
+waiting costs 0.01, and not having arrived after the last step costs 0.60. The destination is absorbing and free. The
+constraint is on protected links: E Σ_h Σ_{e protected} (m_e − 2)^+ ≤ 0.5. It is a local game: policies see the own node
+and the step.
+
+Nodes are numbered as in the files, from 1; node v is state v − 1. Action 0 is to wait, action j the j-th outgoing link
+of the node in the order of the file; where a node has fewer links, the action is to wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.checks import FileError, FloatArray, GameError, frozen
+from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.interop.text import FilePath, at_line
+from cmpg.interop.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
+from cmpg.scenarios.moves import certain, move_table
+from cmpg.scenarios.sample_files import sample_file
+
+SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
+SAMPLE_BRIDGES = ((4, 7), (7, 4))
+
+
+@dataclass(frozen=True)
+class RoutingCity:
+    """A network, the links that must be spared, and where each platoon wants to go."""
+
+    network: Network
+    protected: tuple[int, ...]  # places in network.links
+    origins: tuple[int, ...]
+    destinations: tuple[int, ...]
+    positions: Mapping[int, tuple[float, float]] | None  # of the nodes, for drawing
+
+
+def routing_city(
+    *,
+    network: FilePath | None = None,
+    trips: FilePath | None = None,
+    nodes: FilePath | None = None,
+    agents: int = 20,
+    seed: int = 0,
+    horizon: int = 8,
+    protected: Sequence[tuple[int, int]] | None = None,
+) -> RoutingCity:
+    """Read a network and a trip table, and draw the platoons in proportion to the traffic.
+
+    Parameters
+    ----------
+    network, trips
+        TNTP files; the package's own sample where both are left out.
+    nodes
+        A TNTP file of coordinates, where there is one.
+    agents
+        How many platoons.
+    seed
+        Of the draw.
+    horizon
+        Only trips that need at most this many links are drawn.
+    protected
+        Links (tail, head) that must be spared; those of Sioux Falls where it is left out, or the bridge of the sample.
+
+    Raises
+    ------
+    FileError
+        A file cannot be read, a protected link does not exist, a trip has no way to its destination, or no trip is
+        short enough.
+    """
+    if agents < 1 or horizon < 1:
+        raise GameError(f"agents is {agents} and horizon is {horizon}; both must be at least 1.")
+    if network is None and trips is None:
+        with (
+            sample_file("sample_net.tntp") as sample_network,
+            sample_file("sample_trips.tntp") as sample_trips,
+            sample_file("sample_node.tntp") as sample_nodes,
+        ):
+            return routing_city(
+                network=sample_network,
+                trips=sample_trips,
+                nodes=sample_nodes,
+                agents=agents,
+                seed=seed,
+                horizon=horizon,
+                protected=SAMPLE_BRIDGES if protected is None else protected,
+            )
+    if network is None or trips is None:
+        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
+    city, table = read_network(network), read_trips(trips)
+    short = _short_trips(city, table, horizon)
+    flows = np.array([trip.flow for trip in short])
+    drawn = np.random.default_rng(seed).choice(len(short), size=agents, p=flows / flows.sum())
+    return RoutingCity(
+        network=city,
+        protected=_places_of(city, SIOUX_FALLS_BRIDGES if protected is None else protected),
+        origins=tuple(short[i].origin for i in drawn),
+        destinations=tuple(short[i].destination for i in drawn),
+        positions=None if nodes is None else read_nodes(nodes),
+    )
+
+
+def _places_of(network: Network, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    places: list[int] = []
+    for tail, head in pairs:
+        found = [e for e, link in enumerate(network.links) if (link.tail, link.head) == (tail, head)]
+        if not found:
+            raise FileError(
+                f"{network.source} has no link from {tail} to {head}, which is to be protected. "
+                "Say which links are, as pairs of nodes."
+            )
+        places.extend(found)
+    return tuple(dict.fromkeys(places))
+
+
+def _short_trips(network: Network, table: TripTable, horizon: int) -> list[Trips]:
+    """Return the trips that need at most `horizon` links; a trip that no number of links serves is an error."""
+    links_needed: dict[int, FloatArray] = {}
+    short: list[Trips] = []
+    for trip in table.trips:
+        for zone in (trip.origin, trip.destination):
+            if zone > network.num_nodes:
+                raise at_line(table.source, trip.line, f"zone {zone} is not among the nodes of {network.source}.")
+        if trip.origin not in links_needed:
+            links_needed[trip.origin] = _links_from(network, trip.origin)
+        needed = links_needed[trip.origin][trip.destination - 1]
+        if not np.isfinite(needed):
+            problem = f"{network.source} has no way from {trip.origin} to {trip.destination}."
+            raise at_line(table.source, trip.line, problem)
+        if 0 < needed <= horizon:
+            short.append(trip)
+    if not short:
+        raise FileError(f"{table.source} has no trip between two nodes that needs at most {horizon} links.")
+    return short
+
+
+def _links_from(network: Network, origin: int) -> FloatArray:
+    from scipy.sparse.csgraph import dijkstra
+
+    usable = [link for link in network.links if _may_leave(network, link.tail, origin)]
+    tails, heads = [link.tail - 1 for link in usable], [link.head - 1 for link in usable]
+    roads = sp.csr_array((np.ones(len(usable)), (tails, heads)), shape=(network.num_nodes, network.num_nodes))
+    needed: FloatArray = dijkstra(roads, unweighted=True, indices=origin - 1)
+    return needed
+
+
+def _may_leave(network: Network, node: int, origin: int) -> bool:
+    return node >= network.first_through_node or node == origin
+
+
+def routing(
+    *,
+    network: FilePath | None = None,
+    trips: FilePath | None = None,
+    agents: int = 20,
+    seed: int = 0,
+    horizon: int = 8,
+    protected: Sequence[tuple[int, int]] | None = None,
+    limit: float = 2,
+    threshold: float = 0.5,
+    vehicles: float = 3000,
+    waiting: float = 0.01,
+    late: float = 0.60,
+) -> LocalGame:
+    """Return the game of platoons in a city.
+
+    Parameters
+    ----------
+    network, trips, agents, seed, horizon, protected
+        As in `routing_city`.
+    limit, threshold
+        A protected link bears `limit` platoons at a time; the expected excess, summed over steps and links, is at most
+        `threshold`.
+    vehicles
+        In a platoon.
+    waiting, late
+        What a step of waiting costs, and not having arrived after the last step.
+
+    Examples
+    --------
+    >>> game = routing(agents=5)
+    >>> game.num_agents, game.resources[0]
+    (5, '1→2')
+    """
+    city = routing_city(network=network, trips=trips, agents=agents, seed=seed, horizon=horizon, protected=protected)
+    return routing_game(
+        city, horizon=horizon, limit=limit, threshold=threshold, vehicles=vehicles, waiting=waiting, late=late
+    )
+
+
+def routing_game(
+    city: RoutingCity,
+    *,
+    horizon: int = 8,
+    limit: float = 2,
+    threshold: float = 0.5,
+    vehicles: float = 3000,
+    waiting: float = 0.01,
+    late: float = 0.60,
+) -> LocalGame:
+    """Return the game of platoons that are known already. Platoons with the same destination share their tables."""
+    links, loads = city.network.links, np.arange(len(city.origins) + 1.0)
+    kinds: dict[tuple[int, int], LocalAgent] = {}
+    members: list[LocalAgent] = []
+    for origin, destination in zip(city.origins, city.destinations, strict=True):
+        closed_origin = origin if origin < city.network.first_through_node else 0
+        kind = (destination, closed_origin)
+        if kind not in kinds:
+            kinds[kind] = _platoon(city.network, origin, destination, horizon=horizon, waiting=waiting, late=late)
+        members.append(replace(kinds[kind], initial=certain(city.network.num_nodes, origin - 1)))
+    excess = np.zeros((1, 1, len(links), len(loads)))
+    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
+    pairs = enumerate(zip(city.origins, city.destinations, strict=True))
+    return LocalGame(
+        members=tuple(members),
+        delay=_delays(city.network, loads * vehicles),
+        load_costs=frozen(excess),
+        thresholds=np.array([threshold]),
+        horizon=horizon,
+        agents=tuple(f"platoon {i}, {origin} to {destination}" for i, (origin, destination) in pairs),
+        constraints=("excess on protected links",),
+        resources=tuple(f"{link.tail}→{link.head}" for link in links),
+    )
+
+
+def _delays(network: Network, flows: FloatArray) -> FloatArray:
+    delays = np.zeros((1, len(network.links), len(flows)))
+    with np.errstate(over="ignore"):
+        for e, link in enumerate(network.links):
+            crowding = link.b * (flows / link.capacity) ** link.power if link.b > 0 else 0.0
+            delays[0, e] = link.free_flow_time * (1 + crowding) / 100
+            if not np.isfinite(delays[0, e]).all():
+                raise at_line(network.source, link.line, f"the travel time at a flow of {flows[-1]:g} is not finite.")
+    return frozen(delays)
+
+
+def _platoon(
+    network: Network, origin: int, destination: int, *, horizon: int, waiting: float, late: float
+) -> LocalAgent:
+    num_states = network.num_nodes
+    num_actions = 1 + max(Counter(link.tail for link in network.links).values())
+    ahead = np.repeat(np.arange(num_states)[:, None], num_actions, axis=1)
+    link_of = np.full((num_states, num_actions), -1)
+    actions: Counter[int] = Counter()
+    for e, link in enumerate(network.links):
+        actions[link.tail] += 1
+        if link.tail != destination and _may_leave(network, link.tail, origin):
+            link_of[link.tail - 1, actions[link.tail]] = e
+            ahead[link.tail - 1, actions[link.tail]] = link.head - 1
+    reward = np.where(link_of < 0, -waiting, 0.0)
+    reward[destination - 1] = 0.0
+    # The penalty falls after the last step, so it is part of that step's reward.
+    rewards = np.repeat(reward[None], horizon, axis=0)
+    rewards[-1] -= late * (ahead != destination - 1)
+    rows = np.flatnonzero(link_of.ravel() >= 0)
+    return LocalAgent(
+        transition=move_table(ahead),
+        reward=frozen(rewards),
+        uses=sp.csr_array((np.ones(len(rows)), (rows, link_of.ravel()[rows])), shape=(ahead.size, len(network.links))),
+        initial=certain(num_states, origin - 1),
+    )

@@ -1,0 +1,87 @@
+"""Sharing radio channels: users of a band that belongs to somebody else, made for learning safely.
+
+Every channel is sensed free or busy, and moves by itself: free → busy and busy → free with fixed probabilities,
+whatever the users do. A user idles or takes a channel. The primary user is really there with probability ρ, which
+depends on what was sensed. A user of a channel with k users and weight w gets (1 − ρ)·w/k, and the cost is the mean
+of ρ over all users, zero for those who idle.
+
+Each state is a congestion game, and no action moves the state, so this is a Markov potential game (class C2). All idle
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from cmpg.checks import FloatArray, GameError
+from cmpg.games.joint import JointGame
+
+
+def spectrum(
+    *,
+    num_users: int = 3,
+    horizon: int = 2,
+    threshold: float = 0.15,
+    weights: Sequence[float] = (1.0, 0.7),
+    to_busy: float = 0.2,
+    to_free: float = 0.4,
+    presence: tuple[float, float] = (0.1, 0.9),
+) -> JointGame:
+    """Return the game of `num_users` users on one channel per weight; the initial state is uniform.
+
+    Parameters
+    ----------
+    weights
+        What a channel is worth to a user who has it alone.
+    to_busy, to_free
+        The probabilities by which each channel changes between two steps.
+    presence
+        ρ where a channel is sensed free, and where it is sensed busy.
+
+    Examples
+    --------
+    >>> game = spectrum()
+    >>> game.states, game.actions[0]
+    (('free free', 'free busy', 'busy free', 'busy busy'), ('idle', 'channel 1', 'channel 2'))
+    """
+    if num_users < 1 or not len(weights):
+        raise GameError(f"there are {num_users} users and {len(weights)} channels; at least one of each is required.")
+    sensed = np.array(list(product((0, 1), repeat=len(weights))))
+    present = np.asarray(presence, dtype=np.float64)[sensed]
+    rewards, costs = _tables(num_users, np.asarray(weights, dtype=np.float64), present)
+    one_channel = np.array([[1 - to_busy, to_busy], [to_free, 1 - to_free]])
+    flow = one_channel[sensed[:, None, :], sensed[None, :, :]].prod(axis=-1)
+    states = len(sensed)
+    transition = np.broadcast_to(flow.reshape(1, states, *(1,) * num_users, states), (1, *rewards.shape[2:], states))
+    return JointGame(
+        transition=transition.copy(),
+        rewards=rewards,
+        costs=costs,
+        thresholds=np.array([threshold]),
+        initial=np.full(states, 1 / states),
+        horizon=horizon,
+        agents=tuple(f"user {user}" for user in range(1, num_users + 1)),
+        states=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
+        actions=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_users,
+        constraints=("interference",),
+    )
+
+
+def _tables(num_users: int, weights: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the rewards [n, 1, S, *A] and the cost [1, 1, S, *A]; action 0 idles, action c + 1 takes channel c."""
+    table = (len(present), *(1 + len(weights),) * num_users)
+    choices = np.indices(table[1:], sparse=True)
+    rewards = np.zeros((num_users, 1, *table))
+    costs = np.zeros((1, 1, *table))
+    for channel, weight in enumerate(weights):
+        uses = [choice == channel + 1 for choice in choices]
+        crowd = sum(use.astype(np.int64) for use in uses)
+        rho = present[:, channel].reshape(-1, *(1,) * num_users)
+        share = (1 - rho) * weight / np.maximum(crowd, 1)
+        for user, use in enumerate(uses):
+            rewards[user, 0] += use * share
+        costs[0, 0] += rho * crowd / num_users
+    return rewards, costs
