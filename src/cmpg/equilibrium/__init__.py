@@ -1,0 +1,1 @@
+"""Many agents: equilibria, certificates, starts, duality."""

@@ -1,0 +1,223 @@
+"""CA-CMPG (Algorithm 1): coordinate ascent on the potential, every iterate feasible.
+
+From a feasible π^0, in iteration t: each agent i solves its CMDP for a response with error at most ε/2, and ε_i^t =
+V^{r_i}(response) − V^{r_i}(π^{t−1}). If the greatest ε_i^t exceeds ε/2 that agent moves; otherwise π^{t−1} is an
+ε-Nash policy and is returned.
+
+Guarantee (Theorem 1, with the true ranges; the paper's own games leave [0, 1]): in a Markov potential game the
+potential rises by more than ε/2 with each move and by no more than Σ_i G_i in all, G_i = Σ_h (max r_{i,h} − min
+r_{i,h}), so there are at most T = ⌈2 Σ_i G_i / ε⌉ moves. Accepted gains that add up to more than Σ_i G_i, or a policy
+seen before, prove that the game is not a Markov potential game; so the loop ends on any game. What it returns is
+judged by `certify`, which needs no potential.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import CMPGError, FloatArray, InfeasibleError, SolverError
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import evaluate, occupancy
+from cmpg.cmdp.planning import greedy_policy
+from cmpg.cmdp.response import Solver, cost_margins
+from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding
+from cmpg.equilibrium.climb import Answer, Climb, Ending, Rules
+from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
+from cmpg.equilibrium.start import worst_slack
+from cmpg.games.contract import JOINT_STATE, Game, Position
+from cmpg.policy import JointPolicy
+
+FEW_AGENTS = 4
+"""Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
+
+OnProgress = Callable[[Step], None]
+
+
+def coordinate_ascent(
+    game: Game,
+    start: JointPolicy,
+    *,
+    epsilon: float = 1e-6,
+    solver: Solver | None = None,
+    schedule: Schedule | None = None,
+    polish: bool = True,
+    max_iterations: int | None = None,
+    time_limit: float = np.inf,
+    workers: int = 1,
+    rng: np.random.Generator | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Run CA-CMPG from a feasible start, and certify where it ends.
+
+    Parameters
+    ----------
+    game
+        Any game; the guarantee on the number of moves holds for Markov potential games.
+    start
+        A feasible joint policy.
+    epsilon
+        No agent shall gain more than this by leaving.
+    solver
+        Finds best responses; `Exact()` unless given.
+    schedule
+        Who moves next; `GreatestGain()` for up to four agents and `RoundRobin()` above, unless given.
+    polish
+        At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains:
+        what a policy does off its path decides what others' deviations are worth.
+    max_iterations
+        Moves at most; Theorem 1's bound unless given.
+    time_limit
+        Seconds.
+    workers
+        Threads that solve CMDPs at the same time; the answer has the same bits for any number.
+    rng
+        Breaks ties between best responses at random; without it the first action wins.
+    on_progress
+        Called with each `Step`.
+    """
+    if not epsilon > 0:
+        raise CMPGError(f"epsilon is {epsilon}; it must be positive.")
+    position = game.at(start)
+    _require_feasible(position)
+    best_response = solver or Exact()
+    rules = Rules(
+        schedule=schedule or (GreatestGain() if game.num_agents <= FEW_AGENTS else RoundRobin()),
+        enough=epsilon / 2,
+        max_moves=theorem_1_bound(game, epsilon) if max_iterations is None else max_iterations,
+        most_gain=float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
+        deadline=time.monotonic() + time_limit,
+    )
+    climb = Climb(
+        num_agents=game.num_agents,
+        answer=_answers(best_response, epsilon),
+        rules=rules,
+        at_rest=_Polish(game.num_agents, rng) if polish and game.information == JOINT_STATE else _stay,
+        same_problem=_same_problem,
+        workers=workers,
+        rng=rng,
+        on_progress=on_progress or (lambda _: None),
+    )
+    ending = climb.run(position)
+    settings = {"solver": repr(best_response), "schedule": repr(rules.schedule), "workers": workers, "polish": polish}
+    settings |= {"random_ties": rng is not None}
+    prices = _prices(game, ending, best_response)
+    certificate = certify(game, ending.position.policy, prices)
+    status, message = _verdict(ending, certificate, epsilon)
+    return Result(
+        status=status,
+        message=message,
+        epsilon=epsilon,
+        policy=ending.position.policy,
+        multipliers=prices,
+        certificate=certificate,
+        trace=ending.trace,
+        moves=ending.moves,
+        max_iterations=rules.max_moves,
+        start=start,
+        settings=settings,
+    )
+
+
+def theorem_1_bound(game: Game, epsilon: float) -> int:
+    """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
+    return int(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon))
+
+
+def _answers(solver: Solver, epsilon: float) -> Callable[[Position, int, np.random.Generator | None], Answer]:
+    """Solve one agent's CMDP, evaluate what the solver returned, and measure the gain: nothing is believed."""
+
+    def answer(position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
+        cmdp = position.induced_cmdp(agent)
+        response = solver(cmdp, rng=rng)
+        judged = evaluate(cmdp, response.policy)
+        present = evaluate(cmdp, position.policy[agent])
+        over = judged.costs - np.maximum(cmdp.thresholds, present.costs)
+        if (over > 2 * cost_margins(cmdp)).any():
+            raise SolverError(
+                f"{type(solver).__name__} returned a policy for agent {agent} that exceeds a threshold "
+                f"by {over.max():.3g}. Use Exact(), or a solver that returns feasible policies."
+            )
+        gain = float(judged.value - present.value)
+        # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
+        noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
+        return Answer(response.policy, gain if gain > noise else min(gain, epsilon / 2), response)
+
+    return answer
+
+
+def _stay(position: Position, answers: Mapping[int, Answer]) -> Position:  # noqa: ARG001
+    return position
+
+
+class _Polish:
+    """Refills the rows that are never visited with what is best there, once after each rest that moves led to.
+
+    Values and costs stay as they are, so the potential does too; but deviations of others reach those rows, and
+    somebody may gain now.
+    """
+
+    def __init__(self, num_agents: int, rng: np.random.Generator | None) -> None:
+        self._num_agents = num_agents
+        self._rng = rng
+        self._polished = b""
+
+    def __call__(self, position: Position, answers: Mapping[int, Answer]) -> Position:
+        """Return the polished position, or the same one if nothing is to be done."""
+        visited = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1) > 0
+        if visited.all() or position.policy.fingerprint() == self._polished:
+            return position
+        for agent in range(self._num_agents):
+            prices = answers[agent].detail.multipliers
+            best = greedy_policy(position.induced_cmdp(agent), prices, rng=self._rng)
+            position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
+        self._polished = position.policy.fingerprint()
+        return position
+
+
+def _same_problem(position: Position, agent: int, earlier: Position) -> bool:
+    """Whether an agent's CMDP is the same at two positions; games that cannot tell cheaply say no."""
+    tell: Any = getattr(position, "same_problem", None)
+    return bool(tell(agent, earlier)) if tell is not None else False
+
+
+def _require_feasible(position: Position) -> None:
+    slack = worst_slack(position)
+    if slack < -float(np.max(position.cost_rounding, initial=0.0)):
+        raise InfeasibleError(
+            f"the start is infeasible: its costs are {position.costs}, {-slack:.6g} above a threshold. "
+            "Pass a feasible start, or leave it out and one is sought."
+        )
+
+
+def _prices(game: Game, ending: Ending[Position], solver: Solver) -> FloatArray:
+    """The multipliers that prove each agent's gain at the end, solved for where they are not known yet."""
+    prices = np.zeros((game.num_agents, len(game.thresholds)))
+    for agent in range(game.num_agents):
+        known = ending.answers.get(agent)
+        response = solver(ending.position.induced_cmdp(agent)) if known is None else known.detail
+        prices[agent] = response.multipliers
+    return prices
+
+
+def _verdict(ending: Ending[Position], certificate: Certificate, epsilon: float) -> tuple[Status, str]:
+    """The certificate decides, not the loop."""
+    if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
+        gain, kind = certificate.epsilon, certificate.information
+        return Status.CERTIFIED, f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind})."
+    if ending.status is not Status.CERTIFIED:
+        return ending.status, ending.message
+    rounding = float(certificate.rounding.max())
+    if rounding > epsilon / 4:
+        return Status.LIMIT, (
+            f"nobody gains more than epsilon/2 as far as floating point can tell, but its rounding error here "
+            f"is up to {rounding:.3g}. Ask for an epsilon of at least {4 * rounding:.1g}, or rescale the rewards."
+        )
+    return Status.LIMIT, (
+        f"the solver's own gap leaves {certificate.epsilon:.3g} unproved, more than epsilon = {epsilon:.3g}. "
+        "Use Exact(), or a smaller tolerance."
+    )

@@ -1,0 +1,225 @@
+"""Certificates: proofs that anybody can check, by backward induction alone. No solver is imported here.
+
+A Nash claim is (game, policy, multipliers). For any λ_i ≥ 0, weak duality bounds what agent i could get by any
+deviation that keeps the constraints, so
+    gain_i ≤ λ_i·α + max_π V^{r_i − λ_i·c}(π, π_{−i}) − V^{r_i}(π_i, π_{−i}),
+and the policy is an ε-Nash policy if it is feasible and every right-hand side is at most ε. The multipliers may come
+from anywhere: bad ones make the bound loose, never wrong.
+
+An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
+feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
+ones are not, and then there is none.
+
+Rounding is part of the proof: floats are evaluated with a rigorous error bound, which is added to every gain. Where it
+leaves open whether a threshold is met, exact arithmetic decides if little enough can happen under the policy;
+otherwise the certificate says "up to rounding".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers
+from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.planning import dual_bound
+from cmpg.games.contract import CentralPlanner, Game, Position, cheapest_policy
+from cmpg.games.exact_costs import exact_costs
+from cmpg.games.joint import JointGame
+from cmpg.policy import JointPolicy
+
+
+class Feasibility(Enum):
+    """Whether a policy meets the thresholds."""
+
+    PROVEN = "meets every threshold"
+    TO_ROUNDING = "meets every threshold up to rounding"
+    VIOLATED = "violates a threshold"
+
+
+@runtime_checkable
+class ExactForm(Protocol):
+    """A game that can be read as exact rationals."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the tables hold Fractions already."""
+
+    def exact(self) -> Any:
+        """Return the same game with every number read as a rational."""
+
+    def floats(self) -> Any:
+        """Return the same game in floats."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What has been proved about a joint policy."""
+
+    feasibility: Feasibility
+    epsilon: float  # no agent gains more than this by any deviation that keeps the constraints
+    gains: FloatArray  # [n]: the proven bound of each agent's gain, rounding included
+    values: FloatArray  # [n]
+    bounds: FloatArray  # [n]: what each agent could get at most
+    costs: FloatArray  # [k]
+    thresholds: FloatArray  # [k]
+    multipliers: FloatArray  # [n, k]
+    rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
+    information: str
+    arithmetic: str  # "floating point", "exact"
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the policy meets every threshold, at least up to rounding."""
+        return self.feasibility is not Feasibility.VIOLATED
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return self.thresholds - self.costs
+
+    def proves(self, epsilon: float) -> bool:
+        """Whether this proves an ε-Nash policy."""
+        return self.feasible and self.epsilon <= epsilon
+
+
+def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
+    """Check a joint policy: does it meet the constraints, and how much could an agent gain by leaving?
+
+    Parameters
+    ----------
+    game
+        Any game; with `exact`, one that can be read as rationals.
+    policy
+        One table per agent.
+    multipliers : [n, k]
+        The prices that prove the gains; zeros where they are not given, which is enough where no constraint binds.
+    exact
+        Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> policy = JointPolicy.uniform(game.policy_shapes).replace(0, [[[1, 0]]]).replace(1, [[[1, 0]]])
+    >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
+    True
+    """
+    prices = check_multipliers(game, multipliers)
+    judged = _exact_game(game) if exact else game
+    position = judged.at(policy)
+    agents = range(game.num_agents)
+    cmdps = [position.induced_cmdp(agent) for agent in agents]
+    values = np.array([evaluate(cmdp, position.policy[agent]).value for agent, cmdp in zip(agents, cmdps, strict=True)])
+    bounds = np.array([dual_bound(cmdp, prices[agent]) for agent, cmdp in zip(agents, cmdps, strict=True)])
+    allowance = np.array([gain_rounding(cmdp, prices[agent]) for agent, cmdp in zip(agents, cmdps, strict=True)])
+    gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
+    return Certificate(
+        feasibility=_judge_feasibility(judged, position),
+        epsilon=float(gains.max()),
+        gains=gains,
+        values=values.astype(np.float64),
+        bounds=bounds.astype(np.float64),
+        costs=np.asarray(position.costs, dtype=np.float64),
+        thresholds=np.asarray(judged.thresholds, dtype=np.float64),
+        multipliers=np.asarray(prices, dtype=np.float64),
+        rounding=allowance,
+        information=game.information,
+        arithmetic="exact" if _is_exact(judged) else "floating point",
+    )
+
+
+def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
+    """Return how much rounding could hide in `dual_bound` minus `evaluate`, as a rigorous bound."""
+    if cmdp.is_exact:
+        return 0.0
+    prices = np.asarray(multipliers, dtype=np.float64)
+    rewards = np.abs(cmdp.reward).max(axis=(1, 2))
+    largest = float(rewards.sum() if len(rewards) > 1 else rewards[0] * cmdp.num_steps)
+    if cmdp.num_constraints:
+        costs = np.abs(cmdp.costs).max(axis=(2, 3))
+        total = costs.sum(axis=1) if costs.shape[1] > 1 else costs[:, 0] * cmdp.num_steps
+        largest += float(prices @ (total + np.abs(cmdp.thresholds)))
+    if cmdp.discount is not None:
+        largest /= 1 - cmdp.discount
+    return 2 * cmdp.rounding * largest
+
+
+def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
+    """Return multipliers as an array [n, k] of non-negative numbers; zeros where none are given."""
+    shape = (game.num_agents, len(game.thresholds))
+    if multipliers is None:
+        return np.zeros(shape)
+    prices = numbers("multipliers", multipliers, error=PolicyError)
+    if prices.size == 0 and 0 in shape:
+        return np.zeros(shape)
+    check_shape("multipliers", prices.shape, shape, error=PolicyError)
+    if (prices < 0).any():
+        raise PolicyError("multipliers has a negative entry; a price is at least zero.")
+    return prices
+
+
+def _judge_feasibility(game: Game, position: Position) -> Feasibility:
+    costs, thresholds = position.costs, game.thresholds
+    if len(thresholds) == 0:
+        return Feasibility.PROVEN
+    margins = position.cost_rounding
+    if np.all(costs + margins <= thresholds):
+        return Feasibility.PROVEN
+    if np.any(costs - margins > thresholds):
+        return Feasibility.VIOLATED
+    exact = exact_costs(game, position.policy) if isinstance(game, JointGame) else None
+    met = exact is not None and all(cost <= Fraction(limit) for cost, limit in zip(exact, thresholds, strict=True))
+    return Feasibility.PROVEN if met else Feasibility.TO_ROUNDING
+
+
+def _is_exact(game: Any) -> bool:
+    return isinstance(game, ExactForm) and game.is_exact
+
+
+def _exact_game(game: Game) -> Game:
+    if not isinstance(game, ExactForm):
+        raise GameError("this form of game has no exact mode; leave `exact` out, and rounding is bounded instead.")
+    if game.discount is not None:
+        raise GameError("exact mode needs a finite horizon; leave `exact` out, and rounding is bounded instead.")
+    converted: Game = game.exact()
+    return converted
+
+
+@dataclass(frozen=True, eq=False)
+class InfeasibilityProof:
+    """Weights on the constraints under which every joint policy spends more than it may."""
+
+    multipliers: FloatArray  # [k]
+    least_cost: float  # min over all joint policies of V^{λ·c}, rounding taken off
+    limit: float  # λ·α
+
+    @property
+    def holds(self) -> bool:
+        """Whether this is a proof."""
+        return self.least_cost > self.limit
+
+
+def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
+    """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
+
+    Parameters
+    ----------
+    game
+        A game in which the joint problem can be planned for.
+    multipliers : [k]
+        λ ≥ 0.
+    """
+    if not isinstance(game, CentralPlanner):
+        raise GameError("this form of game cannot be planned for centrally, so its infeasibility cannot be proved.")
+    weights = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
+    check_shape("multipliers", weights.shape, (len(game.thresholds),))
+    planner = game.floats() if isinstance(game, ExactForm) else game
+    policy, least = cheapest_policy(planner, weights)
+    allowance = float(np.abs(weights) @ planner.at(policy).cost_rounding) + 4e-16 * abs(least)
+    limit = float(weights @ np.asarray(game.thresholds, dtype=np.float64))
+    return InfeasibilityProof(weights, least - allowance, limit + 4e-16 * abs(limit))

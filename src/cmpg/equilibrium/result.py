@@ -1,0 +1,88 @@
+"""How a computation of equilibria ends, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import FloatArray
+from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
+from cmpg.policy import JointPolicy
+
+
+class Status(Enum):
+    """The six ways in which a computation ends; the value says what to do next."""
+
+    CERTIFIED = "the policy is feasible, and no agent gains more than epsilon by leaving: proved"
+    INFEASIBLE = "no policy meets the thresholds: proved. Raise them, or give the agents cheaper actions"
+    FEASIBILITY_UNKNOWN = "no feasible start was found, and none was ruled out. Pass `start`, or raise the thresholds"
+    NOT_POTENTIAL = "the moves gain more than any potential allows: the game is not a Markov potential game"
+    LIMIT = "a limit was reached first; the policy is feasible, and its gap is known. Allow more, or a larger epsilon"
+    INTERRUPTED = "interrupted; the policy is the last one reached, and its gap is known"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One iteration: who could gain how much, and who moved."""
+
+    iteration: int
+    mover: int | None  # None where nobody gained enough
+    gain: float  # of the mover; the largest one where nobody moved
+    gains: FloatArray  # [n]; nan where the schedule did not ask
+    costs: FloatArray  # [k], before the move
+    potential: float  # sum of the gains so far: Φ(now) − Φ(start)
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The ending of `coordinate_ascent` or `solve`."""
+
+    status: Status
+    message: str
+    epsilon: float
+    policy: JointPolicy | None
+    multipliers: FloatArray | None  # [n, k]
+    certificate: Certificate | None
+    trace: tuple[Step, ...] = ()
+    moves: int = 0
+    max_iterations: int = 0
+    start: JointPolicy | None = None
+    proof: InfeasibilityProof | None = None
+    witness: Any = None  # a 4-cycle that refutes the potential property, where status says so
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    equilibria: tuple[Result, ...] = ()  # all distinct certified endings of the restarts, best first
+
+    @property
+    def certified(self) -> bool:
+        """Whether the policy is proved to be an ε-Nash policy."""
+        return self.status is Status.CERTIFIED
+
+    @property
+    def values(self) -> FloatArray:
+        """V^{r_i} at the policy: [n]; empty where there is no policy."""
+        return np.zeros(0) if self.certificate is None else self.certificate.values
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^{c_j} at the policy: [k]; empty where there is no policy."""
+        return np.zeros(0) if self.certificate is None else self.certificate.costs
+
+    def __str__(self) -> str:
+        lines = [f"{self.status.name}: {self.message}"]
+        proof = self.certificate
+        if proof is not None:
+            lines.append(f"{'agent':>6} {'value':>14} {'can get':>14} {'gain at most':>13}")
+            rows = zip(proof.values, proof.bounds, proof.gains, strict=True)
+            shown = [
+                f"{i:>6} {value:>14.6f} {bound:>14.6f} {gain:>13.2e}" for i, (value, bound, gain) in enumerate(rows)
+            ]
+            lines += shown if len(shown) <= 12 else [*shown[:10], f"{'…':>6} ({len(shown) - 10} more agents)"]
+            for j, (cost, limit) in enumerate(zip(proof.costs, proof.thresholds, strict=True)):
+                lines.append(f"constraint {j}: cost {cost:.9g}, limit {limit:.9g}")
+            lines.append(f"{proof.information}; moves {self.moves} of at most {self.max_iterations}")
+        return "\n".join(lines)

@@ -1,0 +1,168 @@
+"""From a game to a certified equilibrium in one call: a feasible start, coordinate ascent, restarts, and a choice
+among the endings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import CMPGError
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
+from cmpg.games.contract import Game
+from cmpg.games.potential import check_potential
+from cmpg.policy import JointPolicy
+
+Preference = Callable[[Game, JointPolicy], float]
+
+
+def by_potential(game: Game, policy: JointPolicy) -> float:
+    """Prefer the equilibrium of greatest potential."""
+    return float(game.potential(policy))
+
+
+def by_welfare(game: Game, policy: JointPolicy) -> float:
+    """Prefer the equilibrium of greatest total value."""
+    return float(np.sum(game.at(policy).values))
+
+
+def solve(
+    game: Game,
+    *,
+    epsilon: float = 1e-6,
+    start: JointPolicy | None = None,
+    restarts: int = 1,
+    prefer: Preference = by_potential,
+    rng: np.random.Generator | None = None,
+    **settings: Any,
+) -> Result:
+    """Find a feasible policy from which no agent gains more than epsilon by leaving, and prove it.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    epsilon
+        No agent shall gain more than this.
+    start
+        A feasible joint policy; sought where it is not given.
+    restarts
+        Runs in all: the first from `start`, the others from random feasible policies with random ties.
+    prefer
+        Which of the distinct equilibria is returned; all are in `result.equilibria`.
+    rng
+        For random starts and ties; needed with restarts.
+    settings
+        Passed on to `coordinate_ascent`: solver, schedule, polish, max_iterations, time_limit, workers, on_progress.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> result = solve(counter_example(), epsilon=1e-6)
+    >>> result.status.name, result.certificate.feasible
+    ('CERTIFIED', True)
+    """
+    if restarts < 1:
+        raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
+    if restarts > 1 and rng is None:
+        raise CMPGError("restarts draw random starts: pass rng=np.random.default_rng(seed).")
+    played = _in_floats(game)
+    found = Start(start, np.nan, None, "given") if start is not None else feasible_start(played)
+    if found.policy is None:
+        return _without_start(found, epsilon)
+    runs = [coordinate_ascent(played, found.policy, epsilon=epsilon, rng=rng if restarts == 1 else None, **settings)]
+    for _ in range(restarts - 1):
+        assert rng is not None
+        again = random_start(played, found.policy, rng=rng)
+        runs.append(coordinate_ascent(played, again, epsilon=epsilon, rng=rng, **settings))
+        if runs[-1].status is Status.INTERRUPTED:
+            break
+    result = _with_witness(played, _best_of(played, runs, prefer))
+    result = _moved_inside(played, result, rng=rng, settings=settings)
+    return _judged_exactly(game, result) if played is not game else result
+
+
+def _in_floats(game: Game) -> Game:
+    """Solvers work in floats; a game in exact numbers is rounded for them, and judged in its own numbers at the end."""
+    if not getattr(game, "is_exact", False):
+        return game
+    rounded: Game = game.floats()  # type: ignore[attr-defined]
+    return rounded
+
+
+def _without_start(found: Start, epsilon: float) -> Result:
+    if found.proof is not None:
+        least, limit = found.proof.least_cost, found.proof.limit
+        text = f"every joint policy spends at least {least:.9g} of a weighted budget of {limit:.9g}."
+        return Result(Status.INFEASIBLE, text, epsilon, None, None, None, proof=found.proof)
+    text = f"{found.found_by}; the least violation seen is {-found.slack:.6g}. Pass a feasible `start` if you know one."
+    return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, None, None, None)
+
+
+def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
+    """Rank the certified endings, and drop those that repeat another's values and costs."""
+    certified = [run for run in runs if run.certified]
+    if not certified:
+        return runs[0]
+    if len(runs) == 1:
+        return runs[0]
+    ranked = sorted(certified, key=lambda run: -prefer(game, run.policy) if run.policy is not None else np.inf)
+    distinct: list[Result] = []
+    for run in ranked:
+        if not any(_alike(run, other) for other in distinct):
+            distinct.append(run)
+    return _with(distinct[0], equilibria=tuple(distinct))
+
+
+def _alike(one: Result, other: Result) -> bool:
+    first, second = np.concatenate([one.values, one.costs]), np.concatenate([other.values, other.costs])
+    return bool(np.all(np.abs(first - second) <= 1e-6 * np.maximum(1.0, np.abs(second))))
+
+
+def _with(result: Result, **changes: Any) -> Result:
+    return replace(result, **changes)
+
+
+def _moved_inside(game: Game, result: Result, *, rng: np.random.Generator | None, settings: dict[str, Any]) -> Result:
+    """Where a threshold is met only up to rounding, try again with thresholds lowered by what rounding can hide."""
+    proof, start = result.certificate, result.start
+    if proof is None or start is None or result.policy is None or not result.certified:
+        return result
+    if proof.feasibility is Feasibility.PROVEN:
+        return result
+    room = 4 * game.at(start).cost_rounding + 4 * game.at(result.policy).cost_rounding
+    inner = replace(game, thresholds=game.thresholds - room)  # type: ignore[type-var]
+    if not is_feasible(inner.at(start)):
+        return result
+    again = coordinate_ascent(inner, start, epsilon=result.epsilon, rng=rng, **settings)
+    if again.policy is None:
+        return result
+    certificate = certify(game, again.policy, again.multipliers)
+    proved = certificate.proves(result.epsilon) and certificate.feasibility is Feasibility.PROVEN
+    return _with(again, certificate=certificate, equilibria=result.equilibria) if proved else result
+
+
+def _with_witness(game: Game, result: Result) -> Result:
+    """Where the ascent found that there is no potential, add a 4-cycle that anybody can check again."""
+    if result.status is not Status.NOT_POTENTIAL:
+        return result
+    return _with(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
+
+
+def _judged_exactly(game: Game, result: Result) -> Result:
+    """A game given in exact numbers gets its certificate in exact numbers."""
+    if result.policy is None:
+        return result
+    certificate = certify(game, result.policy, result.multipliers, exact=True)
+    if result.certified and not certificate.proves(result.epsilon):
+        text = (
+            f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {certificate.feasibility.value}."
+        )
+        return _with(result, status=Status.LIMIT, message=text, certificate=certificate)
+    return _with(result, certificate=certificate)

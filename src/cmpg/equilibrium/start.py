@@ -1,0 +1,138 @@
+"""Feasible starts, the strictly feasible ones where they exist.
+
+One constraint (the paper's Example 1): a planner who chooses all actions has a deterministic policy of least cost; it
+splits into one policy per agent. If even that cost exceeds α, the game is infeasible, and the weight λ = 1 proves it.
+
+Several constraints: the planner's greatest common slack, by column generation. Negative: infeasible, with proof.
+Otherwise one of its deterministic columns may do; if none does, phase one: agents in turn move to their own greatest
+slack, until the worst constraint is met. That descent can stop short of a feasible policy that exists, and then the
+answer is "unknown".
+
+Forms without a planner (local games) start from simple candidates and phase one. The paper's Example 2, agents who
+share nothing but sums of private costs, is one block LP (`cmpg.cmdp.linear_program.independent_slack`): its own
+recipe, agent by agent, is wrong for two constraints or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmpg.checks import FloatArray
+from cmpg.cmdp.exact import greatest_slack
+from cmpg.cmdp.model import evaluate
+from cmpg.cmdp.planning import plan
+from cmpg.cmdp.response import cost_margins
+from cmpg.equilibrium.certificate import InfeasibilityProof, prove_infeasible
+from cmpg.games.contract import CentralPlanner, Game, Position, cheapest_policy
+from cmpg.policy import JointPolicy
+
+MAX_PASSES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A feasible policy, or a proof that there is none, or neither."""
+
+    policy: JointPolicy | None
+    slack: float  # min_j (α_j − V^{c_j}) of the policy, or of the best one seen
+    proof: InfeasibilityProof | None
+    found_by: str
+
+
+def feasible_start(game: Game, *, rng: np.random.Generator | None = None) -> Start:
+    """Find a feasible joint policy, with as much slack as the method gives.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    rng
+        Breaks ties at random.
+    """
+    if len(game.thresholds) == 0:
+        return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: everybody mixes evenly")
+    if isinstance(game, CentralPlanner):
+        planned = _planned_start(game, rng)
+        if planned.policy is not None or planned.proof is not None:
+            return planned
+    return _phase_one(game, rng)
+
+
+def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
+    """Ask the central planner: a deterministic policy that is feasible, or weights that prove that there is none."""
+    assert isinstance(game, CentralPlanner)
+    if len(game.thresholds) == 1:
+        weights, (policy, _) = np.ones(1), cheapest_policy(game, np.ones(1))
+    else:
+        widest = greatest_slack(game.joint_cmdp(), rng=rng)
+        weights = widest.multipliers
+        policy = max((game.split(each.actions) for each in widest.plans), key=lambda each: worst_slack(game.at(each)))
+    proof = prove_infeasible(game, weights)
+    if proof.holds:
+        return Start(None, float(proof.limit - proof.least_cost), proof, "weights that no policy can meet")
+    position = game.at(policy)
+    # With one constraint nothing costs less, so what is left to say is a matter of rounding.
+    feasible = is_feasible(position) or len(game.thresholds) == 1
+    return Start(policy if feasible else None, worst_slack(position), None, "a policy of the central planner")
+
+
+def worst_slack(position: Position) -> float:
+    """Return min_j (α_j − V^{c_j})."""
+    cmdp = position.induced_cmdp(0)
+    own = np.asarray(cmdp.thresholds, dtype=np.float64)
+    spent = _own_costs(position, 0)
+    return float((own - spent).min()) if len(own) else np.inf
+
+
+def _own_costs(position: Position, agent: int) -> FloatArray:
+    return np.asarray(evaluate(position.induced_cmdp(agent), position.policy[agent]).costs, dtype=np.float64)
+
+
+def is_feasible(position: Position) -> bool:
+    """Whether the thresholds are met with room for rounding."""
+    return len(position.costs) == 0 or worst_slack(position) >= float(position.cost_rounding.max())
+
+
+def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:
+    """Agents in turn move to their greatest slack, from the best simple candidate."""
+    position = max((game.at(policy) for policy in _candidates(game)), key=worst_slack)
+    for _ in range(MAX_PASSES):
+        if is_feasible(position):
+            return Start(position.policy, worst_slack(position), None, "phase one: agents in turn lower the worst cost")
+        before = worst_slack(position)
+        for agent in range(game.num_agents):
+            position = _safer(position, agent, rng)
+        if worst_slack(position) <= before + 1e-12 * abs(before):
+            break
+    return Start(None, worst_slack(position), None, "phase one ended without a feasible policy")
+
+
+def _candidates(game: Game) -> Iterator[JointPolicy]:
+    """Everybody mixes evenly; everybody plays action 0 always (often: wait), action 1 always, …"""
+    shapes = game.policy_shapes
+    yield JointPolicy.uniform(shapes)
+    for action in range(max(actions for _, _, actions in shapes)):
+        yield JointPolicy(tuple(np.eye(a)[np.full((h, s), min(action, a - 1))] for h, s, a in shapes))
+
+
+def _safer(position: Position, agent: int, rng: np.random.Generator | None) -> Position:
+    cmdp = position.induced_cmdp(agent)
+    if cmdp.num_constraints == 1:
+        table = plan(cmdp, np.ones(1), reward_weight=0.0, rng=rng).policy(cmdp.num_actions)
+    else:
+        table = greatest_slack(cmdp, rng=rng).policy
+    moved = position.replace(agent, table)
+    return moved if worst_slack(moved) > worst_slack(position) + float(cost_margins(cmdp).max()) else position
+
+
+def random_start(game: Game, safe: JointPolicy, *, rng: np.random.Generator) -> JointPolicy:
+    """Return a random feasible policy: a random one, moved towards a safe one until it is feasible."""
+    wild = JointPolicy.random(game.policy_shapes, rng=rng)
+    for weight in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01):
+        mixed = safe.mix(wild, weight) if weight < 1 else wild
+        if is_feasible(game.at(mixed)):
+            return mixed
+    return safe

@@ -1,0 +1,192 @@
+"""CA-CMPG: iterates are feasible, the greatest gain moves, the break returns the certified policy, it always ends."""
+
+import numpy as np
+import pytest
+
+from cmpg.checks import CMPGError, InfeasibleError, SolverError
+from cmpg.cmdp.response import BestResponse, respond
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
+from cmpg.equilibrium.solve import by_welfare, solve
+from cmpg.games.joint import JointGame
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
+
+
+def test_the_greatest_gain_moves():
+    game = spectrum()
+    result = coordinate_ascent(game, solve(game, epsilon=10.0).policy, epsilon=1e-6, schedule=GreatestGain())
+    movers = [step for step in result.trace if step.mover is not None]
+    assert movers
+    for step in movers:
+        assert step.gains[step.mover] == np.max(step.gains)
+        assert step.gain > 0.5e-6
+
+
+def test_the_last_iteration_is_quiet_and_its_policy_is_returned():
+    result = solve(spectrum(), epsilon=1e-6)
+    assert result.trace[-1].mover is None
+    assert result.trace[-1].gain <= 0.5e-6
+    assert certify(spectrum(), result.policy, result.multipliers).proves(1e-6)
+
+
+@pytest.mark.parametrize("schedule", [GreatestGain(), RoundRobin()])
+def test_both_schedules_certify(schedule):
+    result = solve(grid_world(), epsilon=1e-6, schedule=schedule)
+    assert result.certified
+    assert result.costs[0] <= 0.1
+
+
+def test_round_robin_needs_fewer_solves():
+    solves = {}
+    start = congestion_game().random_policy(rng=np.random.default_rng(0))
+    for schedule in (GreatestGain(), RoundRobin()):
+        counted = CountingSolver()
+        assert solve(congestion_game(), start=start, schedule=schedule, solver=counted).certified
+        solves[schedule] = counted.calls
+    assert solves[RoundRobin()] < solves[GreatestGain()]
+
+
+class CountingSolver:
+    """Exact, and a count of its calls."""
+
+    def __init__(self):
+        from cmpg.cmdp.exact import Exact
+
+        self.calls, self.exact = 0, Exact()
+
+    def __call__(self, cmdp, *, rng=None):
+        self.calls += 1
+        return self.exact(cmdp, rng=rng)
+
+
+class Cheater:
+    """A solver that ignores the constraints and lies about it."""
+
+    def __call__(self, cmdp, *, rng=None):
+        greedy = np.zeros(cmdp.policy_shape)
+        greedy[..., -1] = 1.0
+        honest = respond(cmdp, greedy, multipliers=np.zeros(cmdp.num_constraints), work=0)
+        return BestResponse(greedy, honest.value, np.zeros(cmdp.num_constraints), honest.multipliers, honest.bound, 0)
+
+
+def test_a_solver_that_breaks_the_constraints_is_caught():
+    game = counter_example()
+    start = JointPolicy(([[[0.4, 0.6]]], [[[0.4, 0.6]]]))
+    with pytest.raises(SolverError, match="Cheater returned a policy for agent 0 that exceeds a threshold"):
+        coordinate_ascent(game, start, solver=Cheater())
+
+
+def test_an_infeasible_start_is_refused():
+    with pytest.raises(InfeasibleError, match="the start is infeasible"):
+        coordinate_ascent(counter_example(), JointPolicy(([[[0, 1]]], [[[0, 1]]])))
+
+
+def test_a_start_of_the_wrong_shape_is_refused():
+    with pytest.raises(CMPGError, match=r"policy\[0\] has shape \[1, 1, 3\]"):
+        coordinate_ascent(counter_example(), JointPolicy(([[[1, 0, 0]]], [[[1, 0]]])))
+
+
+def test_running_out_of_moves_is_a_status_with_a_known_gap():
+    game = grid_world()
+    start = JointPolicy(tuple(np.eye(4)[np.full((6, 256), action)] for action in (2, 0)))
+    result = coordinate_ascent(game, start, max_iterations=1)
+    assert result.status is Status.LIMIT
+    assert result.certificate.feasible
+    assert result.certificate.epsilon > 1e-6
+    assert result.moves == 1
+
+
+def test_running_out_of_time_is_a_status():
+    assert solve(grid_world(), time_limit=-1.0).status is Status.LIMIT
+
+
+def test_an_interruption_keeps_the_incumbent():
+    class Impatient(CountingSolver):
+        def __call__(self, cmdp, *, rng=None):
+            if self.calls == 3:
+                self.calls += 1
+                raise KeyboardInterrupt
+            return super().__call__(cmdp, rng=rng)
+
+    start = congestion_game().random_policy(rng=np.random.default_rng(0))
+    result = solve(congestion_game(), start=start, solver=Impatient())
+    assert result.status is Status.INTERRUPTED
+    assert result.policy is not None
+    assert result.certificate.feasible
+
+
+def matching_pennies(threshold=1.0):
+    """Two agents with opposite aims: no potential, and pure best responses go round for ever."""
+    win = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=[[[win]], [[-win]]],
+        costs=np.zeros((1, 1, 1, 2, 2)),
+        thresholds=[threshold],
+        initial=[1.0],
+        horizon=1,
+    )
+
+
+@pytest.mark.parametrize("schedule", [GreatestGain(), RoundRobin()])
+def test_a_game_without_potential_is_detected_and_never_loops(schedule):
+    result = solve(matching_pennies(), schedule=schedule)
+    assert result.status is Status.NOT_POTENTIAL
+    assert "policy seen before" in result.message or "more than" in result.message
+
+
+def test_workers_do_not_change_a_bit():
+    one, two = (solve(spectrum(), workers=w, rng=np.random.default_rng(3), schedule=GreatestGain()) for w in (1, 2))
+    assert one.policy.fingerprint() == two.policy.fingerprint()
+
+
+def test_the_same_generator_gives_the_same_bits():
+    runs = [solve(grid_world(), rng=np.random.default_rng(5), restarts=3) for _ in range(2)]
+    assert runs[0].policy.fingerprint() == runs[1].policy.fingerprint()
+
+
+def test_restarts_list_distinct_equilibria_best_first():
+    result = solve(counter_example(), restarts=12, rng=np.random.default_rng(0))
+    totals = [each.values.sum() for each in result.equilibria]
+    assert len(totals) > 1
+    assert totals == sorted(totals, reverse=True)
+    assert result.values.sum() == totals[0]
+    by_total = solve(counter_example(), restarts=12, rng=np.random.default_rng(0), prefer=by_welfare)
+    assert by_total.values.sum() == pytest.approx(totals[0])
+
+
+def test_restarts_need_a_generator():
+    with pytest.raises(CMPGError, match="rng"):
+        solve(counter_example(), restarts=2)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan")])
+def test_epsilon_must_be_positive(epsilon):
+    with pytest.raises(CMPGError, match="epsilon"):
+        solve(counter_example(), epsilon=epsilon)
+
+
+def test_no_room_at_all_is_infeasible_with_its_proof():
+    result = solve(matching_pennies(threshold=-0.5))
+    assert result.status is Status.INFEASIBLE
+    assert result.proof.holds
+    assert result.proof.least_cost > result.proof.limit
+
+
+def test_rewards_too_large_for_epsilon_end_with_advice():
+    game = counter_example()
+    huge = JointGame(
+        transition=game.transition,
+        rewards=game.rewards * 1e9,
+        costs=game.costs,
+        thresholds=game.thresholds,
+        initial=game.initial,
+        horizon=1,
+    )
+    precise = solve(huge, epsilon=1e-9, start=JointPolicy(([[[0.5, 0.5]]], [[[0.5, 0.5]]])))
+    assert precise.status is Status.LIMIT
+    assert "rounding error" in precise.message
+    assert solve(huge, epsilon=1.0).certified

@@ -1,0 +1,90 @@
+"""Feasible starts: least cost for one constraint, columns and phase one for several, proofs where there is none."""
+
+import numpy as np
+import pytest
+
+from cmpg.cmdp.linear_program import independent_slack
+from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.start import feasible_start, random_start, worst_slack
+from cmpg.games.joint import JointGame
+from cmpg.scenarios import counter_example, grid_world, spectrum
+
+
+def one_shot(costs, thresholds, rewards=None):
+    """A one-step game with the given tables of costs."""
+    table = np.array(costs, dtype=float)
+    shape = table.shape[1:]
+    return JointGame(
+        transition=np.ones((1, 1, *shape, 1)),
+        rewards=np.zeros((len(shape), 1, 1, *shape)) if rewards is None else rewards,
+        costs=table[:, None, None],
+        thresholds=thresholds,
+        initial=[1.0],
+        horizon=1,
+    )
+
+
+@pytest.mark.parametrize("game", [counter_example(), grid_world(), spectrum()])
+def test_one_constraint_starts_at_the_least_cost(game):
+    start = feasible_start(game)
+    assert start.slack == pytest.approx(float(game.thresholds[0]))
+    assert all(set(np.unique(table)) <= {0.0, 1.0} for table in start.policy)
+    assert certify(game, start.policy).feasible
+
+
+def test_without_constraints_anything_will_do():
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=np.ones((1, 1, 1, 2)),
+        costs=(),
+        thresholds=(),
+        initial=[1.0],
+        horizon=3,
+    )
+    assert feasible_start(game).policy is not None
+
+
+def test_several_constraints_find_a_deterministic_column():
+    game = one_shot([[[5, 1], [1, 0]], [[0, 1], [1, 5]]], [1.5, 1.5])
+    start = feasible_start(game)
+    assert start.slack > 0
+    assert certify(game, start.policy).feasible
+
+
+def test_several_constraints_that_no_planner_can_meet_are_refuted():
+    start = feasible_start(one_shot([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [0.4, 0.4]))
+    assert start.policy is None
+    assert start.proof.holds
+
+
+def test_several_constraints_that_need_mixing_are_met_by_phase_one():
+    start = feasible_start(one_shot([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [0.6, 0.6]))
+    assert start.policy is not None
+    assert start.slack >= 0
+
+
+def test_the_papers_second_example_is_wrong_for_two_constraints_and_the_block_lp_is_right():
+    """One agent, one state, costs (5, 5) and (0.5, 6), limits (1, 10): the recipe picks the first action."""
+    cmdp = CMDP(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=np.zeros((1, 1, 2)),
+        costs=[[[[5.0, 0.5]]], [[[5.0, 6.0]]]],
+        thresholds=[1.0, 10.0],
+        initial=[1.0],
+        horizon=1,
+    )
+    least_common = [max(float(cost) for cost in evaluate(cmdp, [[row]]).costs) for row in ([1.0, 0.0], [0.0, 1.0])]
+    assert np.argmin(least_common) == 0
+    assert (evaluate(cmdp, [[[1.0, 0.0]]]).costs > cmdp.thresholds).any()
+    block = independent_slack([cmdp], cmdp.thresholds)
+    assert (evaluate(cmdp, block.policies[0]).costs <= cmdp.thresholds).all()
+    assert block.slack == pytest.approx(0.5)
+
+
+def test_random_starts_are_feasible_and_differ():
+    game, rng = grid_world(), np.random.default_rng(0)
+    safe = feasible_start(game).policy
+    starts = [random_start(game, safe, rng=rng) for _ in range(4)]
+    assert all(worst_slack(game.at(each)) >= 0 for each in starts)
+    assert len({each.fingerprint() for each in starts}) == 4
