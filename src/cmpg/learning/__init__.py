@@ -1,0 +1,1 @@
+"""The model is unknown: simulators, confidence, and the learners."""

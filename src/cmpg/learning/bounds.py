@@ -1,0 +1,233 @@
+"""The theory's constants: as printed in the paper, and as corrected, for any ranges of rewards and costs.
+
+Write G_i = Σ_h (max r_{i,h} − min r_{i,h}) for agent i's range, R and C for the largest span of reward and cost in one
+step. What is printed assumes [0, 1]; for other ranges it is stated for the problem divided by R and C.
+
+Algorithm 1    T = 2nH/ε                                     corrected: T = ⌈2 Σ G_i/ε⌉
+Algorithm 2    T = 4nH/ε, M = 32H²/ε² · ln(32n²H/εδ),        corrected: T = ⌈4 Σ G_i/ε⌉, M = ⌈32 G²/ε² · ln(8nT/δ)⌉,
+               δ′ = εδ/8n²H                                             δ′ = δ/2nT
+Algorithm 3    Δ = εζ/16H, ε_opt = Δ/5, α′ = α − Δ, U = 8H/ζ, N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²),
+               T = U²H²/ε_opt² · (1 + 1/(U − λ*)²), η = U/(√T·H)
+Algorithm 4    K = SH³√A/(α − α_S), T = 4K²/ε², M = 16H²/ε² · ln(2K/εδ), T_0 = S²AH⁴/(α − α_S)²; only orders, because
+               the regret bound hides its constant.          corrected: M = 8G²/ε² · ln(12T/δ)
+
+Algorithm 3, corrected (its concentration lemma drops a factor S). If every empirical row is within b of the true one in
+L1, every value is within b·D/2, D = Σ_{h<H} Σ_{h'>h} span_{h'}: D_r for the reward, D_c for the worst cost. Solve the
+empirical CMDP exactly with α′ = α − bD_c/2. The result is feasible, and its gap is at most b·D_r + b·D_c·G/(ζ − b·D_c),
+because the multipliers of the empirical CMDP add up to at most G/(ζ − b·D_c). So b is the root of "gap = ε", and
+N = 2 (ln(2^m − 2) + ln(SA(H − 1)/δ))/b², m the number of possible next states. For spans R and C at every step this is
+e = bD_c/2 = (B − √(B² − 4ρεζ))/4ρ, ρ = R/C, B = ε + ρζ + HR.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmpg.checks import CMPGError, FloatArray
+from cmpg.learning.confidence import check_accuracy, log_subsets
+from cmpg.learning.samples import Known
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """What the constants of one agent's CMDP depend on."""
+
+    num_states: int
+    num_actions: int
+    horizon: int
+    reward_spans: FloatArray  # [H]
+    cost_spans: FloatArray  # [k, H]
+    successors: int  # how many next states one entry can have, at most
+
+    @classmethod
+    def of(cls, known: Known, agent: int) -> Size:
+        """Read the size of agent i's CMDP, whatever the others play."""
+        horizon, states, actions = known.policy_shapes[agent]
+        support = known.induced_support(agent)
+        successors = states if support is None else int(support.sum(axis=-1).max())
+        return cls(states, actions, horizon, known.reward_spans[agent], known.cost_spans, successors)
+
+    @property
+    def reward_scale(self) -> float:
+        """R: the largest span of the reward in one step."""
+        return float(self.reward_spans.max()) or 1.0
+
+    @property
+    def cost_scale(self) -> float:
+        """C: the largest span of a cost in one step."""
+        return float(self.cost_spans.max(initial=0.0)) or 1.0
+
+    @property
+    def entries(self) -> int:
+        """S·A·(H − 1): the rows that matter."""
+        return self.num_states * self.num_actions * (self.horizon - 1)
+
+
+@dataclass(frozen=True)
+class AscentConstants:
+    """Algorithms 1 and 2: iterations, episodes for one value, confidence of one response, samples for all values."""
+
+    max_iterations: int  # T
+    episodes: int  # M; 0 where values are computed
+    response_delta: float  # δ′
+    value_samples: float
+
+
+def known_model_constants(known: Known, *, epsilon: float, printed: bool = False) -> AscentConstants:
+    """Return the constants of Algorithm 1."""
+    total = known.num_agents * known.horizon if printed else float(known.reward_ranges.sum())
+    return AscentConstants(_ceil(2 * total / epsilon), 0, 0.0, 0.0)
+
+
+def ascent_constants(known: Known, *, epsilon: float, delta: float, printed: bool = False) -> AscentConstants:
+    """Return the constants of Algorithm 2 (Theorem 2), as corrected for the true ranges unless `printed`.
+
+    Parameters
+    ----------
+    known
+        Sizes and ranges.
+    epsilon, delta
+        No agent shall gain more than ε by leaving, with probability at least 1 − δ.
+    printed
+        The paper's own, which take every reward to lie in [0, 1].
+    """
+    check_accuracy(epsilon, delta)
+    agents, horizon = known.num_agents, known.horizon
+    total = agents * horizon if printed else float(known.reward_ranges.sum())
+    largest = horizon if printed else float(known.reward_ranges.max())
+    iterations = max(_ceil(4 * total / epsilon), 1)
+    episodes = _ceil(32 * largest**2 / epsilon**2 * np.log(8 * agents * iterations / delta))
+    batches = 2 * agents if printed else agents + 1  # one batch of the current policy serves all agents
+    return AscentConstants(
+        max_iterations=iterations,
+        episodes=episodes,
+        response_delta=delta / (2 * agents * iterations),
+        value_samples=float(batches * iterations) * episodes * horizon,
+    )
+
+
+@dataclass(frozen=True)
+class PaperConstants:
+    """Algorithm 3 as printed, with its primal-dual loop."""
+
+    samples_per_entry: int  # N
+    tightening: float  # Δ = α − α′
+    solver_tolerance: float  # ε_opt
+    multiplier_bound: float  # U
+    iterations: float  # T: dynamic programs
+    step_size: float  # η
+    samples: float  # N at every (h, s, a)
+
+
+def paper_constants(size: Size, *, slater: float, epsilon: float, delta: float) -> PaperConstants:
+    """Return the constants of the paper's lemma on Algorithm 3, for the problem divided by R and C."""
+    check_accuracy(epsilon, delta)
+    check_slater(slater)
+    scale = size.reward_scale / size.cost_scale
+    accuracy, slack, horizon = epsilon / size.reward_scale, slater / size.cost_scale, size.horizon
+    tightening = accuracy * slack / (16 * horizon)
+    bound = 8 * horizon / slack
+    beyond = bound - 2 * horizon / slack  # U − λ*, with λ* ≤ 2H/ζ
+    iterations = (bound * horizon / (tightening / 5)) ** 2 * (1 + 1 / beyond**2)
+    count = np.log(2 * size.num_states**2 * size.num_actions * horizon / delta)
+    per_entry = _ceil(400 * horizon**6 * count / (accuracy * slack) ** 2)
+    return PaperConstants(
+        samples_per_entry=per_entry,
+        tightening=tightening * size.cost_scale,
+        solver_tolerance=tightening / 5 * size.cost_scale,
+        multiplier_bound=bound * scale,
+        iterations=float(np.ceil(iterations)),
+        step_size=bound / (np.sqrt(iterations) * horizon) * scale / size.cost_scale,
+        samples=float(per_entry) * size.num_states * size.num_actions * horizon,
+    )
+
+
+@dataclass(frozen=True)
+class RigorousConstants:
+    """Algorithm 3 with the empirical CMDP solved exactly, and every step of the proof holding."""
+
+    samples_per_entry: int  # N
+    row_error: float  # b: how far, in L1, an empirical row may be from the true one
+    tightening: float  # e = α − α′
+    reward_error: float  # how far the value of any policy can be off
+    samples: float
+
+
+def rigorous_constants(size: Size, *, slater: float, epsilon: float, delta: float) -> RigorousConstants:
+    """Return the corrected constants of Algorithm 3; several constraints share the worst one's error.
+
+    Parameters
+    ----------
+    size
+        Sizes and spans.
+    slater
+        A slack that the CMDP has: max_π min_j (α_j − V^{c_j}) or less.
+    epsilon, delta
+        The response shall be within ε of the best, with probability at least 1 − δ.
+    """
+    check_accuracy(epsilon, delta)
+    check_slater(slater)
+    reward_weight, cost_weight = error_weights(size)
+    if size.entries == 0 or size.successors <= 1 or reward_weight + cost_weight == 0:
+        return RigorousConstants(0, 0.0, 0.0, 0.0, 0.0)
+    slack = slater if np.isfinite(slater) else 1.0
+    linear = reward_weight * slack + cost_weight * (float(size.reward_spans.sum()) + epsilon)
+    root = np.sqrt(max(linear**2 - 4 * reward_weight * cost_weight * epsilon * slack, 0.0))
+    row_error = min(2 * epsilon * slack / (linear + root), 2.0)
+    log_term = log_subsets(size.successors) + np.log(size.entries / delta)
+    per_entry = _ceil(2 * log_term / row_error**2)
+    return RigorousConstants(
+        samples_per_entry=per_entry,
+        row_error=row_error,
+        tightening=row_error * cost_weight / 2,
+        reward_error=row_error * reward_weight / 2,
+        samples=float(per_entry) * size.entries,
+    )
+
+
+def error_weights(size: Size) -> tuple[float, float]:
+    """Return D_r and D_c: a kernel whose rows are off by b in L1 changes no value by more than b·D/2."""
+    reward = float((size.reward_spans * np.arange(size.horizon)).sum())
+    costs = (size.cost_spans * np.arange(size.horizon)).sum(axis=1)
+    return reward, float(costs.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class SafeConstants:
+    """Algorithm 4: only orders, because DOPE's regret bound hides its constant and its logarithms."""
+
+    iterations: float  # T
+    first_phase: float  # T_0
+    episodes: int  # M
+    samples: float
+
+
+def safe_constants(size: Size, *, margin: float, epsilon: float, delta: float, printed: bool = False) -> SafeConstants:
+    """Return the orders of Algorithm 4 for a strictly feasible policy that is `margin` below the threshold."""
+    check_accuracy(epsilon, delta)
+    check_slater(margin)
+    horizon, accuracy, slack = size.horizon, epsilon / size.reward_scale, margin / size.cost_scale
+    regret = size.num_states * horizon**3 * np.sqrt(size.num_actions) / slack
+    iterations = float(np.ceil(4 * regret**2 / accuracy**2))
+    first = float(np.ceil(size.num_states**2 * size.num_actions * horizon**4 / slack**2))
+    if printed:
+        episodes = _ceil(16 * horizon**2 / accuracy**2 * np.log(2 * regret / (accuracy * delta)))
+    else:
+        largest = float(size.reward_spans.sum())
+        episodes = _ceil(8 * largest**2 / epsilon**2 * np.log(12 * iterations / delta))
+    return SafeConstants(iterations, first, episodes, (iterations * (1 + episodes) + first) * horizon)
+
+
+def check_slater(slater: float) -> None:
+    """Raise unless the slack is positive."""
+    if not slater > 0:
+        raise CMPGError(
+            f"the slack is {slater:.4g}; a positive one is needed, because without it no number of samples is enough. "
+            f"Raise the thresholds, or use Adaptive, which need not be told."
+        )
+
+
+def _ceil(number: float) -> int:
+    return int(np.ceil(number))

@@ -1,0 +1,283 @@
+"""A user's own environment as a simulator: really stepped, every answer checked.
+
+An environment has `reset(rng) -> state` and `step(actions) -> (state, rewards, costs)`, perhaps with a fourth entry
+that says whether the episode is over. States are numbers 0..S−1, actions is one number per agent, rewards has one entry
+per agent and costs one per constraint. Its randomness shall come from the generator that `reset` is given. One that
+also has `place(h, s)`, which puts it into state s at step h, is a generative model: `draw` and its relatives work, with
+one real step per sample.
+
+An unknown state, a reward or cost that is not a number, lies outside the declared bounds or differs from the declared
+table, and an episode that ends early: each raises SimulatorError, which names the call and what it returned. What was
+drawn before is counted in the ledger, and is in the error's `samples`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from cmpg.checks import FloatArray, IntArray
+from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples, SimulatorError
+from cmpg.learning.simulator import check_count, check_entry
+from cmpg.policy import JointPolicy
+
+AGREEMENT = 1e-9
+"""How far an observed payoff may be from the declared one, relative to the size of the declared ones."""
+
+Entry = tuple[int, int, tuple[int, ...]]
+"""Step, state, joint action."""
+
+
+class Environment(Protocol):
+    """What a user must provide; see the module's text."""
+
+    def reset(self, rng: np.random.Generator) -> int:
+        """Begin an episode and return its first state."""
+
+    def step(self, actions: Sequence[int]) -> Any:
+        """Play one joint action; return the next state, the rewards, the costs, and perhaps whether it is over."""
+
+
+class EnvironmentSimulator:
+    """An environment behind the same door as a known game.
+
+    Parameters
+    ----------
+    environment
+        The user's own.
+    known
+        Sizes, bounds, thresholds, the initial law; rewards and costs where they are known.
+    rng
+        Draws the agents' actions, and is handed to `reset`.
+    budget
+        Samples at most; None for no limit.
+    """
+
+    def __init__(
+        self, environment: Environment, *, known: Known, rng: np.random.Generator, budget: int | None = None
+    ) -> None:
+        self.known = known
+        self.ledger = Ledger(budget)
+        self._environment = environment
+        self._rng = rng
+        tables = (None, None) if known.payoffs is None else (known.payoffs.rewards, known.payoffs.costs)
+        self._rewards = _Checker("reward", known.reward_bounds, tables[0])
+        self._costs = _Checker("cost", known.cost_bounds, tables[1])
+
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+        """Return how often each state followed in `count` steps from (h, s) with a joint action: [S]."""
+        check_entry(self.known, h=h, s=s, a=a)
+        check_count("count", count)
+        followed = np.zeros(self.known.num_states, dtype=np.int64)
+        for _, state in self._draw_entries(
+            ((h, s, tuple(a)),) * count, count, purpose=purpose, tally=_Tally(self.known)
+        ):
+            followed[state] += 1
+        return followed
+
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+        """Step `count` times from every (h, s, a_i), with the others' actions drawn from their policies."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("count", count)
+        horizon, states, actions = self.known.policy_shapes[agent]
+        steps = horizon if self.known.payoffs is None else horizon - 1
+        play = _Player(policy, self._rng)
+
+        def entries() -> Iterator[Entry]:
+            for h, s, own in np.ndindex(steps, states, actions):
+                for _ in range(count):
+                    joint = play(h, s)
+                    yield h, s, (*joint[:agent], own, *joint[agent + 1 :])
+
+        return self._collect(entries(), steps * states * actions * count, purpose=purpose).seen_by(agent)
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+        """Step `count` times from every step, state and joint action; at step 0 only where steps are alike."""
+        check_count("count", count)
+        known = self.known
+        steps = known.horizon if known.payoffs is None else known.horizon - 1
+        steps = min(steps, 1) if known.stationary and known.payoffs is not None else steps
+        sizes = (steps, known.num_states, *known.num_actions)
+        entries = ((h, s, tuple(joint)) for h, s, *joint in np.ndindex(*sizes) for _ in range(count))
+        return self._collect(entries, int(np.prod(sizes)) * count, purpose=purpose)
+
+    def _collect(self, entries: Iterable[Entry], total: int, *, purpose: str) -> Samples:
+        tally = _Tally(self.known)
+        for _ in self._draw_entries(entries, total, purpose=purpose, tally=tally):
+            pass
+        return tally.samples()
+
+    def _draw_entries(
+        self, entries: Iterable[Entry], total: int, *, purpose: str, tally: _Tally
+    ) -> Iterator[tuple[Entry, int]]:
+        place = self._place()
+        with self._charged(total, tally, purpose=purpose):
+            for entry in entries:
+                place(entry[0], entry[1])
+                yield entry, self._step(entry, tally)
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+        """Play whole episodes; return the counts over joint actions."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("episodes", episodes)
+        play, tally = _Player(policy, self._rng), _Tally(self.known)
+        with self._charged(episodes * self.known.horizon, tally, purpose=purpose):
+            for _ in range(episodes):
+                state = self._environment.reset(self._rng)
+                if not _is_index(state, self.known.num_states):
+                    self._wrong_state(state, tally, call="reset(rng)")
+                for h in range(self.known.horizon):
+                    state = self._step((h, state, play(h, state)), tally)
+        return tally.samples()
+
+    @contextmanager
+    def _charged(self, total: int, tally: _Tally, *, purpose: str) -> Iterator[None]:
+        """Refuse what the budget does not allow, and count the steps that were taken, however it ends."""
+        self.ledger.require(purpose, total)
+        try:
+            yield
+        finally:
+            self.ledger.charge(purpose, tally.steps)
+
+    def _place(self) -> Callable[[int, int], Any]:
+        place = getattr(self._environment, "place", None)
+        if place is None:
+            raise SimulatorError(
+                "the environment has no method place(h, s), so it cannot be drawn from at will. "
+                "Add one, or use a learner that plays episodes."
+            )
+        return place  # type: ignore[no-any-return]
+
+    def _step(self, entry: Entry, tally: _Tally) -> int:
+        """Step once, check the answer, and count it."""
+        h, s, joint = entry
+        answer = self._environment.step(joint)
+        tally.steps += 1
+        if not isinstance(answer, tuple) or len(answer) not in (3, 4):
+            _fail(tally, f"{_call(entry)} returned {answer!r}; (state, rewards, costs) is required, perhaps with done.")
+        if not _is_index(answer[0], self.known.num_states):
+            self._wrong_state(answer[0], tally, call=_call(entry))
+        place = (h, s, tally.joint_index(joint))
+        try:
+            rewards, costs = self._rewards(answer[1], place), self._costs(answer[2], place)
+        except ValueError as problem:
+            _fail(tally, f"{_call(entry)} returned {problem}")
+        if len(answer) == 4 and answer[3] and h + 1 < self.known.horizon:
+            _fail(
+                tally,
+                f"{_call(entry)} returned done; there are {self.known.horizon} steps. Let an end be a last state.",
+            )
+        tally.add(place, int(answer[0]), rewards=rewards, costs=costs)
+        return int(answer[0])
+
+    def _wrong_state(self, found: Any, tally: _Tally, *, call: str) -> NoReturn:
+        last = self.known.num_states - 1
+        _fail(tally, f"{call} returned the state {found!r}; a whole number from 0 to {last} is required.")
+
+
+def _is_index(found: Any, size: int) -> bool:
+    return isinstance(found, (int, np.integer)) and 0 <= int(found) < size
+
+
+def _call(entry: Entry) -> str:
+    return f"step({entry[2]}) at h={entry[0]}, s={entry[1]}"
+
+
+def _fail(tally: _Tally, text: str) -> NoReturn:
+    error = SimulatorError(text)
+    error.samples = tally.samples()
+    raise error
+
+
+class _Checker:
+    """Checks a vector of payoffs against its bounds, and against the declared table where there is one."""
+
+    def __init__(self, name: str, bounds: FloatArray, table: FloatArray | None) -> None:
+        self._name, self._length = name, len(bounds)
+        self._tolerance = AGREEMENT * float(np.abs(bounds).max(initial=0.0))
+        self._bounds: list[list[list[float]]] = np.moveaxis(bounds, 0, 1).tolist()  # [H or 1][m][2]
+        self._table = None
+        if table is not None:
+            shape = (*table.shape[1:3], int(np.prod(table.shape[3:])), len(table))
+            self._table = np.moveaxis(table, 0, -1).reshape(shape)  # [H or 1, S, ΠA, m]
+
+    def __call__(self, found: Any, place: tuple[int, int, int]) -> list[float]:
+        """Return the payoffs as floats, or raise ValueError with what is wrong."""
+        h, s, joint = place
+        try:
+            values = [float(value) for value in found]
+        except (TypeError, ValueError):
+            raise ValueError(f"the {self._name}s {found!r}; {self._length} numbers are required.") from None
+        if len(values) != self._length:
+            raise ValueError(f"the {self._name}s {found!r}; {self._length} numbers are required.")
+        bounds = self._bounds[0 if len(self._bounds) == 1 else h]
+        for index, value in enumerate(values):
+            least, greatest = bounds[index]
+            if not least - self._tolerance <= value <= greatest + self._tolerance:  # nan is caught as well
+                raise ValueError(f"{self._name} {value} at index {index}; its declared range is [{least}, {greatest}].")
+        if self._table is not None:
+            declared = self._table[0 if len(self._table) == 1 else h, s, joint].tolist()
+            if any(abs(value - right) > self._tolerance for value, right in zip(values, declared, strict=True)):
+                raise ValueError(f"the {self._name}s {values}; the declared ones are {declared}.")
+        return values
+
+
+class _Tally:
+    """Counts of what was seen, filled step by step; joint actions are one flat axis until the end."""
+
+    def __init__(self, known: Known) -> None:
+        self.steps = 0  # with one that was answered wrongly, and is not among the counts
+        self._actions = known.num_actions
+        table = (known.horizon, known.num_states, int(np.prod(known.num_actions)))
+        self._visits = np.zeros(table, dtype=np.int64)
+        self._transitions = np.zeros((known.horizon - 1, *table[1:], known.num_states), dtype=np.int64)
+        self._observes = known.payoffs is None
+        self._rewards = np.zeros((*table, known.num_agents if self._observes else 0))
+        self._costs = np.zeros((*table, known.num_constraints if self._observes else 0))
+
+    def joint_index(self, joint: tuple[int, ...]) -> int:
+        """Return the place of a joint action on the flat axis."""
+        index = 0
+        for action, size in zip(joint, self._actions, strict=True):
+            index = index * size + action
+        return index
+
+    def add(self, place: tuple[int, int, int], state: int, *, rewards: list[float], costs: list[float]) -> None:
+        """Count one step."""
+        self._visits[place] += 1
+        if place[0] < len(self._transitions):
+            self._transitions[(*place, state)] += 1
+        if self._observes:
+            self._rewards[place] += rewards
+            self._costs[place] += costs
+
+    def samples(self) -> Samples:
+        """Return the counts with one axis per agent."""
+        shape = (*self._visits.shape[:2], *self._actions)
+        transitions = self._transitions.reshape(len(self._transitions), *shape[1:], shape[1])
+        if not self._observes:
+            return Samples(self._visits.reshape(shape), transitions)
+        rewards, costs = (
+            np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], *shape) for sums in (self._rewards, self._costs)
+        )
+        return Samples(self._visits.reshape(shape), transitions, PayoffSums(rewards, costs))
+
+
+class _Player:
+    """Draws joint actions; lists and bisection, because arrays are slow one number at a time."""
+
+    def __init__(self, policy: JointPolicy, rng: np.random.Generator) -> None:
+        self._cumulative = [np.cumsum(table, axis=2)[..., :-1].tolist() for table in policy]
+        self._rng = rng
+        self._uniforms: list[float] = []
+
+    def __call__(self, h: int, s: int) -> tuple[int, ...]:
+        """Return one action per agent."""
+        if len(self._uniforms) < len(self._cumulative):
+            self._uniforms = self._rng.random(1024 * len(self._cumulative)).tolist()
+        draw = self._uniforms.pop
+        return tuple(bisect_right(rows[h][s], draw()) for rows in self._cumulative)

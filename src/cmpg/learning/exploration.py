@@ -1,0 +1,165 @@
+"""One exploration as it goes: what was played, what was seen, and the best that is proved so far.
+
+On the one event that the box holds at all times (probability 1 − δ), nothing that was proved once is ever lost: the
+ceiling on the optimum only falls, and the incumbent is replaced only by a better one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmpg.checks import CMPGError, FloatArray, InfeasibleError
+from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response, worst_case
+from cmpg.learning.anytime import mixture_radius
+from cmpg.learning.confidence import Estimate, Interval, estimate
+from cmpg.learning.dope import Baseline, Bonus, exploration_policy
+from cmpg.learning.generative import Candidate, tightened_candidate
+from cmpg.learning.response import Ending, Executed, LearnedResponse
+from cmpg.learning.samples import Samples, SimulatorError
+from cmpg.learning.simulator import InducedProblem
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many episodes, and how often to solve anew."""
+
+    growth: float = 0.02  # solve after this share of more episodes
+    first: int = 8  # and after no fewer than this
+    most: int = 100_000_000  # episodes at most; the simulator's own budget holds besides
+
+    def __post_init__(self) -> None:
+        if not (self.growth > 0 and self.first >= 1 and self.most >= 1):
+            raise CMPGError(f"{self} does not advance; growth must be positive, first and most at least 1.")
+
+
+class Exploration:
+    """The state of one run of DOPE against one agent's unknown CMDP."""
+
+    def __init__(
+        self, problem: InducedProblem, baseline: Baseline, *, bonus: Bonus, interval: Interval, delta: float
+    ) -> None:
+        self.problem, self.baseline, self.bonus, self.interval, self.delta = problem, baseline, bonus, interval, delta
+        self.given_costs = baseline.ceilings
+        self.samples = problem.no_samples()
+        self.episodes, self.work = 0, 0
+        self.ceiling = np.inf
+        self.incumbent: Candidate | None = None
+        self.proof_of_infeasibility = ""
+        self._next_search = 0
+        self._executed: dict[bytes, Executed] = {}
+        self._believe()
+
+    @property
+    def executed(self) -> tuple[Executed, ...]:
+        """Every policy that was played, with its number of episodes."""
+        return tuple(self._executed.values())
+
+    @property
+    def reward_range(self) -> float:
+        """G of this agent."""
+        return float(self.problem.known.reward_ranges[self.problem.agent])
+
+    def play(self, policy: FloatArray, episodes: int) -> Samples:
+        """Play episodes of one policy, and learn from them."""
+        try:
+            seen = self.problem.roll_out(policy, episodes)
+        except SimulatorError as fault:
+            fault.samples = self.samples if fault.samples is None else self.samples + fault.samples
+            raise
+        self.samples = self.samples + seen
+        self.episodes += episodes
+        before = self._executed.get(policy.tobytes())
+        self._executed[policy.tobytes()] = Executed(policy, episodes + (before.episodes if before else 0))
+        self._believe()
+        return seen
+
+    def advance(self, pace: Pace) -> bool:
+        """Play the next batch; False where no episode is left."""
+        affordable = self.problem.simulator.ledger.left / self.problem.known.horizon
+        left = min(pace.most - self.episodes, affordable)
+        if left < 1:
+            return False
+        choice = exploration_policy(self.belief, self.baseline, bonus=self.bonus, reward_range=self.reward_range)
+        self.work += choice.work
+        batch = max(pace.first, int(np.ceil(pace.growth * self.episodes)))
+        self.play(choice.policy, int(min(batch, left)))
+        return True
+
+    def _believe(self) -> None:
+        self.belief = estimate(
+            self.problem, self.samples, delta=self.delta, interval=self.interval, radius=mixture_radius
+        )
+        self.baseline = self.baseline.informed(self.belief)
+
+    def bound(self) -> None:
+        """Lower the ceiling on what any policy that meets the constraints can be worth."""
+        try:
+            best = optimistic_response(self.belief.hopeful)
+        except InfeasibleError as proof:
+            self.proof_of_infeasibility = str(proof)
+            return
+        self.work += best.work
+        self.ceiling = min(self.ceiling, best.bound)
+
+    def propose(self, limits: FloatArray, *, close: float = np.inf) -> None:
+        """Look for a better policy among those whose costs are at most `limits` [k] under all kernels of the box.
+
+        The incumbent is always judged anew. The search for another one takes most of the time, so while the bounds are
+        further apart than `close` it waits for a tenth more episodes.
+        """
+        self.consider(replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings), limits)
+        if self.incumbent is not None:
+            self.consider(self.judged(self.incumbent.policy, self.incumbent.multipliers), limits)
+        if self.gap > close and self.episodes < self._next_search:
+            return
+        self._next_search = int(1.1 * self.episodes) + 1
+        found = tightened_candidate(_with_thresholds(self.belief, limits))
+        self.work += found.work
+        self.consider(found, limits)
+
+    @property
+    def gap(self) -> float:
+        """How far the ceiling is above the incumbent's floor; infinite where there is none."""
+        return np.inf if self.incumbent is None else self.ceiling - self.incumbent.value_floor
+
+    def consider(self, candidate: Candidate, limits: FloatArray) -> None:
+        """Make a candidate the incumbent if it is proved to meet the limits, and to be worth more."""
+        feasible = bool(np.all(candidate.cost_ceilings <= limits))
+        if feasible and (self.incumbent is None or candidate.value_floor > self.incumbent.value_floor):
+            self.incumbent = candidate
+
+    def judged(self, policy: FloatArray, multipliers: FloatArray | None = None) -> Candidate:
+        """Return a policy with its worst case over the box."""
+        box = self.belief.box
+        ceilings = np.array([worst_case(box, policy, cost) for cost in self.belief.worst_costs])
+        floor = -worst_case(box, policy, -self.belief.worst_reward)
+        prices = np.zeros(len(ceilings)) if multipliers is None else multipliers
+        return Candidate(policy, floor, ceilings, prices, 1 + len(ceilings))
+
+    def conclude(self, ending: Ending, *, epsilon: float, delta: float, message: str = "") -> LearnedResponse:
+        """Return what is known now; the baseline where nothing is proved to meet the limits."""
+        best = self.incumbent
+        if best is None:
+            best = replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings)
+        return LearnedResponse(
+            ending=ending,
+            message=message or ending.value,
+            policy=best.policy,
+            value_floor=best.value_floor,
+            value_ceiling=self.ceiling,
+            cost_ceilings=best.cost_ceilings,
+            multipliers=best.multipliers,
+            epsilon=epsilon,
+            delta=delta,
+            samples=self.episodes * self.problem.known.horizon,
+            samples_per_entry=0,
+            work=self.work,
+            executed=self.executed,
+        )
+
+
+def _with_thresholds(belief: Estimate, thresholds: FloatArray) -> Estimate:
+    nominal = replace(belief.box.nominal, thresholds=thresholds, trusted=True)
+    return replace(belief, box=BoxCMDP(nominal, belief.box.lower, belief.box.upper, trusted=True))

@@ -1,0 +1,307 @@
+"""What learners know beforehand, what they have seen, and what it cost.
+
+`Known` is everything but the transition: sizes, budgets, the initial law, the ranges of rewards and costs, and, unless
+they are to be learned too, rewards and costs themselves (the paper's assumption). `Samples` are counts. One transition
+is one sample, whichever way it was drawn; an episode of H steps is H samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmpg.checks import CMPGError, FloatArray, GameError, IntArray, check_shape, distributions, frozen, numbers
+from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
+from cmpg.games.contraction import average_over
+from cmpg.policy import JointPolicy, PolicyShape
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class SimulatorError(CMPGError):
+    """A simulator was asked for something that it cannot do, or an environment answered wrongly.
+
+    `samples` holds what had been drawn before, where anything had.
+    """
+
+    samples: Samples | None = None
+
+
+class BudgetError(CMPGError):
+    """More samples, or more work, would be needed than is allowed; nothing of it was drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Payoffs:
+    """Rewards and costs for every step, state and action."""
+
+    rewards: FloatArray  # [n, H or 1, S, *A]
+    costs: FloatArray  # [k, H or 1, S, *A]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known before the first sample; the transition is not among it.
+
+    Examples
+    --------
+    >>> known = Known.from_payoffs(rewards=np.ones((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)), thresholds=[],
+    ...                            initial=[1.0], horizon=3)
+    >>> known.policy_shapes
+    ((3, 1, 2),)
+    """
+
+    _: KW_ONLY
+    num_actions: tuple[int, ...]
+    thresholds: FloatArray  # [k]
+    initial: FloatArray  # [S]
+    horizon: int
+    reward_bounds: FloatArray  # [n, H or 1, 2]: the least and the greatest reward that can be seen
+    cost_bounds: FloatArray  # [k, H or 1, 2]
+    payoffs: Payoffs | None = None  # None: to be learned from what is observed
+    support: BoolArray | None = None  # [H or 1, S, *A, S]: which next states are possible, where that is known
+    stationary: bool = False  # the transition is the same at every step
+
+    def __post_init__(self) -> None:
+        check_length_of_time(self.horizon, None)
+        initial = numbers("initial", self.initial)
+        thresholds = numbers("thresholds", self.thresholds)
+        rewards, costs = _bounds("reward_bounds", self.reward_bounds), _bounds("cost_bounds", self.cost_bounds)
+        check_shape("reward_bounds", rewards.shape[:1], (len(self.num_actions),))
+        for name, table in (("reward_bounds", rewards), ("cost_bounds", costs)):
+            check_steps(name, table.shape[1], self.horizon)
+        check_thresholds(thresholds, len(costs))
+        object.__setattr__(self, "initial", distributions("initial", initial, ()))
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "reward_bounds", rewards)
+        object.__setattr__(self, "cost_bounds", costs)
+
+    @classmethod
+    def from_payoffs(
+        cls,
+        *,
+        rewards: Any,
+        costs: Any,
+        thresholds: Any,
+        initial: Any,
+        horizon: int,
+        support: BoolArray | None = None,
+        stationary: bool = False,
+    ) -> Known:
+        """Know the rewards [n, H or 1, S, *A] and the costs [k, H or 1, S, *A], as the paper assumes."""
+        payoffs = Payoffs(numbers("rewards", rewards), numbers("costs", costs))
+        return cls(
+            num_actions=tuple(payoffs.rewards.shape[3:]),
+            thresholds=thresholds,
+            initial=initial,
+            horizon=horizon,
+            reward_bounds=observed_bounds(payoffs.rewards),
+            cost_bounds=observed_bounds(payoffs.costs),
+            payoffs=payoffs,
+            support=support,
+            stationary=stationary,
+        )
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return len(self.num_actions)
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return len(self.initial)
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return len(self.thresholds)
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S, A_i] of each agent's policy."""
+        return tuple((self.horizon, self.num_states, actions) for actions in self.num_actions)
+
+    @property
+    def reward_spans(self) -> FloatArray:
+        """max r_{i,h} − min r_{i,h}: [n, H]."""
+        return _spans(self.reward_bounds, self.horizon)
+
+    @property
+    def cost_spans(self) -> FloatArray:
+        """max c_{j,h} − min c_{j,h}: [k, H]."""
+        return _spans(self.cost_bounds, self.horizon)
+
+    @property
+    def reward_ranges(self) -> FloatArray:
+        """G_i = Σ_h (max r_{i,h} − min r_{i,h}): [n]."""
+        return np.asarray(self.reward_spans.sum(axis=1))
+
+    def induced_payoffs(self, agent: int, policy: JointPolicy) -> tuple[FloatArray, FloatArray]:
+        """Return the reward [H, S, A_i] and the costs [k, H, S, A_i] of one agent while the others keep to `policy`."""
+        if self.payoffs is None:
+            raise SimulatorError("rewards and costs are not known here; they must be estimated from samples.")
+        reward = average_over(self.payoffs.rewards[agent], policy, keep=agent)
+        shape = self.policy_shapes[agent]
+        costs = [np.broadcast_to(average_over(cost, policy, keep=agent), shape) for cost in self.payoffs.costs]
+        stacked = np.stack(costs) if costs else np.zeros((0, *shape))
+        return frozen(np.broadcast_to(reward, shape)), frozen(stacked)
+
+    def induced_support(self, agent: int) -> BoolArray | None:
+        """Return which next states agent i's action can lead to, whatever the others do: [H or 1, S, A_i, S]."""
+        if self.support is None:
+            return None
+        return np.asarray(self.support.any(axis=self._others(agent)))
+
+    def _others(self, agent: int) -> tuple[int, ...]:
+        return tuple(2 + other for other in range(self.num_agents) if other != agent)
+
+
+def observed_bounds(table: FloatArray, noise: float = 0.0) -> FloatArray:
+    """Return the least and the greatest entry per step of a table [m, H or 1, …], widened by noise: [m, H or 1, 2]."""
+    flat = table.reshape(*table.shape[:2], int(np.prod(table.shape[2:])))
+    return np.stack([flat.min(axis=2) - noise, flat.max(axis=2) + noise], axis=2)
+
+
+def _bounds(name: str, value: Any) -> FloatArray:
+    table = numbers(name, value)
+    if table.size == 0:
+        return frozen(np.zeros((0, 1, 2)))
+    if table.ndim != 3 or table.shape[2] != 2:
+        raise GameError(
+            f"{name} has shape {list(table.shape)}; [m, H or 1, 2] is required: least and greatest per step."
+        )
+    if (table[..., 0] > table[..., 1]).any():
+        raise GameError(f"{name} has a least value above its greatest; give (least, greatest).")
+    return table
+
+
+def _spans(bounds: FloatArray, horizon: int) -> FloatArray:
+    return np.broadcast_to(bounds[..., 1] - bounds[..., 0], (len(bounds), horizon))
+
+
+@dataclass(frozen=True, eq=False)
+class PayoffSums:
+    """Sums of the rewards and costs that were observed."""
+
+    rewards: FloatArray  # [n, H, S, *A]
+    costs: FloatArray  # [k, H, S, *A]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """How often each entry was tried, and where it led; a single action axis where one agent looks at it."""
+
+    visits: IntArray  # [H, S, *A]
+    transitions: IntArray  # [H − 1, S, *A, S]: the last step leads nowhere that matters
+    observed: PayoffSums | None = None  # None where rewards and costs are known
+
+    def __add__(self, other: Samples) -> Samples:
+        observed = None
+        if self.observed is not None and other.observed is not None:
+            observed = PayoffSums(
+                self.observed.rewards + other.observed.rewards, self.observed.costs + other.observed.costs
+            )
+        return Samples(self.visits + other.visits, self.transitions + other.transitions, observed)
+
+    def seen_by(self, agent: int) -> Samples:
+        """Forget what the others played: [H, S, A_i], and so on."""
+        agents = self.visits.ndim - 2
+        others = tuple(2 + other for other in range(agents) if other != agent)
+        behind = tuple(axis + 1 for axis in others)
+        observed = None
+        if self.observed is not None:
+            observed = PayoffSums(self.observed.rewards.sum(axis=behind), self.observed.costs.sum(axis=behind))
+        return Samples(self.visits.sum(axis=others), self.transitions.sum(axis=others), observed)
+
+
+@dataclass(frozen=True, eq=False)
+class Returns:
+    """The mean over episodes of each agent's total reward and of each total cost."""
+
+    values: FloatArray  # [n]
+    costs: FloatArray  # [k]
+    episodes: int
+
+
+def mean_returns(known: Known, samples: Samples) -> Returns:
+    """Average the total rewards and costs of rolled-out episodes.
+
+    A mean of sums is a sum of counts, so the counts decide it; the episodes one by one are not needed.
+
+    Parameters
+    ----------
+    known
+        Its payoffs are used where it has them, and what was observed otherwise.
+    samples
+        Whole episodes, over joint actions.
+    """
+    episodes = int(samples.visits[0].sum())
+    if episodes == 0:
+        raise SimulatorError("there is no episode to average over; roll out at least one.")
+    if known.payoffs is not None:
+        sums = [_totals(table, samples.visits) for table in (known.payoffs.rewards, known.payoffs.costs)]
+    elif samples.observed is not None:
+        everything = tuple(range(1, samples.visits.ndim + 1))
+        sums = [table.sum(axis=everything) for table in (samples.observed.rewards, samples.observed.costs)]
+    else:
+        raise SimulatorError("rewards and costs are neither known nor observed.")
+    return Returns(sums[0] / episodes, sums[1] / episodes, episodes)
+
+
+def _totals(tables: FloatArray, visits: IntArray) -> FloatArray:
+    totals = [float((np.broadcast_to(table, visits.shape) * visits).sum()) for table in tables]
+    return np.array(totals)
+
+
+class Ledger:
+    """Samples by purpose, and the budget that they must not exceed.
+
+    Examples
+    --------
+    >>> ledger = Ledger(budget=100)
+    >>> ledger.charge("model", 60)
+    >>> ledger.charge("values", 60)
+    Traceback (most recent call last):
+    cmpg.learning.samples.BudgetError: 60 samples for "values" are asked for; 40 of the budget of 100 are left. ...
+    >>> ledger.total, dict(ledger.by_purpose)
+    (60, {'model': 60})
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
+        if budget is not None and (budget != int(budget) or budget < 1):
+            raise SimulatorError(f"budget is {budget}; it must be a whole number of at least 1, or None for no limit.")
+        self.budget = budget
+        self._by_purpose: dict[str, int] = {}
+
+    @property
+    def by_purpose(self) -> Mapping[str, int]:
+        """How many samples were drawn for what."""
+        return dict(self._by_purpose)
+
+    @property
+    def total(self) -> int:
+        """All samples so far."""
+        return sum(self._by_purpose.values())
+
+    @property
+    def left(self) -> float:
+        """How many samples may still be drawn; infinite where there is no budget."""
+        return np.inf if self.budget is None else self.budget - self.total
+
+    def require(self, purpose: str, samples: int) -> None:
+        """Raise BudgetError unless that many samples are left."""
+        if samples > self.left:
+            raise BudgetError(
+                f'{samples:.4g} samples for "{purpose}" are asked for; {self.left:.4g} of the budget of '
+                f"{self.budget:.4g} are left. Raise the budget, or ask for a larger epsilon."
+            )
+
+    def charge(self, purpose: str, samples: int) -> None:
+        """Count samples, or raise BudgetError and count nothing."""
+        self.require(purpose, samples)
+        self._by_purpose[purpose] = self._by_purpose.get(purpose, 0) + int(samples)

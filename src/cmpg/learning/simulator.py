@@ -1,0 +1,326 @@
+"""The game behind a door: draw from the model (generative), or roll out episodes.
+
+A learner sees `Simulator`: what is `known`, the `ledger` of samples, and handles that return counts. It never sees the
+transition.
+
+`GameSimulator` is a known game that plays the unknown one. N draws from a categorical law are one multinomial draw, and
+B independent episodes are a chain of them: the counts of states at step h, split by the policy into counts of joint
+actions, split by the transition into counts of states at step h + 1. So the counts have the law of real episodes at any
+number of them, and the work does not grow with it. `cmpg.learning.environment` steps a user's own environment instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.checks import FloatArray, IntArray
+from cmpg.games.joint import JointGame
+from cmpg.learning.samples import (
+    BoolArray,
+    Known,
+    Ledger,
+    Payoffs,
+    PayoffSums,
+    Samples,
+    SimulatorError,
+    observed_bounds,
+)
+from cmpg.policy import JointPolicy, PolicyShape
+
+
+class Simulator(Protocol):
+    """A game whose transition can be sampled, and not read."""
+
+    @property
+    def known(self) -> Known:
+        """Everything but the transition."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The samples so far."""
+
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+        """Return how often each state followed in `count` draws from P_h(· | s, a), a joint action: [S]."""
+
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw `count` times at every (h, s, a_i), with the others' actions drawn from their policies.
+
+        The samples are those that agent i sees. The last step is drawn only where payoffs are to be learned.
+        """
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw `count` times at every step, state and joint action; at step 0 only where steps are alike."""
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+        """Play whole episodes; return the counts over joint actions."""
+
+
+class GameSimulator:
+    """A known game that hides its transition.
+
+    Parameters
+    ----------
+    game
+        A joint game with a finite horizon.
+    rng
+        All draws come from it.
+    budget
+        Samples at most; None for no limit.
+    payoff_noise
+        None: rewards and costs are known. A number w: they are not, and each observation is off by +w or −w with equal
+        chances.
+    reveal_support
+        Whether the learners know which next states are possible.
+
+    Examples
+    --------
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=np.zeros((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)),
+    ...                  thresholds=[], initial=[1.0], horizon=2)
+    >>> simulator = GameSimulator(game, rng=np.random.default_rng(0), budget=10)
+    >>> simulator.draw(h=0, s=0, a=(1,), count=7), simulator.ledger.left
+    (array([7]), 3)
+    """
+
+    def __init__(
+        self,
+        game: JointGame,
+        *,
+        rng: np.random.Generator,
+        budget: int | None = None,
+        payoff_noise: float | None = None,
+        reveal_support: bool = False,
+    ) -> None:
+        if game.horizon is None:
+            raise SimulatorError("the game is discounted: its episodes do not end. Cut it off at a finite horizon.")
+        if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
+            raise SimulatorError(f"payoff_noise is {payoff_noise}; it must be a finite number of at least 0, or None.")
+        self._game = game.floats()
+        self._rng = rng
+        self._noise = payoff_noise
+        self.ledger = Ledger(budget)
+        self.known = self._what_is_known(reveal_support=reveal_support)
+
+    def _what_is_known(self, *, reveal_support: bool) -> Known:
+        game, noise = self._game, self._noise or 0.0
+        support: BoolArray | None = None
+        if reveal_support:
+            tables = [_dense(matrix) > 0 for matrix in game.transition] if game.is_sparse else game.transition > 0
+            support = np.asarray(tables).reshape(-1, game.num_states, *game.num_actions, game.num_states)
+        return Known(
+            num_actions=game.num_actions,
+            thresholds=game.thresholds,
+            initial=game.initial,
+            horizon=game.num_steps,
+            reward_bounds=observed_bounds(game.rewards, noise),
+            cost_bounds=observed_bounds(game.costs, noise),
+            payoffs=Payoffs(game.rewards, game.costs) if self._noise is None else None,
+            support=support,
+            stationary=len(game.transition) == 1,
+        )
+
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+        """Return how often each state followed in `count` draws from P_h(· | s, a), a joint action: [S]."""
+        check_entry(self.known, h=h, s=s, a=a)
+        check_count("count", count)
+        self.ledger.charge(purpose, count)
+        row = int(np.ravel_multi_index((s, *a), (self.known.num_states, *self.known.num_actions)))
+        rows = _dense(self._matrix(h)[row : row + 1])
+        drawn: IntArray = spread(np.array([count]), rows, rng=self._rng)[0]
+        return drawn
+
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw `count` times at every (h, s, a_i), with the others' actions drawn from their policies."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("count", count)
+        horizon, states, actions = self.known.policy_shapes[agent]
+        steps = horizon - 1 if self._noise is None else horizon
+        self.ledger.charge(purpose, count * steps * states * actions)
+        if self._noise is None:
+            return self._draw_induced_rows(agent, policy, count=count)
+        # Payoffs depend on what the others play, so their actions must be drawn, and not only averaged over.
+        visits = np.zeros((horizon, states, *self.known.num_actions), dtype=np.int64)
+        for h in range(horizon):
+            rows = np.repeat(_joint_rows(policy, h, skip=agent), actions, axis=0)
+            others = spread(np.full(states * actions, count), rows, rng=self._rng)
+            shape = [size for other, size in enumerate(self.known.num_actions) if other != agent]
+            visits[h] = np.moveaxis(others.reshape(states, actions, *shape), 1, 1 + agent)
+        return self._follow(visits).seen_by(agent)
+
+    def _draw_induced_rows(self, agent: int, policy: JointPolicy, *, count: int) -> Samples:
+        horizon, states, actions = self.known.policy_shapes[agent]
+        cmdp = self._game.at(policy).induced_cmdp(agent)
+        visits = np.full((horizon, states, actions), count, dtype=np.int64)
+        visits[-1] = 0
+        transitions = np.empty((horizon - 1, states, actions, states), dtype=np.int64)
+        for h in range(horizon - 1):
+            rows = _dense(cmdp.matrix(h))
+            transitions[h] = spread(np.full(len(rows), count), rows, rng=self._rng).reshape(transitions.shape[1:])
+        return Samples(visits, transitions)
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw `count` times at every step, state and joint action; at step 0 only where steps are alike."""
+        check_count("count", count)
+        known = self.known
+        steps = known.horizon - 1 if self._noise is None else known.horizon
+        visits = np.zeros((known.horizon, known.num_states, *known.num_actions), dtype=np.int64)
+        visits[: min(1, steps) if known.stationary and self._noise is None else steps] = count
+        self.ledger.charge(purpose, int(visits.sum()))
+        return self._follow(visits)
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+        """Play whole episodes; return the counts over joint actions."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("episodes", episodes)
+        known = self.known
+        self.ledger.charge(purpose, episodes * known.horizon)
+        visits = np.zeros((known.horizon, known.num_states, *known.num_actions), dtype=np.int64)
+        transitions = np.zeros((known.horizon - 1, *visits.shape[1:], known.num_states), dtype=np.int64)
+        states = spread(np.array([episodes]), known.initial[None], rng=self._rng)[0]
+        for h in range(known.horizon):
+            visits[h] = spread(states, _joint_rows(policy, h), rng=self._rng).reshape(visits.shape[1:])
+            if h + 1 < known.horizon:
+                transitions[h] = self._next_states(h, visits[h])
+                states = transitions[h].reshape(-1, known.num_states).sum(axis=0)
+        return Samples(visits, transitions, self._observe(visits))
+
+    def _follow(self, visits: IntArray) -> Samples:
+        """Draw a next state for every visit to a joint entry, and its payoffs where they are not known."""
+        steps = range(self.known.horizon - 1)
+        shape = (self.known.horizon - 1, *visits.shape[1:], self.known.num_states)
+        transitions = np.array([self._next_states(h, visits[h]) for h in steps], dtype=np.int64).reshape(shape)
+        return Samples(visits, transitions, self._observe(visits))
+
+    def _next_states(self, h: int, visits: IntArray) -> IntArray:
+        flat = visits.ravel()
+        tried = np.flatnonzero(flat)
+        result = np.zeros((len(flat), self.known.num_states), dtype=np.int64)
+        if len(tried):
+            result[tried] = spread(flat[tried], _dense(self._matrix(h)[tried]), rng=self._rng)
+        return result.reshape(*visits.shape, self.known.num_states)
+
+    def _observe(self, visits: IntArray) -> PayoffSums | None:
+        if self._noise is None:
+            return None
+        return PayoffSums(self._noisy_sums(self._game.rewards, visits), self._noisy_sums(self._game.costs, visits))
+
+    def _noisy_sums(self, tables: FloatArray, visits: IntArray) -> FloatArray:
+        """Σ over visits of (payoff ± noise): the number of plus signs is binomial."""
+        sums = np.broadcast_to(tables, (len(tables), *visits.shape)) * visits
+        signs = 2 * self._rng.binomial(visits, 0.5, size=sums.shape) - visits
+        return np.asarray(sums + (self._noise or 0.0) * signs)
+
+    def _matrix(self, h: int) -> Any:
+        """The transition out of step h as a matrix [S·ΠA, S], dense or CSR."""
+        matrix = self._game.transition[0 if len(self._game.transition) == 1 else h]
+        return matrix if sp.issparse(matrix) else matrix.reshape(-1, self.known.num_states)
+
+
+@dataclass(frozen=True, eq=False)
+class InducedProblem:
+    """One agent's CMDP behind the door: everybody else keeps to `policy`."""
+
+    simulator: Simulator
+    agent: int
+    policy: JointPolicy
+    purpose: str = "responses"  # under what its samples are counted
+
+    @property
+    def known(self) -> Known:
+        """Everything but the transition."""
+        return self.simulator.known
+
+    @property
+    def shape(self) -> PolicyShape:
+        """The shape [H, S, A] of the agent's policy."""
+        return self.known.policy_shapes[self.agent]
+
+    @cached_property
+    def payoffs(self) -> tuple[FloatArray, FloatArray]:
+        """The reward [H, S, A] and the costs [k, H, S, A], where they are known."""
+        return self.known.induced_payoffs(self.agent, self.policy)
+
+    def no_samples(self) -> Samples:
+        """Return the counts before the first draw."""
+        horizon, states, _ = self.shape
+        visits = np.zeros(self.shape, dtype=np.int64)
+        transitions = np.zeros((horizon - 1, *self.shape[1:], states), dtype=np.int64)
+        if self.known.payoffs is not None:
+            return Samples(visits, transitions)
+        sums = (np.zeros((count, *self.shape)) for count in (self.known.num_agents, self.known.num_constraints))
+        return Samples(visits, transitions, PayoffSums(*sums))
+
+    def draw(self, count: int) -> Samples:
+        """Draw `count` times at every (h, s, a): [H, S, A]."""
+        with self._own_view_of_faults():
+            return self.simulator.draw_induced(self.agent, self.policy, count=count, purpose=self.purpose)
+
+    def roll_out(self, table: Any, episodes: int) -> Samples:
+        """Play episodes in which the agent follows `table` [H, S, A]; return what it sees: [H, S, A]."""
+        joint = self.policy.replace(self.agent, table)
+        with self._own_view_of_faults():
+            return self.simulator.roll_out(joint, episodes, purpose=self.purpose).seen_by(self.agent)
+
+    @contextmanager
+    def _own_view_of_faults(self) -> Iterator[None]:
+        """Let the samples inside a fault be those that the agent sees, like all others here."""
+        try:
+            yield
+        except SimulatorError as fault:
+            fault.samples = None if fault.samples is None else fault.samples.seen_by(self.agent)
+            raise
+
+
+def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> IntArray:
+    """Split each count at random by its row of probabilities: counts [R] and rows [R, m] give [R, m]."""
+    drawn = np.zeros(rows.shape, dtype=np.int64)
+    tried = np.flatnonzero(counts)
+    if len(tried) == 0:
+        return drawn
+    # What rounding leaves over falls to the last category: let that be the likeliest one, never an impossible one.
+    chances, lines = rows[tried], np.arange(len(tried))
+    likeliest = chances.argmax(axis=1)
+    last = chances[:, -1].copy()
+    chances[:, -1] = chances[lines, likeliest]
+    chances[lines, likeliest] = last
+    result = rng.multinomial(counts[tried], chances)
+    last_count = result[:, -1].copy()
+    result[:, -1] = result[lines, likeliest]
+    result[lines, likeliest] = last_count
+    drawn[tried] = result
+    return drawn
+
+
+def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
+    """Raise unless step, state and joint action exist."""
+    sizes = (known.horizon, known.num_states, *known.num_actions)
+    if len(a) != known.num_agents or not all(0 <= at < size for at, size in zip((h, s, *a), sizes, strict=True)):
+        raise SimulatorError(
+            f"there is no entry h={h}, s={s}, a={tuple(a)}; there are {known.horizon} steps, {known.num_states} states "
+            f"and {known.num_actions} actions, counted from 0."
+        )
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise unless a number of draws is a whole number of at least 1."""
+    if count != int(count) or count < 1:
+        raise SimulatorError(f"{name} is {count}; it must be a whole number of at least 1.")
+
+
+def _joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> FloatArray:
+    """The law of the joint action (without one agent's, where `skip` is given) in each state at step h: [S, ΠA]."""
+    rows = np.ones((policy.shapes[0][1], 1))
+    for agent, table in enumerate(policy):
+        if agent != skip:
+            rows = (rows[:, :, None] * table[h][:, None, :]).reshape(len(rows), -1)
+    return rows
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
