@@ -1,1 +1,85 @@
-"""Nash policies of constrained Markov potential games."""
+"""Nash policies of constrained Markov potential games, with a certificate behind every answer.
+
+>>> import cmpg
+>>> result = cmpg.solve(cmpg.scenarios.counter_example())
+>>> result.status.name
+'CERTIFIED'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmpg import scenarios as scenarios
+    from cmpg.checks import CMPGError as CMPGError
+    from cmpg.checks import FileError as FileError
+    from cmpg.checks import GameError as GameError
+    from cmpg.checks import InfeasibleError as InfeasibleError
+    from cmpg.checks import PolicyError as PolicyError
+    from cmpg.checks import SolverError as SolverError
+    from cmpg.cmdp.exact import Exact as Exact
+    from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
+    from cmpg.cmdp.model import CMDP as CMDP
+    from cmpg.cmdp.primal_dual import PrimalDual as PrimalDual
+    from cmpg.cmdp.response import BestResponse as BestResponse
+    from cmpg.cmdp.response import Solver as Solver
+    from cmpg.equilibrium.ascent import coordinate_ascent as coordinate_ascent
+    from cmpg.equilibrium.certificate import Certificate as Certificate
+    from cmpg.equilibrium.certificate import Feasibility as Feasibility
+    from cmpg.equilibrium.certificate import certify as certify
+    from cmpg.equilibrium.certificate import prove_infeasible as prove_infeasible
+    from cmpg.equilibrium.duality import analyse_duality as analyse_duality
+    from cmpg.equilibrium.result import Result as Result
+    from cmpg.equilibrium.result import Status as Status
+    from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
+    from cmpg.equilibrium.schedule import RoundRobin as RoundRobin
+    from cmpg.equilibrium.solve import by_potential as by_potential
+    from cmpg.equilibrium.solve import by_welfare as by_welfare
+    from cmpg.equilibrium.solve import solve as solve
+    from cmpg.equilibrium.start import feasible_start as feasible_start
+    from cmpg.games.files import load_game as load_game
+    from cmpg.games.files import save_game as save_game
+    from cmpg.games.joint import JointGame as JointGame
+    from cmpg.games.potential import check_potential as check_potential
+    from cmpg.policy import JointPolicy as JointPolicy
+    from cmpg.policy import load_policy as load_policy
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "checks": ("CMPGError", "FileError", "GameError", "InfeasibleError", "PolicyError", "SolverError"),
+    "cmdp.exact": ("Exact",),
+    "cmdp.linear_program": ("LinearProgram",),
+    "cmdp.model": ("CMDP",),
+    "cmdp.primal_dual": ("PrimalDual",),
+    "cmdp.response": ("BestResponse", "Solver"),
+    "equilibrium.ascent": ("coordinate_ascent",),
+    "equilibrium.certificate": ("Certificate", "Feasibility", "certify", "prove_infeasible"),
+    "equilibrium.duality": ("analyse_duality",),
+    "equilibrium.result": ("Result", "Status"),
+    "equilibrium.schedule": ("GreatestGain", "RoundRobin"),
+    "equilibrium.solve": ("by_potential", "by_welfare", "solve"),
+    "equilibrium.start": ("feasible_start",),
+    "games.files": ("load_game", "save_game"),
+    "games.joint": ("JointGame",),
+    "games.potential": ("check_potential",),
+    "policy": ("JointPolicy", "load_policy"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["scenarios", *_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used, so that `import cmpg` costs next to nothing."""
+    if name == "scenarios":
+        return importlib.import_module("cmpg.scenarios")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'cmpg' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"cmpg.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

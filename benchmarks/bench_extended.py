@@ -1,0 +1,78 @@
+"""The extended CMDP of a box: optimistic backward induction and frontier search, beside the linear program by HiGHS.
+
+Run: python benchmarks/bench_extended.py [--states 20] [--actions 4] [--horizon 6] [--instances 3]
+
+Both are given the same boxes in the same run, and the answers are compared. The exit code is 1 where they differ by
+more than 1e-8, or where the search is less than 20 times faster than the better of HiGHS's two methods.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+
+from cmpg.cmdp.extended_lp import extended_linear_program
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response
+
+REQUIRED_RATIO = 20.0
+TOLERANCE = 1e-8
+
+
+def random_box(rng, *, states, actions, horizon):
+    """Dense Dirichlet rows, a radius of up to 0.05 on each entry, and a threshold that binds."""
+    shape = (horizon, states, actions)
+    transition = rng.dirichlet(np.ones(states), size=shape)
+    radii = 0.05 * rng.random(transition.shape)
+    cmdp = CMDP(
+        transition=transition,
+        reward=rng.random(shape),
+        costs=rng.random((1, *shape)),
+        thresholds=[0.35 * horizon],
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=horizon,
+    )
+    return BoxCMDP(cmdp, np.maximum(transition - radii, 0.0), np.minimum(transition + radii, 1.0))
+
+
+def timed(solve, repeats=1):
+    """Return the answer and the shortest of several times."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        answer = solve()
+        best = min(best, time.perf_counter() - start)
+    return answer, best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default in (("states", 20), ("actions", 4), ("horizon", 6), ("instances", 3)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    print(
+        f"S={given.states} A={given.actions} H={given.horizon}: seconds, ratio to the search, difference of the values"
+    )
+    worst_ratio, worst_difference = np.inf, 0.0
+    for instance in range(given.instances):
+        box = random_box(rng, states=given.states, actions=given.actions, horizon=given.horizon)
+        search, search_time = timed(lambda box=box: optimistic_response(box), repeats=5)
+        print(
+            f"instance {instance}: search   {search_time:9.4f} s   value {search.value:.10f}, bound {search.bound:.10f}"
+        )
+        times = []
+        for method in ("simplex", "ipm"):
+            answer, seconds = timed(lambda box=box, method=method: extended_linear_program(box, method=method))
+            difference = abs(answer.value - search.value)
+            worst_difference = max(worst_difference, difference)
+            times.append(seconds)
+            print(f"            {method:8} {seconds:9.4f} s   {seconds / search_time:7.0f}x   {difference:.1e}")
+        worst_ratio = min(worst_ratio, min(times) / search_time)
+    print(f"at least {worst_ratio:.0f}x faster than the better method; values differ by at most {worst_difference:.1e}")
+    return int(worst_ratio < REQUIRED_RATIO or worst_difference > TOLERANCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""All induced CMDPs of the 8-agent congestion game, against a plain Python loop over its 65,536 joint actions.
+
+Prints both times and their ratio, compares the answers, and sets the peak memory beside the size of the game's tables.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from itertools import product
+from math import prod
+from statistics import median
+
+import numpy as np
+
+from cmpg.games.joint import JointGame
+from cmpg.games.potential import check_potential
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import congestion_game, congestion_game_exogenous
+
+REPEATS = 50
+
+
+def loop_over_joint_actions(game: JointGame, policy: JointPolicy) -> list[np.ndarray]:
+    """Return, for each agent, reward, cost and transition side by side: [H, S, A_i, 2 + S]."""
+    agents, states, actions = game.num_agents, game.num_states, game.num_actions
+    rewards, costs, transition = game.rewards.tolist(), game.costs.tolist(), game.transition.tolist()
+    tables = [table.tolist() for table in policy]
+    induced = [np.zeros((game.horizon, states, count, 2 + states)).tolist() for count in actions]
+
+    def entry(table, joint):
+        for action in joint:
+            table = table[action]
+        return table
+
+    for joint in product(*map(range, actions)):
+        for s in range(states):
+            cost, ahead = entry(costs[0][0][s], joint), entry(transition[0][s], joint)
+            own = [entry(rewards[i][0][s], joint) for i in range(agents)]
+            for h in range(game.horizon):
+                chances = [tables[i][h][s][joint[i]] for i in range(agents)]
+                for i in range(agents):
+                    weight = prod(chances[:i]) * prod(chances[i + 1 :])
+                    cell = induced[i][h][s][joint[i]]
+                    cell[0] += weight * own[i]
+                    cell[1] += weight * cost
+                    for target in range(states):
+                        cell[2 + target] += weight * ahead[target]
+    return [np.array(each) for each in induced]
+
+
+def all_induced(game: JointGame, policy: JointPolicy) -> list[np.ndarray]:
+    position = game.at(policy)
+    cmdps = [position.induced_cmdp(agent) for agent in range(game.num_agents)]
+    return [
+        np.concatenate([cmdp.reward[..., None], cmdp.costs[0][..., None], cmdp.transition], axis=-1) for cmdp in cmdps
+    ]
+
+
+def main() -> None:
+    game, rng = congestion_game(), np.random.default_rng(0)
+    policies = [game.random_policy(rng=rng) for _ in range(REPEATS)]
+    all_induced(game, policies[0])
+    fast = median(_seconds(lambda policy=policy: all_induced(game, policy)) for policy in policies)
+    start = time.perf_counter()
+    by_loop = loop_over_joint_actions(game, policies[0])
+    slow = time.perf_counter() - start
+    pairs = zip(all_induced(game, policies[0]), by_loop, strict=True)
+    difference = max(float(np.abs(found - expected).max()) for found, expected in pairs)
+    peak, tables = _peak_bytes(game, policies[1])
+    print("congestion game, 8 agents: all 8 induced CMDPs of one position")
+    print(f"  Python loop over 65,536 joint actions  {slow:10.3f} s")
+    print(f"  contraction, median of {REPEATS:<3d}             {1e3 * fast:10.3f} ms")
+    print(f"  ratio                                  {slow / fast:10.0f} ×   (target 1000 ×)")
+    print(f"  largest difference of an entry         {difference:10.1e}")
+    print(f"  extra peak memory over the tables      {peak / tables:10.3f}     (target at most 1)")
+    for name, other in (("congestion", game), ("congestion-exogenous", congestion_game_exogenous())):
+        seconds = _seconds(lambda other=other: check_potential(other, rng=np.random.default_rng(0)))
+        print(f"  check_potential of {name:<20s}{1e3 * seconds:10.1f} ms")
+
+
+def _seconds(call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _peak_bytes(game: JointGame, policy: JointPolicy) -> tuple[int, int]:
+    """Return what one position adds to memory at its peak, and the bytes of the game's tables."""
+    tracemalloc.start()
+    all_induced(game, policy)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, game.rewards.nbytes + game.costs.nbytes + game.transition.nbytes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Tables, run folders, plots, the page: the only room that formats."""

@@ -1,0 +1,64 @@
+"""The house rules that a machine can check."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "cmpg"
+ROOMS = ["checks", "storage", "policy", "cmdp", "games", "equilibrium", "learning", "interop", "scenarios", "report"]
+"""Top to bottom. The readers in `interop` stand above the scenarios: scenarios read files, readers build no game."""
+
+
+def imported_modules(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_imports_only_from_rooms_above_its_own(path):
+    room = room_of(path)
+    if room not in ROOMS:
+        pytest.skip("the command and the package itself may import everything")
+    for name in imported_modules(path):
+        parts = name.split(".")
+        if parts[0] == "cmpg" and len(parts) > 1 and parts[1] in ROOMS:
+            assert ROOMS.index(parts[1]) <= ROOMS.index(room), f"{path} imports {name}, a room below it"
+
+
+def test_nothing_unpickles():
+    for path in SOURCE.rglob("*.py"):
+        assert "pickle" not in imported_modules(path), path
+        assert "allow_pickle=True" not in path.read_text("utf-8"), path
+
+
+def test_certificates_need_no_solver():
+    code = (
+        "import sys, cmpg.equilibrium.certificate;"
+        "bad = [name for name in sys.modules if name.startswith('cmpg.cmdp.') and name.split('.')[2] in "
+        "('exact', 'master', 'frontier', 'linear_program', 'primal_dual')];"
+        "assert not bad, bad; assert 'highspy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = "('highspy', 'joblib', 'matplotlib', 'plotly', 'jinja2', 'rich', 'typer', 'cvxpy')"
+    code = f"import sys, cmpg; assert not [name for name in {heavy} if name in sys.modules]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_file_is_longer_than_its_budget():
+    for path in SOURCE.rglob("*.py"):
+        assert path.read_text("utf-8").count("\n") <= 400, path
