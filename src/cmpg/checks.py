@@ -79,7 +79,7 @@ def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:
         return _exact_array(name, raw, error)
     if raw.dtype.kind not in "biuf":
         raise error(f"{name} holds {raw.dtype} entries; numbers are required.")
-    return frozen(raw.astype(np.float64))
+    return frozen(raw.astype(np.float64, copy=False))
 
 
 def _exact_array(name: str, raw: npt.NDArray[Any], error: type[CMPGError]) -> FloatArray:

@@ -141,6 +141,19 @@ def solve(
     raise typer.Exit(0 if result.certified else 1)
 
 
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A run folder, written by `cmpg solve … --out`.")],
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="The page; report.html in the folder.")] = None,
+) -> None:
+    """Write one self-contained HTML page about a run: verdict, proof, policy viewer, charts."""
+    from cmpg.report.page import write_page
+
+    target = folder / "report.html" if output is None else output
+    size = write_page(folder, target)
+    out.print(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser", soft_wrap=True, highlight=False)
+
+
 @app.command(context_settings=SCENARIO_OPTIONS)
 def check(context: typer.Context, target: Target, seed: Seed = None, as_json: Json = False) -> None:
     """Look at a game: its size, whether it is feasible, and whether it is a Markov potential game."""

@@ -6,8 +6,10 @@ A policy file: `format` = "cmpg-policy", `version` = 1, `agent_0` … `agent_{n�
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,11 @@ class JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
         new = _policy_table(f"policy[{agent}]", table)
         check_shape(f"policy[{agent}]", new.shape, self.tables[agent].shape, error=PolicyError)
-        return _unchecked((*self.tables[:agent], new, *self.tables[agent + 1 :]))
+        moved = _unchecked((*self.tables[:agent], new, *self.tables[agent + 1 :]))
+        if "_digests" in self.__dict__:
+            digests = (*self._digests[:agent], _table_digest(new), *self._digests[agent + 1 :])
+            object.__setattr__(moved, "_digests", digests)
+        return moved
 
     def mix(self, other: JointPolicy, weight: float) -> JointPolicy:
         """Return the policy whose rows are (1 − weight) times these plus weight times the other's."""
@@ -109,8 +115,16 @@ class JointPolicy:
         return load_policy(path)[0]
 
     def fingerprint(self) -> bytes:
-        """Return bytes that two policies share exactly when all their floats are the same."""
-        return b"".join(table.tobytes() for table in self.tables)
+        """Return a digest that two policies share, but for a chance of 2⁻¹²⁸, only if all their floats are the same."""
+        return hashlib.blake2b(b"".join(self._digests), digest_size=16).digest()
+
+    @cached_property
+    def _digests(self) -> tuple[bytes, ...]:
+        return tuple(_table_digest(table) for table in self.tables)
+
+
+def _table_digest(table: FloatArray) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(table).tobytes(), digest_size=16).digest()
 
 
 def _policy_table(name: str, table: Any) -> FloatArray:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
+from cmpg.checks import exact_distributions, to_exact
 from cmpg.cmdp.model import CMDP, evaluate
 from cmpg.cmdp.planning import plan
 
@@ -79,7 +80,7 @@ def random_policy(cmdp, rng, *, rough=True):
 
 
 def with_thresholds(cmdp, rng, *, tight, cost_scale=1.0):
-    """Thresholds that a least-weighted-cost plan meets, with equality or with some slack; sometimes a random policy's."""
+    """Thresholds that a plan of least weighted cost meets, with equality or some slack; or a random policy's."""
     if cmdp.num_constraints == 0:
         return cmdp
     weights = rng.integers(1, 5, size=cmdp.num_constraints).astype(float)
@@ -95,6 +96,19 @@ def dense_transition(cmdp):
     shape = (*cmdp.policy_shape, cmdp.num_states)
     tables = [m.toarray() for m in cmdp.transition] if cmdp.is_sparse else cmdp.transition
     return np.broadcast_to(np.asarray(tables).reshape(-1, *shape[1:]), shape)
+
+
+def as_exact(cmdp):
+    """The same process in rationals, rows divided by their exact sums."""
+    return replace(
+        cmdp,
+        transition=exact_distributions(dense_transition(cmdp)),
+        reward=to_exact(cmdp.reward),
+        costs=to_exact(cmdp.costs),
+        thresholds=to_exact(cmdp.thresholds),
+        initial=exact_distributions(cmdp.initial),
+        trusted=True,
+    )
 
 
 def every_step(cmdp, table):
@@ -127,3 +141,17 @@ def exact_costs(cmdp, policy):
                 ahead[target] += visits * chance
         states = ahead
     return totals
+
+
+def one_state(reward, costs, *, thresholds=None, horizon=1, **options):
+    """One state, and actions with these rewards [A] and costs [k, A] at every step."""
+    costs = np.atleast_2d(np.asarray(costs, dtype=float))
+    return CMDP(
+        transition=np.ones((1, 1, len(reward), 1)),
+        reward=[[reward]],
+        costs=costs[:, None, None, :],
+        thresholds=np.zeros(len(costs)) if thresholds is None else thresholds,
+        initial=[1.0],
+        horizon=horizon,
+        **options,
+    )

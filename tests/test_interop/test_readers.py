@@ -1,4 +1,4 @@
-"""The readers: what they read from small files written here, what they refuse, and the public files where they are at hand."""
+"""The readers: what they read from small files written here, what they refuse, and the public files if at hand."""
 
 import gzip
 from datetime import date

@@ -190,12 +190,11 @@ def move_inside(blend_at: Callable[[float], BlendT], aim: Aim) -> BlendT:
     share = 0.0
     for _ in range(8):
         blend = blend_at(share)
-        excess = np.maximum(blend.costs - aim.ceilings, 0.0)
-        if not excess.any():
+        if np.all(blend.costs <= aim.ceilings):
             return blend
+        excess = np.maximum(blend.costs - aim.limits, 0.0)
         needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
-        # Twice what is needed, so that the rounding of the next evaluation is covered as well.
-        share += (1 - share) * min(2 * float(needed.max()), 1.0)
+        share += (1 - share) * float(needed.max())
     return blend_at(1.0)
 
 

@@ -54,7 +54,7 @@ class LinearProgram:
 
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
         """Return an optimal policy of the CMDP, or raise InfeasibleError."""
-        model = _occupancy_model(cmdp)
+        model = occupancy_model(cmdp)
         safe = greatest_slack(cmdp, rng=rng) if cmdp.num_constraints else None
         if safe is not None:
             check_feasible(cmdp, safe)
@@ -95,7 +95,7 @@ def _units(cmdp: CMDP) -> FloatArray:
     return np.where(cmdp.step_sizes[1:] > 0, cmdp.step_sizes[1:], 1.0)
 
 
-def _occupancy_model(cmdp: CMDP) -> LinearModel:
+def occupancy_model(cmdp: CMDP) -> LinearModel:
     """Build the program with one column per (h, s, a), one row per (h, s), and the cost rows below them."""
     units = _units(cmdp)
     flows = _flow_rows(cmdp)

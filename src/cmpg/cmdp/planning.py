@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.checks import FloatArray, IntArray, to_floats
+from cmpg.checks import FloatArray, IntArray, frozen, to_floats
 from cmpg.cmdp.model import CMDP, rate, stationary_values
 from cmpg.cmdp.stationary import resolvent, solved
 
@@ -40,7 +40,7 @@ class Plan:
 
     def policy(self, num_actions: int) -> FloatArray:
         """Return the policy as a table [H, S, A] of zeros and ones."""
-        return np.asarray(self.actions[..., None] == np.arange(num_actions), dtype=np.float64)
+        return frozen((self.actions[..., None] == np.arange(num_actions)).astype(np.float64))
 
 
 def plan(
@@ -136,8 +136,13 @@ def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float], step: int) ->
 
 
 def _largest(action_values: FloatArray) -> FloatArray:
-    """Return the maximum of each row; by columns, since NumPy reduces many short rows four times slower."""
-    return np.ascontiguousarray(action_values.T).max(axis=0)  # type: ignore[no-any-return]
+    """Return the maximum of each row."""
+    return _by_action(action_values).max(axis=0)  # type: ignore[no-any-return]
+
+
+def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a table [S, A] as [A, S]: NumPy reduces many short rows four times slower than a few long ones."""
+    return np.ascontiguousarray(table.T)
 
 
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:
@@ -161,41 +166,54 @@ class Chooser:
 
     def pick(self, first: FloatArray, second: Callable[[], FloatArray]) -> IntArray:
         """Choose by `first` [S, A]; `second()` [S, A] is asked for only where there are ties."""
-        chosen = first.argmax(axis=1)
-        best = first[np.arange(len(first)), chosen]
+        by_action = _by_action(first)
+        best = by_action.max(axis=0)
         width = self.tie if self.relative_tie is None else np.minimum(self.tie, self.relative_tie * np.abs(best))
-        tied = first >= (best - width)[:, None]
-        if np.count_nonzero(tied) == len(chosen):
-            return np.asarray(chosen)
-        return self.among(tied, second())
+        tied = by_action >= best - width
+        if np.count_nonzero(tied) == len(best):
+            return np.asarray(tied.argmax(axis=0))
+        return self._among(tied, _by_action(second()))
 
     def among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
-        """Choose among tied actions by the second weighting, then the first or a random one."""
+        """Choose among tied actions [S, A] by the second weighting, then the first or a random one."""
+        return self._among(_by_action(tied), _by_action(second))
+
+    def _among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
         worth = np.where(tied, second, -np.inf)
-        best = worth >= worth.max(axis=1, keepdims=True) - self.second_tie
+        best = worth >= worth.max(axis=0) - self.second_tie
         if self.rng is None:
-            return np.asarray(best.argmax(axis=1))
-        return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=1))
+            return np.asarray(best.argmax(axis=0))
+        return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=0))
 
 
 def _backward_induction(cmdp: CMDP, choose: Chooser) -> Plan:
-    """Back up the weighted value of every action, then the value and the costs of the chosen ones only."""
+    """Back up the reward and each cost of every action, and keep those of the chosen ones."""
     steps, states, actions = cmdp.policy_shape
     chosen = np.empty((steps, states), dtype=np.int64)
     offsets = np.arange(0, states * actions, actions)
     tables = (cmdp.reward, *cmdp.costs)
-    to_go = np.zeros((states, len(tables)))
-    value = np.zeros(states)
+    to_go = [np.zeros(states) for _ in tables]
     for step in reversed(range(steps)):
-        first = _backup(cmdp, choose.weights, step, value)
-        second = partial(_backup, cmdp, choose.second, step, to_go @ choose.second)
-        chosen[step] = choose.pick(first, second)
+        worth = [table[0 if len(table) == 1 else step].ravel() for table in tables]
+        if step < steps - 1:
+            matrix = cmdp.matrix(step)
+            worth = [stage + matrix @ ahead for stage, ahead in zip(worth, to_go, strict=True)]
+        first = _weighted(choose.weights, worth).reshape(states, actions)
+        second = partial(_weighted, choose.second, worth)
+        chosen[step] = choose.pick(first, lambda: second().reshape(states, actions))  # noqa: B023
         rows = offsets + chosen[step]
-        value = first.ravel()[rows]
-        stage = np.stack([table[0 if len(table) == 1 else step].ravel()[rows] for table in tables], axis=-1)
-        to_go = stage if step == steps - 1 else stage + cmdp.matrix(step)[rows] @ to_go
-    totals = cmdp.initial @ to_go
+        to_go = [each[rows] for each in worth]
+    totals = np.array([cmdp.initial @ each for each in to_go])
     return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
+
+
+def _weighted(weights: FloatArray, tables: list[FloatArray]) -> FloatArray:
+    """Return Σ_l w_l·table_l, without those of weight zero."""
+    used = [(weight, table) for weight, table in zip(weights, tables, strict=True) if weight]
+    total = used[0][0] * used[0][1] if used else np.zeros_like(tables[0])
+    for weight, table in used[1:]:
+        total += weight * table
+    return total
 
 
 def _policy_iteration(cmdp: CMDP, choose: Chooser) -> Plan:

@@ -3,9 +3,9 @@
     π_t maximises V^{r − λ_t c},   λ_{t+1} = clip(λ_t − η_t (α − V^c(π_t)), 0, U),
 
 and the answer has the mean occupancy of the π_t. The mean starts afresh whenever t is a power of two: it then holds at
-least the later half of all plans, and forgets the first ones, whose prices were far off. With a strictly feasible policy of slack ζ_j and value v, weak
-duality gives λ*_j ≤ (max V^r − v)/ζ_j, and U_j is twice that. With B_j the largest |α_j − V^{c_j}|, the steps are
-η_t = U_j/(B_j √t), or the paper's η = U_j/(B_j √T) for a T that is fixed in advance.
+least the later half of all plans, and forgets the first ones, whose prices were far off. With a strictly feasible
+policy of slack ζ_j and value v, weak duality gives λ*_j ≤ (max V^r − v)/ζ_j, and U_j is twice that. With B_j the
+largest |α_j − V^{c_j}|, the steps are η_t = U_j/(B_j √t), or the paper's η = U_j/(B_j √T) for a T fixed in advance.
 
 Guarantee: the mean is off by O(U B/√t) in value and in cost. The loop ends as soon as the best dual bound so far is
 within the tolerance of what the mean is worth after its repair, so that value ≤ optimum ≤ value + tolerance, and the

@@ -84,17 +84,27 @@ def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited
 
 
 def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleError:
-    """Build the error that says why no policy meets the constraints, with the proof inside."""
+    """Build the error that says why no policy meets the constraints, with the proof inside.
+
+    Parameters
+    ----------
+    cmdp
+        The process.
+    multipliers : [k]
+        λ ≥ 0, not all zero; the error has them with sum one.
+    least
+        The least V^{λ·c} of any policy, which is more than λ·α.
+    """
+    weights, least = multipliers / multipliers.sum(), least / float(multipliers.sum())
     if cmdp.num_constraints == 1:
         text = f"the least possible cost is {least:.9g}, above the threshold {cmdp.thresholds[0]:.9g}."
     else:
-        weighted = float(multipliers @ cmdp.thresholds)
         text = (
-            f"with weights {multipliers} on the constraints, every policy costs at least {least:.9g}, "
-            f"more than {weighted:.9g}."
+            f"with weights {weights} on the constraints, every policy costs at least {least:.9g}, "
+            f"more than {float(weights @ cmdp.thresholds):.9g}."
         )
     error = InfeasibleError(
         f"no policy meets the constraints: {text} Raise the thresholds, or give the agent a cheaper action."
     )
-    error.multipliers = multipliers  # type: ignore[attr-defined]
+    error.multipliers = weights  # type: ignore[attr-defined]
     return error

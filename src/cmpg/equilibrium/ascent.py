@@ -22,8 +22,8 @@ import numpy as np
 from cmpg.checks import CMPGError, FloatArray, InfeasibleError, SolverError
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import evaluate, occupancy
-from cmpg.cmdp.planning import greedy_policy
-from cmpg.cmdp.response import Solver, cost_margins
+from cmpg.cmdp.planning import dual_bound, greedy_policy
+from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding
 from cmpg.equilibrium.climb import Answer, Climb, Ending, Rules
 from cmpg.equilibrium.result import Result, Status, Step
@@ -46,6 +46,7 @@ def coordinate_ascent(
     solver: Solver | None = None,
     schedule: Schedule | None = None,
     polish: bool = True,
+    multipliers: FloatArray | None = None,
     max_iterations: int | None = None,
     time_limit: float = np.inf,
     workers: int = 1,
@@ -69,6 +70,9 @@ def coordinate_ascent(
     polish
         At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains:
         what a policy does off its path decides what others' deviations are worth.
+    multipliers : [n, k]
+        Prices to try first. An agent whose gain they bound by ε/2 is not solved for: its policy is a good response
+        already.
     max_iterations
         Moves at most; Theorem 1's bound unless given.
     time_limit
@@ -94,7 +98,7 @@ def coordinate_ascent(
     )
     climb = Climb(
         num_agents=game.num_agents,
-        answer=_answers(best_response, epsilon),
+        answer=_Answers(best_response, epsilon, multipliers),
         rules=rules,
         at_rest=_Polish(game.num_agents, rng) if polish and game.information == JOINT_STATE else _stay,
         same_problem=_same_problem,
@@ -128,26 +132,43 @@ def theorem_1_bound(game: Game, epsilon: float) -> int:
     return int(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon))
 
 
-def _answers(solver: Solver, epsilon: float) -> Callable[[Position, int, np.random.Generator | None], Answer]:
-    """Solve one agent's CMDP, evaluate what the solver returned, and measure the gain: nothing is believed."""
+class _Answers:
+    """Solves one agent's CMDP, evaluates what the solver returned, and measures the gain: nothing is believed.
 
-    def answer(position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
-        cmdp = position.induced_cmdp(agent)
-        response = solver(cmdp, rng=rng)
+    An agent that was solved for before is first asked for a proof with its last multipliers: one backward induction,
+    and nobody who gains at most ε/2 is solved for again. Its present policy is then a response as good as the
+    algorithm requires.
+    """
+
+    def __init__(self, solver: Solver, epsilon: float, multipliers: FloatArray | None) -> None:
+        self._solver, self._epsilon = solver, epsilon
+        self._prices = {} if multipliers is None else dict(enumerate(multipliers))
+
+    def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
+        """Return a response and its gain."""
+        cmdp, table = position.induced_cmdp(agent), position.policy[agent]
+        present = position.present(agent)
+        prices = self._prices.get(agent)
+        if prices is not None:
+            bound = dual_bound(cmdp, prices)
+            if bound - present.value <= self._epsilon / 2:
+                proof = BestResponse(table, present.value, present.costs, prices, bound, 1)
+                return Answer(table, max(float(bound - present.value), 0.0), proof)
+        response = self._solver(cmdp, rng=rng)
+        self._prices[agent] = response.multipliers
         judged = evaluate(cmdp, response.policy)
-        present = evaluate(cmdp, position.policy[agent])
-        over = judged.costs - np.maximum(cmdp.thresholds, present.costs)
-        if (over > 2 * cost_margins(cmdp)).any():
-            raise SolverError(
-                f"{type(solver).__name__} returned a policy for agent {agent} that exceeds a threshold "
-                f"by {over.max():.3g}. Use Exact(), or a solver that returns feasible policies."
-            )
+        self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
         gain = float(judged.value - present.value)
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
-        return Answer(response.policy, gain if gain > noise else min(gain, epsilon / 2), response)
+        return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
 
-    return answer
+    def _require_feasible(self, agent: int, over: FloatArray, margins: FloatArray) -> None:
+        if (over > 2 * margins).any():
+            raise SolverError(
+                f"{type(self._solver).__name__} returned a policy for agent {agent} that exceeds a threshold "
+                f"by {over.max():.3g}. Use Exact(), or a solver that returns feasible policies."
+            )
 
 
 def _stay(position: Position, answers: Mapping[int, Answer]) -> Position:  # noqa: ARG001

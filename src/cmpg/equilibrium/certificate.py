@@ -112,11 +112,8 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     prices = check_multipliers(game, multipliers)
     judged = _exact_game(game) if exact else game
     position = judged.at(policy)
-    agents = range(game.num_agents)
-    cmdps = [position.induced_cmdp(agent) for agent in agents]
-    values = np.array([evaluate(cmdp, position.policy[agent]).value for agent, cmdp in zip(agents, cmdps, strict=True)])
-    bounds = np.array([dual_bound(cmdp, prices[agent]) for agent, cmdp in zip(agents, cmdps, strict=True)])
-    allowance = np.array([gain_rounding(cmdp, prices[agent]) for agent, cmdp in zip(agents, cmdps, strict=True)])
+    judged_agents = [_judge_agent(position, agent, prices[agent]) for agent in range(game.num_agents)]
+    values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
     return Certificate(
         feasibility=_judge_feasibility(judged, position),
@@ -131,6 +128,13 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         information=game.information,
         arithmetic="exact" if _is_exact(judged) else "floating point",
     )
+
+
+def _judge_agent(position: Position, agent: int, prices: FloatArray) -> tuple[Any, Any, float]:
+    """What one agent gets, what it could get at most, and how much rounding could hide in the difference."""
+    cmdp = position.induced_cmdp(agent)
+    value = evaluate(cmdp, position.policy[agent]).value
+    return value, dual_bound(cmdp, prices), gain_rounding(cmdp, prices)
 
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:

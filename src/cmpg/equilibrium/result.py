@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,26 @@ class Result:
                 lines.append(f"constraint {j}: cost {cost:.9g}, limit {limit:.9g}")
             lines.append(f"{proof.information}; moves {self.moves} of at most {self.max_iterations}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the same as a table, for notebooks."""
+        opening = f"<p><b>{self.status.name}</b>: {escape(self.message)}</p>"
+        proof = self.certificate
+        if proof is None:
+            return opening
+        columns = zip(proof.values, proof.bounds, proof.gains, strict=True)
+        agents = [
+            [str(i), f"{value:.6f}", f"{best:.6f}", f"{gain:.2e}"] for i, (value, best, gain) in enumerate(columns)
+        ]
+        rest = [] if len(agents) <= 12 else [[f"… {len(agents) - 10} more", "", "", ""]]
+        costs = enumerate(zip(proof.costs, proof.thresholds, proof.slacks, strict=True))
+        limits = [[str(j), f"{cost:.9g}", f"{limit:.9g}", f"{slack:.2g}"] for j, (cost, limit, slack) in costs]
+        shown = agents[:10] + rest if rest else agents
+        tables = _html_table(["agent", "value", "can get at most", "gains at most"], shown)
+        return opening + tables + (_html_table(["constraint", "cost", "limit", "slack"], limits) if limits else "")
+
+
+def _html_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

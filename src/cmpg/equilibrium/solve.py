@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import numpy as np
 from cmpg.checks import CMPGError
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.price_start import price_start
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
-from cmpg.games.contract import Game
+from cmpg.games.contract import OWN_STATE, Game
 from cmpg.games.potential import check_potential
 from cmpg.policy import JointPolicy
 
@@ -76,16 +78,33 @@ def solve(
     found = Start(start, np.nan, None, "given") if start is not None else feasible_start(played)
     if found.policy is None:
         return _without_start(found, epsilon)
-    runs = [coordinate_ascent(played, found.policy, epsilon=epsilon, rng=rng if restarts == 1 else None, **settings)]
+    ascend = partial(_ascend, played, epsilon=epsilon, settings=settings)
+    runs = [ascend(found.policy, priced=start is None, rng=rng if restarts == 1 else None)]
     for _ in range(restarts - 1):
         assert rng is not None
-        again = random_start(played, found.policy, rng=rng)
-        runs.append(coordinate_ascent(played, again, epsilon=epsilon, rng=rng, **settings))
+        runs.append(ascend(random_start(played, found.policy, rng=rng), priced=True, rng=rng))
         if runs[-1].status is Status.INTERRUPTED:
             break
     result = _with_witness(played, _best_of(played, runs, prefer))
     result = _moved_inside(played, result, rng=rng, settings=settings)
     return _judged_exactly(game, result) if played is not game else result
+
+
+def _ascend(
+    game: Game,
+    start: JointPolicy,
+    *,
+    priced: bool,
+    epsilon: float,
+    rng: np.random.Generator | None,
+    settings: dict[str, Any],
+) -> Result:
+    """Run the ascent; among agents who see their own states only, from where all agree on the price of the budget."""
+    if not priced or game.information != OWN_STATE or len(game.thresholds) == 0:
+        return coordinate_ascent(game, start, epsilon=epsilon, rng=rng, **settings)
+    better = price_start(game, start, rng=rng)
+    prices = np.tile(better.multipliers, (game.num_agents, 1))
+    return coordinate_ascent(game, better.policy, epsilon=epsilon, multipliers=prices, rng=rng, **settings)
 
 
 def _in_floats(game: Game) -> Game:

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.checks import FloatArray
 from cmpg.cmdp.exact import greatest_slack
-from cmpg.cmdp.model import evaluate
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.certificate import InfeasibilityProof, prove_infeasible
@@ -81,14 +79,8 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
 
 def worst_slack(position: Position) -> float:
     """Return min_j (α_j − V^{c_j})."""
-    cmdp = position.induced_cmdp(0)
-    own = np.asarray(cmdp.thresholds, dtype=np.float64)
-    spent = _own_costs(position, 0)
-    return float((own - spent).min()) if len(own) else np.inf
-
-
-def _own_costs(position: Position, agent: int) -> FloatArray:
-    return np.asarray(evaluate(position.induced_cmdp(agent), position.policy[agent]).costs, dtype=np.float64)
+    left = np.asarray(position.induced_cmdp(0).thresholds - position.present(0).costs, dtype=np.float64)
+    return float(left.min()) if len(left) else np.inf
 
 
 def is_feasible(position: Position) -> bool:

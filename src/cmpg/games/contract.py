@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from cmpg.checks import FloatArray, IntArray
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.model import CMDP, Evaluation, evaluate
 from cmpg.cmdp.planning import plan
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -39,6 +39,9 @@ class Position(Protocol):
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies (Eqs. 7-9)."""
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
 
     def replace(self, agent: int, table: Any) -> Position:
         """Return the position after one agent has changed its policy."""

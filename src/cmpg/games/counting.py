@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import CMDP, cost_rounding, evaluate, occupancy, total_range
+from cmpg.cmdp.model import CMDP, Evaluation, cost_rounding, evaluate, occupancy, total_range
 from cmpg.games.contract import JOINT_STATE, potential_by_moves
 from cmpg.games.count_classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting_tables import (
@@ -230,9 +230,9 @@ class CountingPosition:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self.induced_cmdp(self.mover), self.costs)
 
-    def value_of(self, agent: int) -> float:
-        """Return V^{r_i} of one agent."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent]).value
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""

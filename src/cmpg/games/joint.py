@@ -28,6 +28,7 @@ from cmpg.checks import (
 )
 from cmpg.cmdp.model import (
     CMDP,
+    Evaluation,
     check_length_of_time,
     check_steps,
     check_thresholds,
@@ -241,7 +242,7 @@ class JointPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
-        return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
+        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
 
     @cached_property
     def costs(self) -> FloatArray:
@@ -253,9 +254,9 @@ class JointPosition:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self.induced_cmdp(0), self.costs)
 
-    def value_of(self, agent: int) -> float:
-        """Return V^{r_i} of one agent."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent]).value
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import UNIT_ROUNDOFF, FloatArray, frozen
-from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.model import CMDP, Evaluation
 from cmpg.games.contract import OWN_STATE
 from cmpg.games.loads import Burden, LoadTables, LoadTree, load_tables
 from cmpg.games.local_agent import LocalAgent
@@ -280,6 +280,12 @@ class LocalPosition:
         """Return the probability that one agent uses each resource, by step: [H, E]."""
         return self.tree.usage(agent)
 
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
+        prices = self._burden(agent).costs
+        own = self.private_costs[agent] + np.tensordot(prices, self.usage(agent), axes=2)
+        return Evaluation(self.value_of(agent), np.asarray(own))
+
     def value_of(self, agent: int) -> float:
         """Return V^{r_i} of one agent."""
         private = float(self.private_values[agent])
@@ -341,7 +347,7 @@ class LocalPosition:
             costs += member.costs
         roundings = game._usage_roundings + game.tables.entry_roundings + member.most_uses + 4
         return CMDP(
-            transition=member.transition,
+            transition=member.kernel,
             reward=member.reward if burden.delay is None else frozen(member.reward - member.charge(burden.delay)),
             costs=frozen(costs),
             thresholds=frozen(self._thresholds(agent)),
@@ -357,8 +363,7 @@ class LocalPosition:
         game, others = self.game, self.tree.without(agent)
         spent = np.delete(self.private_costs, agent, axis=0).sum(axis=0) + game.tables.costs(others)
         left = game.thresholds - spent
-        prices = game.tables.burden(others).costs
-        own = self.private_costs[agent] + np.tensordot(prices, self.usage(agent), axes=2)
+        own = self.present(agent).costs
         margins = game.rounding * (np.abs(game.thresholds) + game.largest_costs)
         return np.asarray(np.maximum(left - margins, np.minimum(left, own)))
 

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.checks import FloatArray
+from cmpg.checks import FloatArray, frozen
 from cmpg.cmdp.model import total_range
+
+DENSE_STATES = 32
+"""Agents with at most this many states have their transition as a dense array."""
+
+DENSE_USES = 1024
+"""So many entries may the use of resources at one step have to be kept as a dense array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,8 @@ class LocalAgent:
         """Return the probability of using each resource at each step: [H, E]."""
         if len(self.uses) == 1:
             used = (self.uses[0].T @ visits.T).T
+        elif self._dense_uses is not None:
+            used = np.matmul(visits[:, None, :], self._dense_uses)[:, 0]
         else:
             used = np.stack([matrix.T @ visit for matrix, visit in zip(self.uses, visits, strict=True)])
         # The last bits of a sum can lead above one.
@@ -62,7 +70,9 @@ class LocalAgent:
 
     def charge(self, prices: FloatArray) -> FloatArray:
         """Return the sum of the prices [H or 1, E] of what is used at each (step, state, action): [H or 1, S, A]."""
-        if len(self.uses) > 1:
+        if self._dense_uses is not None:
+            charged = np.asarray(np.matmul(self._dense_uses, prices[..., None])[..., 0])
+        elif len(self.uses) > 1:
             spread = np.broadcast_to(prices, (len(self.uses), prices.shape[1]))
             charged = np.stack([matrix @ price for matrix, price in zip(self.uses, spread, strict=True)])
         elif self._uses_one_each:
@@ -105,9 +115,28 @@ class LocalAgent:
         return max(rows, columns)
 
     @cached_property
+    def kernel(self) -> Any:
+        """The transition as a CMDP takes it: dense [H or 1, S, A, S] where it is small, since a sparse product costs
+        10 µs.
+        """
+        if self.num_states > DENSE_STATES:
+            return self.transition
+        shape = (len(self.transition), self.num_states, self.num_actions, self.num_states)
+        return frozen(np.stack([matrix.toarray() for matrix in self.transition]).reshape(shape))
+
+    @cached_property
     def _flows(self) -> tuple[Any, ...]:
         """The transposed transitions, as views."""
-        return tuple(matrix.T for matrix in self.transition)
+        if isinstance(self.kernel, tuple):
+            return tuple(matrix.T for matrix in self.kernel)
+        return tuple(step.reshape(-1, self.num_states).T for step in self.kernel)
+
+    @cached_property
+    def _dense_uses(self) -> FloatArray | None:
+        """The uses of all steps as one array [H, S·A, E], where they change with the step and are small."""
+        if len(self.uses) == 1 or self.uses[0].shape[0] * self.uses[0].shape[1] > DENSE_USES:
+            return None
+        return frozen(np.stack([matrix.toarray() for matrix in self.uses]))
 
     @cached_property
     def _uses_one_each(self) -> bool:

@@ -180,4 +180,3 @@ _MAKERS: dict[Callable[..., Any], Callable[[Mapping[str, Any]], Drawing]] = {
     charging: _charging_drawing,
     routing: _routing_drawing,
 }
-

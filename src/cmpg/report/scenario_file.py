@@ -1,7 +1,7 @@
 """The file `scenario.json` of a run folder: where the game came from, and how to draw it.
 
 Fields: `format` = "cmpg-scenario", `version` = 1, `name`, `options`, and `drawing`, which is null or one of
-- `kind` = "grid": `width`, `height`, `upwards`, `cells` [S, 2], `moves` [A, 2], `marks`, each [x, y, text, agent or null];
+- `kind` = "grid": `width`, `height`, `upwards`, `cells` [S, 2], `moves` [A, 2], `marks`, each [x, y, text, agent];
 - `kind` = "network": `nodes` [S, 2], `links` [E, 2], `protected`, `limit`, `origins` [n], `destinations` [n];
 - `kind` = "loads": `capacities` [E], `steps` [H].
 """

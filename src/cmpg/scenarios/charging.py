@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FileError, FloatArray, GameError, frozen
+from cmpg.checks import FileError, FloatArray, GameError, check_shape, frozen, numbers
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.interop.acn import Session, read_sessions
 from cmpg.interop.text import FilePath
@@ -156,7 +156,7 @@ def charging(
     cars = charging_day(sessions=sessions, day=day).sessions
     groups = {"transformer": {car.station for car in cars}} if transformers is None else transformers
     places = _transformer_of(cars, groups)
-    tariff = Tariff(tuple(prices), shortfall, success)
+    tariff = Tariff(numbers("prices", prices), shortfall, success)
     kinds: dict[tuple[Stay, int], LocalAgent] = {}
     members = []
     for car in cars:
@@ -177,22 +177,23 @@ def charging(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tariff:
     """What charging costs a car, apart from the load, and how well it works."""
 
-    prices: tuple[float, ...]  # [24]
+    prices: FloatArray  # [24]
     shortfall: float
     success: float
 
     def __post_init__(self) -> None:
-        if len(self.prices) != HOURS:
-            raise GameError(f"prices has {len(self.prices)} entries; {HOURS} are required, one per hour.")
+        check_shape("prices", self.prices.shape, (HOURS,))
         if not 0 < self.success <= 1:
             raise GameError(f"success is {self.success}; a probability above 0 is required.")
 
 
 def _transformer_of(cars: Sequence[Session], groups: Mapping[str, Collection[str]]) -> dict[str, int]:
+    if not isinstance(groups, Mapping):
+        raise GameError(f"transformers is {groups!r}; for each transformer its name and its stations are required.")
     places: dict[str, int] = {}
     for index, (name, stations) in enumerate(groups.items()):
         for station in stations:
@@ -236,7 +237,7 @@ def _car(stay: Stay, transformer: int, *, num_transformers: int, tariff: Tariff)
     )
     unused = sp.csr_array(using.shape)
     reward = np.zeros((HOURS, *less.shape))
-    reward[plugged, 1:, CHARGE] = -np.array(tariff.prices)[plugged, None]
+    reward[plugged, 1:, CHARGE] = -tariff.prices[plugged, None]
     # The penalty falls after the last hour, so its expectation is part of that hour's reward.
     reward[-1] -= tariff.shortfall * units[:, None]
     reward[-1, 1:, CHARGE] += tariff.shortfall * tariff.success * plugged[-1]

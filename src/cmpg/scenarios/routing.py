@@ -15,6 +15,7 @@ of the node in the order of the file; where a node has fewer links, the action i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +53,7 @@ def routing_city(
     agents: int = 20,
     seed: int = 0,
     horizon: int = 8,
-    protected: Sequence[tuple[int, int]] | None = None,
+    protected: str | Sequence[tuple[int, int]] | None = None,
 ) -> RoutingCity:
     """Read a network and a trip table, and draw the platoons in proportion to the traffic.
 
@@ -69,7 +70,8 @@ def routing_city(
     horizon
         Only trips that need at most this many links are drawn.
     protected
-        Links (tail, head) that must be spared; those of Sioux Falls where it is left out, or the bridge of the sample.
+        Links (tail, head) that must be spared, or their text, "10-15, 15-10"; where it is left out, the bridge of the
+        sample, or for another network the four links of Sioux Falls.
 
     Raises
     ------
@@ -109,17 +111,27 @@ def routing_city(
     )
 
 
-def _places_of(network: Network, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+def _places_of(network: Network, protected: str | Sequence[tuple[int, int]]) -> tuple[int, ...]:
     places: list[int] = []
-    for tail, head in pairs:
+    for tail, head in _pairs_in(protected) if isinstance(protected, str) else protected:
         found = [e for e, link in enumerate(network.links) if (link.tail, link.head) == (tail, head)]
         if not found:
             raise FileError(
                 f"{network.source} has no link from {tail} to {head}, which is to be protected. "
-                "Say which links are, as pairs of nodes."
+                "Name the links of this network that are, such as 4-7, 7-4."
             )
         places.extend(found)
     return tuple(dict.fromkeys(places))
+
+
+def _pairs_in(text: str) -> list[tuple[int, int]]:
+    pairs = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(\d{1,9})\s*-\s*(\d{1,9})", part)
+        if match is None:
+            raise GameError(f"protected holds {part!r}; links such as 10-15, parted by commas, are required.")
+        pairs.append((int(match[1]), int(match[2])))
+    return pairs
 
 
 def _short_trips(network: Network, table: TripTable, horizon: int) -> list[Trips]:
@@ -164,7 +176,7 @@ def routing(
     agents: int = 20,
     seed: int = 0,
     horizon: int = 8,
-    protected: Sequence[tuple[int, int]] | None = None,
+    protected: str | Sequence[tuple[int, int]] | None = None,
     limit: float = 2,
     threshold: float = 0.5,
     vehicles: float = 3000,

@@ -1,0 +1,185 @@
+"""`Exact` beside HiGHS on the same CMDPs in the same run, backward induction beside a plain read, and peak memory.
+
+Run: python benchmarks/bench_cmdp.py [--quick] [--time-limit SECONDS]
+
+HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. It is
+stopped after two minutes (five seconds with --quick), and the ratio is then a lower bound. The exit code is 1 where
+answers differ by more than 1e-8, or a target is missed that the time limit allows to be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tracemalloc
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.checks import SolverError
+from cmpg.cmdp.exact import Exact, greatest_slack
+from cmpg.cmdp.highs import propose
+from cmpg.cmdp.linear_program import occupancy_model
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.scenarios.paper import grid_world
+
+AGREEMENT = 1e-8
+MEMORY_TARGET = 2.0
+READING_TARGET = 0.3
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    cmdp: CMDP
+    target: float  # how many times faster than HiGHS's best method
+
+
+def grid_case() -> Case:
+    """The CMDP of one agent in the paper's grid world while the other plays at random; joint states."""
+    game = grid_world()
+    cmdp = game.at(game.random_policy(rng=np.random.default_rng(0))).induced_cmdp(0)
+    return Case("induced grid world, S=256 A=4 H=6, k=1", cmdp, 10)
+
+
+def sparse_case(constraints: int, target: float, *, states=1000, actions=10, horizon=20, successors=5) -> Case:
+    rng = np.random.default_rng(constraints)
+    pairs = states * actions
+    matrices = []
+    for _ in range(horizon):
+        index = (np.repeat(np.arange(pairs), successors), rng.integers(states, size=pairs * successors))
+        shares = rng.dirichlet(np.ones(successors), size=pairs).ravel()
+        matrices.append(sp.csr_array((shares, index), shape=(pairs, states)))
+    name = f"sparse, S={states} A={actions} H={horizon}, {successors} successors, k={constraints}"
+    return Case(name, _with_binding_thresholds(matrices, (horizon, states, actions), constraints, rng), target)
+
+
+def dense_case(target: float, *, states=100, actions=10, horizon=20) -> Case:
+    rng = np.random.default_rng(0)
+    transition = rng.dirichlet(np.ones(states), size=(horizon, states, actions))
+    cmdp = _with_binding_thresholds(transition, (horizon, states, actions), 1, rng)
+    return Case(f"dense, S={states} A={actions} H={horizon}, k=1", cmdp, target)
+
+
+def _with_binding_thresholds(transition, shape, constraints, rng) -> CMDP:
+    """Thresholds at three tenths of the way from the policy of greatest slack to the unconstrained optimum."""
+    cmdp = CMDP(
+        transition=transition,
+        reward=rng.random(shape),
+        costs=rng.random((constraints, *shape)),
+        thresholds=np.zeros(constraints),
+        initial=rng.dirichlet(np.ones(shape[1])),
+        horizon=shape[0],
+    )
+    free, least = plan(cmdp, np.zeros(constraints)).costs, greatest_slack(cmdp).costs
+    return replace(cmdp, thresholds=least + 0.3 * (free - least), trusted=True)
+
+
+def seconds_of(work, *, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@dataclass(frozen=True)
+class HighsRun:
+    method: str
+    seconds: float
+    value: float | None  # None where the time limit came first
+
+    def __str__(self) -> str:
+        return f"HiGHS {self.method} {'' if self.value is not None else '> '}{self.seconds:.3g} s"
+
+
+def run_highs(cmdp: CMDP, method: str, time_limit: float) -> HighsRun:
+    model = occupancy_model(cmdp)
+    start = time.perf_counter()
+    try:
+        proposal = propose(model, method=method, time_limit=time_limit)
+    except SolverError:
+        return HighsRun(method, time.perf_counter() - start, None)
+    seconds = time.perf_counter() - start
+    rewards = np.broadcast_to(cmdp.reward, cmdp.policy_shape)
+    return HighsRun(method, seconds, float(proposal.values @ rewards.ravel()))
+
+
+def compare(case: Case, time_limit: float) -> bool:
+    """Print one block of the report; return whether everything is as it must be."""
+    cmdp = case.cmdp
+    answer = Exact()(cmdp)
+    fast = seconds_of(lambda: Exact()(cmdp), repeats=5)
+    runs = [run_highs(cmdp, method, time_limit) for method in ("simplex", "ipm")]
+    done = [run for run in runs if run.value is not None]
+    best = min((run.seconds for run in done), default=min(run.seconds for run in runs))
+    ratio = best / fast
+    differences = [abs(run.value - answer.value) / max(1.0, abs(answer.value)) for run in done]
+    print(case.name)
+    print(
+        f"  Exact {1e3 * fast:.3g} ms, {answer.work} dynamic programs, gap {answer.gap:.1e};  {';  '.join(map(str, runs))}"
+    )
+    print(f"  ratio to HiGHS's best: {'' if done else '> '}{ratio:.0f}×   (target {case.target:g}×)")
+    print(f"  difference of values: {max(differences):.1e}" if done else "  HiGHS did not finish: no value to compare")
+    memory = peak_memory(cmdp)
+    print(f"  peak memory, model included: {memory:.2f} times the model's arrays   (target {MEMORY_TARGET:g})")
+    reached = ratio >= case.target or (not done and best / fast < case.target)
+    return reached and max(differences, default=0.0) <= AGREEMENT
+
+
+def model_bytes(cmdp: CMDP) -> int:
+    if cmdp.is_sparse:
+        tables = [array for m in cmdp.transition for array in (m.data, m.indices, m.indptr)]
+    else:
+        tables = [cmdp.transition]
+    return sum(array.nbytes for array in (*tables, cmdp.reward, cmdp.costs, cmdp.initial, cmdp.thresholds))
+
+
+def peak_memory(cmdp: CMDP) -> float:
+    """Peak of a solve, model included, over the bytes of the model; what was cached before is forgotten."""
+    fresh = replace(cmdp, trusted=True)
+    tracemalloc.start()
+    Exact()(fresh)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return 1 + peak / model_bytes(cmdp)
+
+
+def reading(cmdp: CMDP) -> bool:
+    """Backward induction reads each CSR array once: compare its speed with a pass that does nothing else."""
+    prices = np.full(cmdp.num_constraints, 0.3)
+
+    def read() -> None:
+        for matrix in cmdp.transition:
+            matrix.data.dot(matrix.data)
+            np.bitwise_or.reduce(matrix.indices)
+            np.bitwise_or.reduce(matrix.indptr)
+
+    size = sum(array.nbytes for m in cmdp.transition for array in (m.data, m.indices, m.indptr))
+    read_once, bound, planned = (
+        seconds_of(work, repeats=30) for work in (read, lambda: dual_bound(cmdp, prices), lambda: plan(cmdp, prices))
+    )
+    print(f"backward induction on the sparse CMDP, k={cmdp.num_constraints}: {size / 1e6:.1f} MB of CSR arrays")
+    print(f"  one read {1e3 * read_once:.2f} ms;  dual_bound {1e3 * bound:.2f} ms;  plan {1e3 * planned:.2f} ms")
+    print(f"  dual_bound runs at {read_once / bound:.0%} of the speed of the read   (target {READING_TARGET:.0%})")
+    return read_once / bound >= READING_TARGET
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="stop HiGHS after five seconds")
+    parser.add_argument("--time-limit", type=float, help="stop HiGHS after this many seconds")
+    options = parser.parse_args(arguments)
+    limit = options.time_limit or (5.0 if options.quick else 120.0)
+    sparse = sparse_case(1, 300)
+    good = [reading(sparse.cmdp)]
+    good += [compare(case, limit) for case in (grid_case(), sparse, sparse_case(3, 50), dense_case(300))]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

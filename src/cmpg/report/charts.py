@@ -1,0 +1,267 @@
+"""The charts of the page, as plotly figures in plain JSON.
+
+A figure is built without importing plotly: the page's script draws it. Colours are names of the page's own, such as
+`var(--series-1)`, which the script replaces by what they mean in light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import FloatArray
+from cmpg.equilibrium.result import Step
+from cmpg.report.run_folder import Equilibrium
+from cmpg.report.threshold_curves import Resolved, ThresholdCurve
+from cmpg.report.wording import readable
+
+MOST_SERIES = 8
+"""One line per agent up to this many agents; above, only who moved is drawn."""
+
+MOST_POINTS = 2000
+"""A longer trace is thinned evenly for drawing; its first and last iterations stay."""
+
+MOST_PLACES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A figure with its words."""
+
+    name: str
+    title: str
+    caption: str
+    figure: dict[str, Any]
+
+    @property
+    def height(self) -> int | None:
+        """In pixels, where the figure asks for one."""
+        height: int | None = self.figure["layout"].get("height")
+        return height
+
+
+def _colour(place: int) -> str:
+    return f"var(--series-{place % 8 + 1})"
+
+
+def _axis(title: str, **more: Any) -> dict[str, Any]:
+    return {"title": {"text": title, "standoff": 6}, "automargin": True, "fixedrange": True, **more}
+
+
+def _figure(data: list[dict[str, Any]], *, x: dict[str, Any], y: dict[str, Any], **layout: Any) -> dict[str, Any]:
+    # A legend of one entry says nothing that the title does not.
+    several = sum(1 for each in data if each.get("name") and each.get("showlegend", True)) > 1
+    return {"data": data, "layout": {"xaxis": x, "yaxis": y, "showlegend": several, **layout}}
+
+
+def _line(x: Any, y: Any, *, name: str, colour: str, **more: Any) -> dict[str, Any]:
+    line = {"color": colour, "width": 2, **more.pop("line", {})}
+    return {"type": "scatter", "mode": "lines", "x": _plain(x), "y": _plain(y), "name": name, "line": line, **more}
+
+
+def _plain(values: Any) -> list[float | None]:
+    """Return numbers as JSON knows them: what is not finite is left open."""
+    return [float(value) if np.isfinite(value) else None for value in np.asarray(values, dtype=np.float64)]
+
+
+def _limit_line(x: Sequence[float], limit: float, name: str) -> dict[str, Any]:
+    ends = [float(x[0]), float(x[-1])] if len(x) > 1 else [float(x[0]) - 0.5, float(x[0]) + 0.5]
+    return _line(ends, [limit, limit], name=name, colour="var(--limit)", line={"dash": "dash", "width": 1.5})
+
+
+def _thinned(trace: Sequence[Step]) -> list[Step]:
+    if len(trace) <= MOST_POINTS:
+        return list(trace)
+    return [trace[int(place)] for place in np.linspace(0, len(trace) - 1, MOST_POINTS)]
+
+
+def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float) -> Chart:
+    """Draw what each agent could gain at each iteration, on a logarithmic axis."""
+    steps = _thinned(trace)
+    x = [step.iteration for step in steps]
+    table = np.array([step.gains for step in steps])
+    shown = np.where(table > 0, table, np.nan)
+    dots = {"mode": "lines+markers", "marker": {"size": 6}, "connectgaps": False}
+    if len(agents) <= MOST_SERIES:
+        lines = [_line(x, shown[:, i], name=name, colour=_colour(i), **dots) for i, name in enumerate(agents)]
+    else:
+        moved = [step.gain if step.gain > 0 else np.nan for step in steps]
+        lines = [_line(x, moved, name="who moves", colour=_colour(0), **dots)]
+    lines.append(_limit_line(x, epsilon / 2, "ε/2: enough to move"))
+    caption = "What an agent could gain by its best response, at each iteration. Gains of zero are below the axis."
+    figure = _figure(
+        lines,
+        x=_counted("iteration", len(trace)),
+        y=_decades("gain"),
+    )
+    return Chart("gains", "Gains", caption, figure)
+
+
+def _decades(title: str) -> dict[str, Any]:
+    # Powers of ten are written a quarter larger than other labels.
+    return _axis(title, type="log", exponentformat="power", tickfont={"size": 10})
+
+
+def _counted(title: str, last: int) -> dict[str, Any]:
+    """Return an axis of whole numbers from 1."""
+    return _axis(title, tickmode="linear", tick0=1, dtick=max(1, -(-last // 8)))
+
+
+def cost_charts(trace: Sequence[Step], constraints: Sequence[str], thresholds: FloatArray) -> list[Chart]:
+    """Draw each cost against its limit at each iteration."""
+    steps = _thinned(trace)
+    x = [step.iteration for step in steps]
+    charts = []
+    for j, name in enumerate(constraints):
+        spent = [step.costs[j] for step in steps]
+        lines = [
+            _line(x, spent, name="cost", colour=_colour(0), mode="lines+markers", marker={"size": 6}),
+            _limit_line(x, float(thresholds[j]), "limit"),
+        ]
+        figure = _figure(lines, x=_counted("iteration", len(trace)), y=_axis("cost", rangemode="tozero"))
+        charts.append(Chart(f"cost-{j}", f"Cost: {name}", "Every policy on the way keeps the limit.", figure))
+    return charts
+
+
+def potential_chart(trace: Sequence[Step]) -> Chart:
+    """Draw the potential as a staircase: each move raises it by what the mover gained."""
+    steps = _thinned(trace)
+    line = _line(
+        [step.iteration for step in steps],
+        [step.potential for step in steps],
+        name="potential",
+        colour=_colour(0),
+        line={"shape": "hv"},
+        mode="lines+markers",
+        marker={"size": 5},
+    )
+    caption = "The sum of the gains so far. In a potential game this is the potential, less that of the start."
+    figure = _figure([line], x=_counted("iteration", len(trace)), y=_axis("Φ − Φ(start)", rangemode="tozero"))
+    return Chart("potential", "Potential", caption, figure)
+
+
+def equilibria_chart(equilibria: Sequence[Equilibrium], constraint: str) -> Chart:
+    """Draw the equilibria that the restarts found: total value against the first cost."""
+    dots = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": [float(each.costs[0]) for each in equilibria],
+        "y": [float(each.values.sum()) for each in equilibria],
+        "text": [str(rank) for rank in range(1, len(equilibria) + 1)],
+        "textposition": "middle right",
+        "marker": {"size": 11, "color": _colour(0)},
+        "name": "",
+        "cliponaxis": False,
+    }
+    figure = _figure([dots], x=_axis(f"cost: {constraint}"), y=_axis("total value"))
+    return Chart("equilibria", "Equilibria found", "Numbered as in the table; the page shows number 1.", figure)
+
+
+def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, limit: float, kind: str) -> list[Chart]:
+    """Draw one cost by step and by place.
+
+    Parameters
+    ----------
+    parts : [H, places]
+        What is spent at each step and place.
+    """
+    by_step, by_place = parts.sum(axis=1), parts.sum(axis=0)
+    order = [place for place in np.argsort(-by_place, kind="stable")[:MOST_PLACES] if by_place[place] > 0][::-1]
+    steps = _bars(list(range(1, len(by_step) + 1)), by_step, horizontal=False)
+    where = _bars([places[place] for place in order], by_place[order], horizontal=True)
+    total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)
+    caption = f"{total:.6g} of {limit:.6g} is spent in all."
+    most = f"The {kind}s on which most is spent" + (f"; on {rest} others it is less." if rest > 0 else ".")
+    tall = {"height": 120 + 26 * len(order), "bargap": 0.35}
+    charts = []
+    if len(by_step) > 1:
+        figure = _figure([steps], x=_counted("step", len(by_step)), y=_axis("cost"))
+        charts.append(Chart("steps", f"{name}: by step", caption, figure))
+    if len(places) > 1:
+        figure = _figure([where], x=_axis("cost", rangemode="tozero"), y=_axis("", type="category"), **tall)
+        charts.append(Chart("places", f"{name}: by {kind}", most, figure))
+    return charts
+
+
+def _bars(names: Sequence[Any], heights: FloatArray, *, horizontal: bool) -> dict[str, Any]:
+    along, across = ("y", "x") if horizontal else ("x", "y")
+    bars = {"type": "bar", along: list(names), across: _plain(heights), "marker": {"color": _colour(0)}}
+    return bars | {"orientation": "h" if horizontal else "v", "name": ""}
+
+
+def threshold_chart(curve: ThresholdCurve, agent: str, constraint: str) -> Chart:
+    """Draw an agent's best value against a threshold, and the line whose slope is its multiplier.
+
+    The constraint is named where the game has several.
+    """
+    known = curve.values[np.isfinite(curve.values)]
+    low, high = float(known.min()), float(known.max())
+    room = 0.12 * (high - low) if high - low > 1e-9 * max(abs(high), 1.0) else 0.05 * max(abs(high), 1.0)
+    line = _clipped_line(curve, low - room, high + room)
+    marker = {"size": 10, "color": _colour(1)}
+    data = [
+        _line(curve.thresholds, curve.values, name="best value", colour=_colour(0)),
+        _line(line[0], line[1], name=f"slope {curve.price:.4g}", colour=_colour(1), line={"dash": "dot"}),
+        _line([curve.at], [curve.bound], name="now", colour=_colour(1), mode="markers", marker=marker),
+    ]
+    y = _axis("value", range=[low - room, high + room])
+    figure = _figure(data, x=_axis(f"limit of {constraint}" if constraint else "limit"), y=y, showlegend=False)
+    return Chart("threshold", agent, f"price {readable(curve.price, 4)}", figure)
+
+
+def _clipped_line(curve: ThresholdCurve, low: float, high: float) -> tuple[list[float], list[float]]:
+    """Return the ends of the bounding line inside the chart: a steep price would leave it at once."""
+    left, right = float(curve.thresholds[0]), float(curve.thresholds[-1])
+    if curve.price > 0:
+        left = max(left, curve.at + (low - curve.bound) / curve.price)
+        right = min(right, curve.at + (high - curve.bound) / curve.price)
+    ends = [left, right]
+    return ends, [curve.bound + curve.price * (end - curve.at) for end in ends]
+
+
+def resolved_chart(resolved: Resolved, constraint: str, *, at: float) -> Chart:
+    """Draw the total value of the equilibria found at other thresholds: dots, because nothing holds between them."""
+    dots = _line(resolved.thresholds, resolved.welfare, name="total value", colour=_colour(2), mode="markers")
+    dots["marker"] = {"size": 9, "color": _colour(2)}
+    span = [float(np.min(resolved.welfare)), float(np.max(resolved.welfare))]
+    now = _line([at, at], span, name="limit now", colour="var(--limit)", line={"dash": "dash", "width": 1.5})
+    caption = (
+        "Where the agents settle if they go on from this policy at another limit, all of them moving in turn. "
+        "Each dot is certified; nothing is claimed between the dots, and a jump is another equilibrium."
+    )
+    figure = _figure([dots, now], x=_axis(f"limit of {constraint}" if constraint else "limit"), y=_axis("total value"))
+    return Chart("resolved", "All agents together", caption, figure)
+
+
+def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> Chart:
+    """Draw the largest gain of an agent against the samples spent, for a run that learned.
+
+    Parameters
+    ----------
+    samples, gaps : [m]
+        Samples so far, and what an agent could still gain then.
+    """
+    line = _line(samples, np.where(gaps > 0, gaps, np.nan), name="gap", colour=_colour(0), mode="lines+markers")
+    figure = _figure(
+        [line, _limit_line(samples.tolist(), epsilon, "ε")],
+        x=_decades("samples"),
+        y=_decades("largest gain"),
+    )
+    return Chart("samples", "Samples against gap", "What an agent could still gain, after so many samples.", figure)
+
+
+def unsafe_chart(episodes: FloatArray, unsafe: FloatArray) -> Chart:
+    """Draw how many of the episodes so far were played with a policy that breaks a constraint.
+
+    Parameters
+    ----------
+    episodes, unsafe : [m]
+        Episodes so far, and those among them whose policy was unsafe.
+    """
+    line = _line(episodes, unsafe, name="unsafe episodes", colour=_colour(5), line={"shape": "hv"})
+    caption = f"{int(unsafe[-1]):,} of {int(episodes[-1]):,} episodes were played with a policy that breaks a limit."
+    figure = _figure([line], x=_axis("episodes"), y=_axis("unsafe so far", rangemode="tozero"))
+    return Chart("unsafe", "Unsafe episodes", caption, figure)

@@ -1,0 +1,314 @@
+"""The paper's 2×2 games: where strong duality fails, and where it holds and does not help.
+
+p and q are the probabilities of the agents' second actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from cmpg.checks import FloatArray
+from cmpg.cmdp.exact import Exact
+from cmpg.equilibrium.duality import DualityReport, StrongDuality, analyse_duality, dual_function, lagrangian
+from cmpg.games.contract import Game
+from cmpg.games.joint import JointGame
+from cmpg.policy import JointPolicy
+from cmpg.report.reproduce.claims import (
+    Claim,
+    Picture,
+    Section,
+    added,
+    agreed,
+    at_most,
+    close,
+    listed,
+    refuted,
+    share,
+    written,
+)
+from cmpg.report.reproduce.effort import Setting
+from cmpg.report.reproduce.runs import run_many
+from cmpg.scenarios.paper import counter_example, modified_counter_example
+
+ROOT_HALF = 0.5**0.5
+NASH = 1e-9
+"""Gains below this are rounding."""
+
+ROOM = 1e-12
+"""Added to α where a policy costs exactly α, so that rounding cannot call it infeasible."""
+
+
+@dataclass(frozen=True, eq=False)
+class DualCurve:
+    """The dual function on a grid of multipliers, and the values that it is compared with."""
+
+    multipliers: FloatArray  # [points]
+    values: FloatArray  # [points]
+    primal: float
+    dual: float
+    best_multiplier: float
+
+
+def study_counter_examples(setting: Setting) -> Section:
+    """Compute everything that the paper says about its two 2×2 games."""
+    setting.tick("2×2 games", 0, 2)
+    first, second = (_analysed(game, setting) for game in (counter_example(), modified_counter_example()))
+    setting.tick("2×2 games", 2, 2)
+    captions = ("The dual function of the counter-example", "The dual function of the modified counter-example")
+    names = ("dual-function", "dual-function-modified")
+    pictures = [
+        Picture(name, f"{caption}, at {len(each.curve.values)} multipliers in [0, 2].", partial(_draw, each.curve))
+        for name, caption, each in zip(names, captions, (first, second), strict=True)
+    ]
+    claims = (*_primal_claims(first), *_dual_claims(first), *_starts(setting), *_modified_claims(second))
+    return Section(
+        title="The counter-example and its modification",
+        note="Two agents, two actions each, one step: the second actions together cost 1, and α = ½.",
+        claims=claims,
+        pictures=tuple(pictures),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Analysed:
+    game: JointGame
+    report: DualityReport
+    curve: DualCurve
+    random: FloatArray  # [m, 2]: random p and q
+
+
+def _analysed(game: JointGame, setting: Setting) -> _Analysed:
+    report = analyse_duality(game)
+    grid = np.linspace(0.0, 2.0, setting.effort.dual_points)
+    best = float(report.dual.multipliers[0])
+    curve = DualCurve(grid, dual_function(game, grid), report.primal.lower, report.dual.value, best)
+    return _Analysed(game, report, curve, setting.streams(1)[0].random((20, 2)))
+
+
+def _draw(curve: DualCurve) -> object:
+    from cmpg.report.reproduce.draw_duality import draw_dual_function
+
+    return draw_dual_function(curve)
+
+
+def play(p: float, q: float) -> JointPolicy:
+    """Return the policy in which the second actions have probability p and q."""
+    return JointPolicy((np.array([[[1 - p, p]]]), np.array([[[1 - q, q]]])))
+
+
+def gains_of(game: Game, policy: JointPolicy) -> FloatArray:
+    """Return what each agent gains by its exact best response: [n]."""
+    position = game.at(policy)
+    best = [Exact()(position.induced_cmdp(agent)).value for agent in range(game.num_agents)]
+    return np.array(best) - position.values
+
+
+def _primal_claims(found: _Analysed) -> list[Claim]:
+    game, report = found.game, found.report
+    off = max(
+        max(abs(position.values[0] - (3 - p - q + 3 * p * q)), abs(position.costs[0] - p * q))
+        for p, q in found.random
+        for position in [game.at(play(p, q))]
+    )
+    best = report.primal
+    assert best.policy is not None
+    p, q = (float(table[0, 0, 1]) for table in best.policy)
+    gap = float(gains_of(counter_example(threshold=0.5 + ROOM), play(ROOT_HALF, ROOT_HALF)).max())
+    proved = f"between {written(best.lower)} and {written(best.upper)}"
+    return [
+        agreed(
+            "matrices",
+            "the common reward is 3 − p − q + 3pq, the cost is pq",
+            paper="A = [[3, 2], [2, 4]], B = [[0, 0], [0, 1]]",
+            ours=f"off by {at_most(off, 1e-12)} at 20 random policies",
+            holds=off <= 1e-12,
+        ),
+        agreed(
+            "primal-value",
+            "P*, in the proof",
+            paper="≈ 3.09",
+            ours=f"{proved}; 9/2 − √2 = {written(4.5 - 2**0.5, digits=11)}",
+            holds=best.lower <= 4.5 - 2**0.5 + 1e-9
+            and best.upper >= 4.5 - 2**0.5
+            and close(best.lower, 3.09, tolerance=0.005),
+            why="Branch and bound proves both ends.",
+            numbers=(best.lower, best.upper),
+        ),
+        refuted(
+            "primal-value-text",
+            "P*, in the text after the figure",
+            paper="3",
+            ours=written(best.lower),
+            holds=best.lower <= 3 + 1e-6,
+            why="Left-over text: 3 is what the feasible policy of the dual is worth.",
+            numbers=(best.lower,),
+        ),
+        agreed(
+            "primal-policy",
+            "the maximiser plays its second action with probability √½, and is a Nash policy (Proposition 1)",
+            paper="p = q = √½",
+            ours=f"p = {p:.4f}, q = {q:.4f}; at √½ nobody gains more than {at_most(gap, NASH).removeprefix('at most ')}",
+            holds=max(abs(p - ROOT_HALF), abs(q - ROOT_HALF)) < 1e-3 and gap <= NASH,
+            numbers=(p, q, gap),
+        ),
+        *_nash_claims(game),
+    ]
+
+
+def _nash_claims(game: JointGame) -> list[Claim]:
+    roomy = counter_example(threshold=0.5 + ROOM)
+    isolated = [(0.0, 0.0), (1 / 3, 1 / 3)]
+    curve = [(p, 0.5 / p) for p in np.linspace(0.5, 1.0, 11)]
+    values = [float(roomy.at(play(p, q)).values[0]) for p, q in isolated]
+    nash = [pair for pair in (*isolated, *curve) if gains_of(roomy, play(*pair)).max() <= NASH]
+    worth = [abs(float(roomy.at(play(p, q)).values[0]) - (4.5 - p - q)) for p, q in curve]
+    off_curve = float(gains_of(game, play(0.4, 0.4)).max())
+    position = roomy.at(play(ROOT_HALF, ROOT_HALF))
+    prices = [float(Exact()(position.induced_cmdp(agent)).multipliers[0]) for agent in (0, 1)]
+    return [
+        refuted(
+            "nash-set",
+            "“these three policies are also Nash policies”",
+            paper="three Nash policies",
+            ours=f"(0, 0) worth {written(values[0])}, (⅓, ⅓) worth {written(values[1])}, and the curve pq = ½, p in [½, 1], "
+            f"worth 4.5 − p − q: {len(nash)} of {2 + len(curve)} points tried are Nash; (0.4, 0.4) is not",
+            holds=len(nash) == 3,
+            why="Left-over text: one policy is listed. The Nash set is larger than the maximiser.",
+            numbers=(*values, len(nash), max(worth), off_curve),
+        ),
+        added(
+            "multipliers",
+            "multipliers of both agents at p = q = √½",
+            ours=f"{listed(prices, digits=10)} (3 − √2)",
+            numbers=prices,
+        ),
+    ]
+
+
+def _dual_claims(found: _Analysed) -> list[Claim]:
+    report, curve = found.report, found.curve
+    off = float(np.abs(curve.values - np.maximum(3 + curve.multipliers / 2, 4 - curve.multipliers / 2)).max())
+    listed_policies = report.maximisers.found
+    values = [each.value for each in listed_policies]
+    first, second = min(listed_policies, key=lambda each: each.value), max(listed_policies, key=lambda each: each.value)
+    pure = report.maximisers.complete and len(listed_policies) == 2
+    return [
+        agreed(
+            "dual-function",
+            "the dual function, evaluated at 1000 points of [0, 2]",
+            paper="figure",
+            ours=f"max(3 + λ/2, 4 − λ/2), off by {at_most(off, 1e-12)}; d(0) = {written(curve.values[0])}, "
+            f"d(2) = {written(curve.values[-1])}",
+            holds=off <= 1e-12,
+            numbers=(curve.values[0], curve.values[-1], len(curve.values)),
+        ),
+        agreed(
+            "dual-value",
+            "D* and λ*",
+            paper="3.5 at λ = 1",
+            ours=f"{written(report.dual.value)} at λ = {written(curve.best_multiplier)}",
+            holds=close(report.dual.value, 3.5) and close(curve.best_multiplier, 1.0),
+            numbers=(report.dual.value, curve.best_multiplier),
+        ),
+        agreed(
+            "no-strong-duality",
+            "strong duality does not hold (Proposition 3)",
+            paper="D* > P*",
+            ours=f"D* − P* is at least {written(report.least_gap, digits=7)}",
+            holds=report.strong_duality is StrongDuality.FAILS,
+            numbers=(report.least_gap,),
+        ),
+        agreed(
+            "dual-policies",
+            "the dual's policies: (1, 1) is feasible, Nash and worth less than P*; (2, 2) is infeasible",
+            paper="two policies",
+            ours=f"exactly {len(values)} deterministic ones, worth {listed(sorted(values))}, at cost "
+            f"{listed([first.costs[0], second.costs[0]])}; gap of the first: {at_most(first.nash_gap, NASH)}",
+            holds=pure
+            and first.feasible
+            and first.nash_gap <= NASH
+            and not second.feasible
+            and first.value < report.primal.lower,
+            numbers=(first.value, second.value, first.costs[0], second.costs[0]),
+        ),
+    ]
+
+
+def _starts(setting: Setting) -> list[Claim]:
+    count = setting.effort.matrix_starts
+    runs = run_many(
+        setting,
+        counter_example(),
+        _feasible_pair,
+        count=count,
+        what="counter-example: random starts",
+        random_ties=False,
+        common_value=True,
+        epsilon=1e-9,
+    )
+    threes = sum(close(run.potential, 3.0) for run in runs)
+    certified = sum(run.settled for run in runs)
+    return [
+        added(
+            "starts",
+            "CA-CMPG from random feasible starts ends at the worse Nash policy, worth exactly 3",
+            ours=f"{share(threes, count)}; {certified} of {count} certified",
+            why="Coordinate ascent finds a Nash policy, not P*.",
+            numbers=(threes / count, certified / count),
+        )
+    ]
+
+
+def _feasible_pair(game: Game, rng: np.random.Generator) -> JointPolicy:
+    while True:
+        p, q = rng.random(2)
+        if p * q <= float(game.thresholds[0]):
+            return play(float(p), float(q))
+
+
+def _modified_claims(found: _Analysed) -> list[Claim]:
+    game, report, curve = found.game, found.report, found.curve
+    # One unit of the last place more room: (½, second action) costs exactly α.
+    roomy = modified_counter_example(threshold=0.5 + ROOM)
+    stated = [roomy.at(play(0.5, 1.0)), roomy.at(play(1.0, 0.5))]
+    worth = [float(position.values[0]) for position in stated]
+    spread = max(abs(lagrangian(game, play(p, q), [1.0]) - 3.5) for p, q in found.random)
+    middle = game.at(play(0.5, 0.5))
+    gain = float(gains_of(game, play(0.5, 0.5)).max())
+    pure = {
+        bool(each.feasible): each
+        for each in report.maximisers.found
+        if close(each.value, 3.0 if each.feasible else 4.0)
+    }
+    least = min(each.nash_gap for each in report.maximisers.found)
+    return [
+        agreed(
+            "modified-primal",
+            "modified game: P*, attained by (½, second action) and by its mirror",
+            paper="3.5",
+            ours=f"{written(report.primal.lower)} to {written(report.primal.upper)}; both are worth {listed(worth)}",
+            holds=close(report.primal.lower, 3.5, tolerance=1e-6) and all(close(each, 3.5) for each in worth),
+            numbers=(report.primal.lower, *worth),
+        ),
+        agreed(
+            "modified-dual",
+            "modified game: D* = P*, at λ = 1",
+            paper="3.5 at λ = 1",
+            ours=f"{written(report.dual.value)}; d is smallest at λ = {written(curve.multipliers[curve.values.argmin()], digits=3)}",
+            holds=report.strong_duality is StrongDuality.HOLDS and close(curve.values.min(), 3.5, tolerance=1e-3),
+            numbers=(report.dual.value, curve.values[0], curve.values[-1]),
+        ),
+        agreed(
+            "modified-dual-policies",
+            "modified game: of the dual's policies one is Nash, one infeasible, and (½, ½) is feasible but not Nash",
+            paper="agent 1 gains by leaving (½, ½)",
+            ours=f"at λ = 1 all 20 random policies attain 3.5 (off by {at_most(spread, 1e-12)}); (½, ½) is worth "
+            f"{written(middle.values[0])} at cost {written(middle.costs[0])}, and an agent gains {written(gain)}",
+            holds=spread <= 1e-12 and least <= NASH and False in pure and close(gain, 0.25) and middle.costs[0] <= 0.5,
+            why="Every policy attains d(1), so the dual may return any.",
+            numbers=(middle.values[0], gain, middle.costs[0]),
+        ),
+    ]

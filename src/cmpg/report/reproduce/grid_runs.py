@@ -1,0 +1,159 @@
+"""The runs of the grid world: two information structures, two kinds of start, three fillings of unvisited rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmpg.checks import FloatArray, GameError
+from cmpg.cmdp.exact import Exact
+from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.games.contract import Game
+from cmpg.games.joint import JointGame
+from cmpg.games.local import LocalGame
+from cmpg.games.local_to_joint import lift_policy, to_joint
+from cmpg.policy import JointPolicy
+from cmpg.report.reproduce.effort import Setting
+from cmpg.report.reproduce.grid_paths import JointWay, joint_ways
+from cmpg.report.reproduce.runs import Run, Start, count_infeasible_runs, run_many
+from cmpg.report.reproduce.solvers import AveragedPrimalDual, UniformFill
+from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios.paper import MOVES, grid_world
+
+OPTIMUM = 23.1
+EPSILON = 1e-6
+MULTIPLIER_BOUND = 240.0
+"""U of the averaged primal-dual loop: twice what the best response is worth, 12, over the slack ζ = 0.1."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridRuns:
+    """All runs, by information structure and variant."""
+
+    joint: JointGame
+    local: LocalGame
+    joint_waiting: tuple[Run, ...]  # polished, from starts of cost 0
+    joint_random: tuple[Run, ...]  # polished, from random feasible starts
+    joint_safe_fill: tuple[Run, ...]  # not polished, from starts of cost 0
+    joint_uniform_fill: tuple[Run, ...]  # the paper's equation, from starts of cost 0
+    local_waiting: tuple[Run, ...]  # random ties, from starts of cost 0
+    local_first_action: tuple[Run, ...]  # the first action wins ties, from starts of cost 0
+    local_random: tuple[Run, ...]  # random ties, from random feasible starts
+    infeasible_runs: int  # of the averaged primal-dual loop
+
+
+def run_grid_worlds(setting: Setting) -> GridRuns:
+    """Run every variant."""
+    joint, local, effort = grid_world(), grid_world_local(), setting.effort
+    shared = {"epsilon": EPSILON, "common_value": True, "count": effort.grid_runs}
+    own = {"epsilon": EPSILON, "count": effort.own_cell_runs}
+    drawn = {game.information: random_feasible(game) for game in (joint, local)}
+    name = "grid world, joint state: "
+    return GridRuns(
+        joint=joint,
+        local=local,
+        joint_waiting=run_many(setting, joint, one_waits, what=name + "starts of cost 0", **shared),
+        joint_random=run_many(setting, joint, drawn[joint.information], what=name + "random starts", **shared),
+        joint_safe_fill=run_many(setting, joint, one_waits, what=name + "not polished", polish=False, **shared),
+        joint_uniform_fill=run_many(
+            setting, joint, one_waits, what=name + "uniform rows", polish=False, solver=UniformFill(), **shared
+        ),
+        local_waiting=run_many(setting, local, one_waits, what="grid world, own cell: starts of cost 0", **own),
+        local_first_action=run_many(
+            setting, local, one_waits, what="grid world, own cell: first action wins ties", random_ties=False, **own
+        ),
+        local_random=run_many(
+            setting,
+            local,
+            drawn[local.information],
+            what="grid world, own cell: random starts",
+            count=effort.grid_runs,
+            epsilon=EPSILON,
+        ),
+        infeasible_runs=count_infeasible_runs(
+            setting,
+            local,
+            one_waits,
+            count=effort.grid_runs,
+            what="grid world: the paper's primal-dual, unrepaired",
+            solver=AveragedPrimalDual(effort.primal_dual_steps, MULTIPLIER_BOUND),
+            epsilon=0.1,
+        ),
+    )
+
+
+def always(game: Game, moves: list[str]) -> FloatArray:
+    """Return the table by which an agent makes one move per step, wherever it is: [H, S, A]."""
+    _, states, actions = game.policy_shapes[0]
+    numbers = np.array([list(MOVES).index(move) for move in moves])
+    return np.asarray(np.eye(actions)[np.repeat(numbers[:, None], states, axis=1)])
+
+
+def waiting(game: Game) -> FloatArray:
+    """Return the table by which an agent walks into the wall below the start for ever: [H, S, A]."""
+    return always(game, ["down"] * (game.horizon or 1))
+
+
+def one_waits(game: Game, rng: np.random.Generator) -> JointPolicy:
+    """Draw a start of cost 0: one agent, drawn too, waits at the start for ever, the other moves at random."""
+    return JointPolicy.random(game.policy_shapes, rng=rng).replace(int(rng.integers(2)), waiting(game))
+
+
+def random_feasible(game: Game) -> Start:
+    """Return what draws random policies, moved towards a safe one until they are feasible."""
+    safe = feasible_start(game).policy
+    assert safe is not None
+
+    def draw(each: Game, rng: np.random.Generator) -> JointPolicy:
+        return random_start(each, safe, rng=rng)
+
+    return draw
+
+
+def figure_policy(game: LocalGame) -> JointPolicy:
+    """Return the policy of the paper's figure: agent 1 along the bottom; agent 2 up with 0.9, right and up with 0.1."""
+    below = always(game, ["right", "right", "right", "up", "up", "right"])
+    above = always(game, ["up", "up", "right", "right", "right", "right"])
+    start, right_of_start = 0, 1
+    above[0, start] = 0.9 * np.eye(len(MOVES))[0] + 0.1 * np.eye(len(MOVES))[1]
+    # From the cell right of the start the way leads up twice; everybody else is two steps along it by then.
+    above[1, right_of_start] = np.eye(len(MOVES))[0]
+    above[2, right_of_start + 4] = np.eye(len(MOVES))[0]
+    return JointPolicy((below, above))
+
+
+def second_best_policy(game: LocalGame) -> JointPolicy:
+    """Return a Nash policy worth 20.4: agent 1 goes right, up, up, right, right; agent 2 answers as well as it can."""
+    route = always(game, ["right", "up", "up", "right", "right", "right"])
+    start = JointPolicy((route, waiting(game)))
+    return start.replace(1, Exact()(game.at(start).induced_cmdp(1)).policy)
+
+
+def shown_ways(game: JointGame, local: LocalGame, runs: tuple[Run, ...]) -> tuple[JointWay, ...]:
+    """Return the ways of the run, among those that end at the optimum, with the fewest of them."""
+    found: list[tuple[JointWay, ...]] = []
+    for run in runs:
+        if abs(run.potential - OPTIMUM) > 1e-6:
+            continue
+        policy = run.policy if run.policy.shapes == game.policy_shapes else lift_policy(local, run.policy)
+        try:
+            found.append(joint_ways(game, policy))
+        except GameError:
+            continue
+    return min(found, key=len, default=())
+
+
+def joint_state_gaps(setting: Setting, found: GridRuns) -> FloatArray:
+    """Return what an agent gains at own-cell endings by a deviation that sees both cells; rare endings first."""
+    joint = to_joint(found.local)
+    kinds = Counter(round(run.potential, 6) for run in found.local_waiting)
+    rare_first = sorted(found.local_waiting, key=lambda run: kinds[round(run.potential, 6)])
+    tried = rare_first[: setting.effort.deviation_checks]
+    gaps = []
+    for number, run in enumerate(tried, 1):
+        gaps.append(certify_with_best_responses(joint, lift_policy(found.local, run.policy)).epsilon)
+        setting.tick("grid world, own cell: deviations that see both cells", number, len(tried))
+    return np.array(gaps)

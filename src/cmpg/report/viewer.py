@@ -1,0 +1,224 @@
+"""What the policy viewer of the page shows at each step, as plain numbers for its script.
+
+Probabilities are given in thousandths, and only what is likely enough to be seen is kept. On cells and nodes the parts
+are: where an agent is, with which probability, and what it does there. In a game on a shared state, "what agent i does
+on a cell" is the mean over the states in which it stands there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.checks import FloatArray
+from cmpg.cmdp.model import occupancy
+from cmpg.games.contract import Game
+from cmpg.games.local import LocalGame
+from cmpg.policy import JointPolicy
+from cmpg.report.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
+from cmpg.report.spending import load_chances, names_of
+
+MOST_BYTES = 700_000
+"""The viewer's share of a page: what does not fit is left out, the least likely first, and the page says so."""
+
+FLOORS = (5e-4, 5e-3, 2e-2)
+"""What is less likely than the first is never shown; where that is too much, the next ones are tried."""
+
+MOST_ENTRIES = 120_000
+"""Of all tables together, where a game is shown as tables."""
+
+MOST_PANELS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The viewer's data, in words that JSON knows."""
+
+    kind: str  # "grid", "network", "loads", "tables"
+    note: str  # what is left out; empty where nothing is
+    fields: dict[str, Any]
+
+    def to_json(self) -> str:
+        """Return the data as one JSON object."""
+        return json.dumps({"kind": self.kind, "note": self.note, **self.fields}, separators=(",", ":"))
+
+
+def view_of(game: Game, policy: JointPolicy, drawing: Drawing | None) -> View:
+    """Lay out a joint policy for the viewer, by its drawing where there is one."""
+    if isinstance(drawing, GridDrawing):
+        return _fitting(lambda floor, agents: _grid_view(game, policy, drawing, floor=floor, agents=agents), game)
+    if isinstance(drawing, NetworkDrawing) and isinstance(game, LocalGame):
+        return _fitting(lambda floor, agents: _network_view(game, policy, drawing, floor=floor, agents=agents), game)
+    if isinstance(drawing, LoadDrawing) and isinstance(game, LocalGame):
+        return _load_view(game, policy, drawing)
+    return _tables_view(game, policy)
+
+
+def _fitting(build: Callable[[float, int], View], game: Game) -> View:
+    """Raise the floor, and then draw fewer agents, until the view is small enough."""
+    agents = game.num_agents
+    while True:
+        for floor in FLOORS:
+            view = build(floor, agents)
+            if len(view.to_json()) <= MOST_BYTES:
+                return view
+        if agents == 1:
+            return view
+        agents //= 2
+
+
+def _left_out(game: Game, floor: float, agents: int) -> str:
+    parts = []
+    if floor > FLOORS[0]:
+        parts.append(f"what is less likely than {floor:g} is not drawn")
+    if agents < game.num_agents:
+        parts.append(f"the first {agents} of {game.num_agents} agents can be chosen; the totals are of all")
+    return "; ".join(parts)
+
+
+def visits_by_agent(game: Game, policy: JointPolicy, *, places: int) -> list[FloatArray]:
+    """Return ρ over own places and actions, for each agent: n arrays [H, places, A_i].
+
+    In a game on a shared state, a state is one place per agent, in agent order.
+    """
+    if isinstance(game, LocalGame):
+        pairs = zip(game.members, policy, strict=True)
+        return [member.visits(table).reshape(table.shape) for member, table in pairs]
+    states = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
+    result = []
+    for agent, table in enumerate(policy):
+        both = (states[..., None] * table).reshape(len(states), *(places,) * game.num_agents, table.shape[2])
+        others = tuple(1 + other for other in range(game.num_agents) if other != agent)
+        result.append(np.asarray(both.sum(axis=others)))
+    return result
+
+
+def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: float, agents: int) -> View:
+    visits = visits_by_agent(game, policy, places=len(drawing.cells))
+    together = np.sum([each.sum(axis=2) for each in visits], axis=0)
+    fields = asdict(drawing) | {
+        "steps": _step_names(len(together)),
+        "agents": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "together": [_sparse(row, floor) for row in together],
+        "frames": [[_frame(step, floor) for step in each] for each in visits[:agents]],
+    }
+    return View("grid", _left_out(game, floor, agents), fields)
+
+
+def _frame(occupied: FloatArray, floor: float) -> list[list[int]]:
+    """Return [place, chance, action, chance, action, chance, …] for every place that is likely enough."""
+    chances = occupied.sum(axis=1)
+    frame = []
+    for place in np.flatnonzero(chances >= floor):
+        row = _thousandths(occupied[place] / chances[place])
+        acts = [number for action, chance in enumerate(row) if chance for number in (action, chance)]
+        frame.append([int(place), *_thousandths(chances[place : place + 1]), *acts])
+    return frame
+
+
+def _network_view(game: LocalGame, policy: JointPolicy, drawing: NetworkDrawing, *, floor: float, agents: int) -> View:
+    position = game.at(policy)
+    visits = visits_by_agent(game, policy, places=len(drawing.nodes))
+    fields = asdict(drawing) | {
+        "steps": _step_names(game.horizon),
+        "agents": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "loads": [_sparse(row, floor) for row in position.expected_load],
+        "uses": [[_sparse(row, floor) for row in position.usage(agent)] for agent in range(agents)],
+        "visits": [[_sparse(row, floor) for row in visits[agent].sum(axis=2)] for agent in range(agents)],
+    }
+    return View("network", _left_out(game, floor, agents), fields)
+
+
+def _load_view(game: LocalGame, policy: JointPolicy, drawing: LoadDrawing) -> View:
+    position = game.at(policy)
+    chances = load_chances(position)
+    seen = 1 + int(np.max(np.flatnonzero((chances >= FLOORS[0]).any(axis=(1, 2))), initial=0))
+    fields = asdict(drawing) | {
+        "agents": names_of(game, "agents", game.num_agents, "agent"),
+        "resources": names_of(game, "resources", game.num_resources, "resource"),
+        "loads": [_thousandths(load) for load in position.expected_load.T],
+        "chances": [[_thousandths(row) for row in chances[:seen, :, e].T] for e in range(game.num_resources)],
+        "uses": [[_sparse(row, FLOORS[0]) for row in position.usage(agent)] for agent in range(game.num_agents)],
+    }
+    return View("loads", "", fields)
+
+
+def _tables_view(game: Game, policy: JointPolicy) -> View:
+    names: Any = getattr(game, "actions", None)
+    alike = len({shape[2] for shape in policy.shapes}) == 1 and (names is None or len(set(names)) == 1)
+    if not isinstance(game, LocalGame) and alike:
+        return _state_tables(game, policy, _action_names(game, 0, policy.shapes[0][2]))
+    return _agent_tables(game, policy)
+
+
+def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> View:
+    """One table per state: agents × actions."""
+    visits = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
+    steps, states = visits.shape
+    agents = min(game.num_agents, 60)
+    shown = max(1, min(states, MOST_PANELS, MOST_ENTRIES // (steps * agents * len(actions))))
+    order = [np.argsort(-np.round(row, 6), kind="stable")[:shown] for row in visits]
+    names = names_of(game, "states", states, "state")
+    panels = [
+        [
+            [names[s], *_thousandths(visits[h, s : s + 1]), [_thousandths(policy[i][h, s]) for i in range(agents)]]
+            for s in chosen
+        ]
+        for h, chosen in enumerate(order)
+    ]
+    note = "" if shown == states else f"the {shown} most likely of {states} states are shown at each step"
+    note += "" if agents == game.num_agents else f"; the first {agents} of {game.num_agents} agents are shown"
+    fields = {
+        "steps": _step_names(steps),
+        "columns": actions,
+        "rows": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "panels": panels,
+    }
+    return View("tables", note.removeprefix("; "), fields)
+
+
+def _agent_tables(game: Game, policy: JointPolicy) -> View:
+    """One table per agent: its most likely states × its actions."""
+    if isinstance(game, LocalGame):
+        visits = [each.sum(axis=2) for each in visits_by_agent(game, policy, places=0)]
+    else:
+        visits = [occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)] * game.num_agents
+    steps, agents = len(visits[0]), min(game.num_agents, MOST_PANELS)
+    widest = max(shape[2] for shape in policy.shapes)
+    rows = max(1, min(MOST_PANELS, MOST_ENTRIES // (steps * agents * widest)))
+    names = names_of(game, "agents", game.num_agents, "agent")
+    panels: list[list[list[Any]]] = []
+    for h in range(steps):
+        panels.append([])
+        for i in range(agents):
+            chosen = np.argsort(-np.round(visits[i][h], 6), kind="stable")[:rows]
+            states = names_of(game, "states", visits[i].shape[1], "state")
+            labels = [f"{states[s]} ({visits[i][h, s]:.3g})" for s in chosen]
+            cells = [_thousandths(policy[i][h, s]) for s in chosen]
+            panels[h].append([names[i], None, cells, labels, _action_names(game, i, policy.shapes[i][2])])
+    note = f"the {rows} most likely states of each agent are shown, with their probabilities"
+    note += "" if agents == game.num_agents else f"; the first {agents} of {game.num_agents} agents are shown"
+    return View("tables", note, {"steps": _step_names(steps), "columns": [], "rows": [], "panels": panels})
+
+
+def _action_names(game: Game, agent: int, count: int) -> tuple[str, ...]:
+    names: Any = getattr(game, "actions", None)
+    return tuple(f"action {a}" for a in range(count)) if names is None else tuple(names[agent])
+
+
+def _step_names(steps: int) -> list[str]:
+    return [str(step + 1) for step in range(steps)]
+
+
+def _sparse(row: FloatArray, floor: float) -> list[list[int]]:
+    """Return [place, thousandths] of what is at least `floor`."""
+    places = np.flatnonzero(row >= floor)
+    return [[int(place), chance] for place, chance in zip(places, _thousandths(row[places]), strict=True)]
+
+
+def _thousandths(row: FloatArray) -> list[int]:
+    return [int(number) for number in np.rint(np.asarray(row) * 1000)]

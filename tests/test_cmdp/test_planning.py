@@ -1,0 +1,203 @@
+"""Plans and dual bounds, against enumeration, exact arithmetic and value iteration."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_cmdps import as_exact, cmdps, dense_transition, one_state, random_policy
+
+from cmpg.checks import to_exact
+from cmpg.cmdp.model import CMDP, evaluate, occupancy
+from cmpg.cmdp.planning import dual_bound, greedy_policy, plan, scalarised_backup
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def prices_for(cmdp, seed):
+    """Prices of the order of rewards over costs; some of them zero."""
+    rng = np.random.default_rng(seed)
+    scale = cmdp.step_sizes[0] / np.maximum(cmdp.step_sizes[1:], 1e-300)
+    return scale * rng.integers(0, 4, size=cmdp.num_constraints) * rng.random(cmdp.num_constraints)
+
+
+def all_plans(cmdp):
+    for actions in product(range(cmdp.num_actions), repeat=cmdp.num_steps * cmdp.num_states):
+        yield np.eye(cmdp.num_actions)[np.reshape(actions, cmdp.policy_shape[:2])]
+
+
+def lagrangian(cmdp, policy, prices):
+    judged = evaluate(cmdp, policy)
+    return judged.value - float(prices @ judged.costs)
+
+
+# --- Optimality -------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(cmdp=cmdps(max_states=2, max_actions=3, max_horizon=3, constraints=(0, 2)), seed=SEEDS)
+def test_a_plan_is_best_among_all_deterministic_policies(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    best = max(lagrangian(cmdp, policy, prices) for policy in all_plans(cmdp))
+    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    found = plan(cmdp, prices)
+    assert found.value - prices @ found.costs == pytest.approx(best, abs=1e-11 * scale)
+    if cmdp.num_constraints:
+        least = min(float(np.ones(len(prices)) @ evaluate(cmdp, policy).costs) for policy in all_plans(cmdp))
+        cheapest = plan(cmdp, np.ones(len(prices)), reward_weight=0.0)
+        assert cheapest.costs.sum() == pytest.approx(least, abs=1e-11 * float(cmdp.sizes[1:].sum()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(cmdp=cmdps(), seed=SEEDS, random_ties=st.booleans())
+def test_a_plan_has_the_value_and_the_costs_that_it_claims(cmdp, seed, random_ties):
+    rng = np.random.default_rng(seed) if random_ties else None
+    found = plan(cmdp, prices_for(cmdp, seed), rng=rng)
+    judged = evaluate(cmdp, found.policy(cmdp.num_actions))
+    assert found.actions.shape == cmdp.policy_shape[:2]
+    assert found.value == pytest.approx(judged.value, abs=1e-11 * float(cmdp.sizes[0]))
+    assert found.costs == pytest.approx(judged.costs, abs=1e-11 * float(cmdp.sizes.max()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(cmdp=cmdps(), seed=SEEDS)
+def test_the_dual_bound_exceeds_every_feasible_value(cmdp, seed):
+    """Also: every policy's Lagrangian, feasible or not, and a plan for the same prices attains it."""
+    prices = prices_for(cmdp, seed)
+    bound = dual_bound(cmdp, prices)
+    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        policy = random_policy(cmdp, rng)
+        judged = evaluate(cmdp, policy)
+        assert judged.value + prices @ (cmdp.thresholds - judged.costs) <= bound + 1e-12 * scale
+        if (judged.costs <= cmdp.thresholds).all():
+            assert judged.value <= bound + 1e-12 * scale
+    found = plan(cmdp, prices)
+    assert found.value + prices @ (cmdp.thresholds - found.costs) == pytest.approx(bound, abs=1e-10 * scale)
+
+
+@settings(deadline=None, max_examples=30)
+@given(cmdp=cmdps(max_states=4, max_horizon=4), seed=SEEDS)
+def test_a_greedy_policy_is_best_from_every_state(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    policy = greedy_policy(cmdp, prices)
+    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    for state in range(cmdp.num_states):
+        there = replace(cmdp, initial=np.eye(cmdp.num_states)[state], trusted=True)
+        best = dual_bound(there, prices) - float(prices @ cmdp.thresholds)
+        assert lagrangian(there, policy, prices) == pytest.approx(best, abs=1e-10 * scale)
+
+
+@settings(deadline=None, max_examples=20)
+@given(cmdp=cmdps(discounted=True, max_states=5), seed=SEEDS)
+def test_discounted_bounds_agree_with_value_iteration(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    to_go = np.zeros(cmdp.num_states)
+    stage = cmdp.reward[0] - np.tensordot(prices, cmdp.costs[:, 0], axes=1)
+    for _ in range(4000):
+        to_go = (stage + cmdp.discount * dense_transition(cmdp)[0] @ to_go).max(axis=1)
+    expected = cmdp.initial @ to_go + prices @ cmdp.thresholds
+    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    assert dual_bound(cmdp, prices) == pytest.approx(expected, abs=1e-10 * scale)
+
+
+@settings(deadline=None, max_examples=25)
+@given(cmdp=cmdps(max_states=3, max_actions=2, max_horizon=3, constraints=(0, 2)), seed=SEEDS)
+def test_the_bound_in_fractions_is_exact(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    exact = as_exact(cmdp)
+    bound = dual_bound(exact, to_exact(prices))
+    assert isinstance(bound, Fraction)
+    judged = [evaluate(exact, to_exact(policy)) for policy in all_plans(cmdp)]
+    best = max(each.value + (to_exact(prices) * (exact.thresholds - each.costs)).sum() for each in judged)
+    assert bound == best
+    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    assert float(bound) == pytest.approx(dual_bound(cmdp, prices), abs=1e-11 * scale)
+
+
+def test_a_backup_is_stage_plus_what_follows():
+    cmdp = CMDP(
+        transition=[[[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]]],
+        reward=[[[1.0, 0.0], [0.0, 2.0]]],
+        costs=[[[[0.0, 1.0], [1.0, 0.0]]]],
+        thresholds=[1.0],
+        initial=[1.0, 0.0],
+        horizon=2,
+    )
+    to_go = np.array([4.0, 8.0])
+    assert scalarised_backup(cmdp, np.array([0.5]), 0, to_go).tolist() == [[7.0, 3.5], [7.5, 9.0]]
+    assert scalarised_backup(cmdp, np.array([0.5]), 1, to_go).tolist() == [[1.0, -0.5], [-0.5, 2.0]]
+
+
+# --- Ties -------------------------------------------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_cheaper_action_where_the_reward_counts():
+    assert plan(one_state([1.0, 1.0, 0.0], [3.0, 2.0, 1.0]), np.zeros(1)).actions.tolist() == [[1]]
+
+
+def test_ties_go_to_the_better_rewarded_action_where_it_does_not():
+    assert plan(one_state([1.0, 2.0, 3.0], [2.0, 2.0, 3.0]), np.ones(1), reward_weight=0.0).actions.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("time", [{"horizon": 3}, {"horizon": None, "discount": 0.9}])
+def test_what_is_still_tied_goes_to_the_first_action_or_to_a_random_one(time):
+    cmdp = one_state([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], **time)
+    assert not plan(cmdp, np.ones(1)).actions.any()
+    rng = np.random.default_rng(0)
+    seen = {int(action) for _ in range(40) for action in plan(cmdp, np.ones(1), rng=rng).actions.ravel()}
+    assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("time", [{"horizon": 2}, {"horizon": None, "discount": 0.5}])
+def test_discounted_ties_follow_the_same_rule(time):
+    cheaper = one_state([1.0, 1.0], [3.0, 2.0], **time)
+    assert (plan(cheaper, np.zeros(1)).actions == 1).all()
+    better = one_state([1.0, 2.0], [2.0, 2.0], **time)
+    assert (plan(better, np.ones(1), reward_weight=0.0).actions == 1).all()
+
+
+def test_the_least_cost_is_not_lost_to_ties():
+    """An action that costs 1e-16 is not tied with one that costs nothing, however large the other costs are."""
+    cmdp = one_state([5.0, 0.0, 9.0], [1e-16, 0.0, 1e9], horizon=4)
+    assert plan(cmdp, np.ones(1), reward_weight=0.0).costs[0] == 0.0
+
+
+def test_ties_are_not_split_by_rounding():
+    """0.1 + 0.2 and 0.3 are the same reward, whatever their floats say."""
+    cmdp = CMDP(
+        transition=[[[[0, 1.0, 0], [0, 0, 1.0]], [[0, 0, 1.0]] * 2, [[0, 0, 1.0]] * 2]],
+        reward=[[[0.1, 0.3], [0.2, 0.2], [0.0, 0.0]]],
+        costs=[[[[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]]],
+        thresholds=[1.0],
+        initial=[1.0, 0.0, 0.0],
+        horizon=2,
+    )
+    assert plan(cmdp, np.zeros(1)).costs[0] == 0.0
+
+
+@settings(deadline=None, max_examples=25)
+@given(cmdp=cmdps(rough=False), seed=SEEDS)
+def test_the_same_generator_breaks_ties_in_the_same_way(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    one, other = (plan(cmdp, prices, rng=np.random.default_rng(seed)) for _ in range(2))
+    assert (one.actions == other.actions).all()
+    assert one.value == other.value
+
+
+def test_single_actions_and_unreachable_states_are_no_trouble():
+    cmdp = CMDP(
+        transition=np.broadcast_to(np.eye(3)[0], (1, 3, 1, 3)),
+        reward=[[[1.0], [7.0], [1e9]]],
+        costs=[[[[2.0], [7.0], [-1e9]]]],
+        thresholds=[10.0],
+        initial=[1.0, 0.0, 0.0],
+        horizon=3,
+    )
+    found = plan(cmdp, np.array([1e-12]))
+    assert (found.value, found.costs[0]) == (3.0, 6.0)
+    assert occupancy(cmdp, found.policy(1))[:, 1:].sum() == 0.0

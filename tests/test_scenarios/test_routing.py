@@ -1,0 +1,141 @@
+"""Routing: against brute force on the joint state, by hand, in a real city, and what is refused."""
+
+import numpy as np
+import pytest
+from by_brute_force import DATA, assert_agrees, needs_data
+
+from cmpg.checks import FileError, GameError
+from cmpg.interop.tntp import read_network
+from cmpg.policy import JointPolicy
+from cmpg.scenarios.routing import routing, routing_city
+
+TOWN = """<NUMBER OF ZONES> 3
+<NUMBER OF NODES> 4
+<FIRST THRU NODE> 1
+<NUMBER OF LINKS> 5
+<END OF METADATA>
+1 2 3000 1 2 0.15 4 ;
+1 4 6000 1 3 0.5 2 ;
+4 3 4000 1 1 0 1 ;
+2 3 3000 1 2 0.15 4 ;
+3 1 3000 1 2 0.15 4 ;
+"""
+DEMAND = "<NUMBER OF ZONES> 3\n<END OF METADATA>\nOrigin 1\n1 : 5; 3 : 70;\nOrigin 2\n3 : 30; 1 : 1;\n"
+LINKS = {(1, 1): (1, 2, 3000, 2, 0.15, 4), (1, 2): (1, 4, 6000, 3, 0.5, 2), (4, 1): (4, 3, 4000, 1, 0, 1),
+         (2, 1): (2, 3, 3000, 2, 0.15, 4), (3, 1): (3, 1, 3000, 2, 0.15, 4)}  # fmt: skip
+
+
+@pytest.fixture
+def town(tmp_path):
+    def written(network=TOWN, trips=DEMAND):
+        (tmp_path / "town_net.tntp").write_text(network)
+        (tmp_path / "town_trips.tntp").write_text(trips)
+        return {"network": tmp_path / "town_net.tntp", "trips": tmp_path / "town_trips.tntp"}
+
+    return written
+
+
+def test_routing_is_what_its_definition_says(town):
+    both_ways = DEMAND.replace("1 : 1;", "1 : 90;")
+    options = {**town(trips=both_ways), "agents": 3, "seed": 3, "horizon": 3, "protected": [(1, 2), (2, 3)]}
+    city, game = routing_city(**options), routing(**options, limit=1, vehicles=2000, waiting=0.03, late=0.5)
+    assert len(set(city.destinations)) == 2
+
+    def step(h, states, actions):
+        nodes, moves = [s + 1 for s in states], []
+        for node, a, destination in zip(nodes, actions, city.destinations, strict=True):
+            moves.append(None if node == destination else LINKS.get((node, a)))
+        rewards, ahead = [], []
+        for node, move, destination in zip(nodes, moves, city.destinations, strict=True):
+            ahead.append(move[1] - 1 if move else node - 1)
+            if move:
+                _, _, capacity, time, b, power = move
+                rewards.append(-time * (1 + b * (2000 * moves.count(move) / capacity) ** power) / 100)
+            else:
+                rewards.append(0.0 if node == destination else -0.03)
+        used = [move for move in moves if move]
+        excess = sum(max(used.count(LINKS[key]) - 1, 0) for key in ((1, 1), (2, 1)))
+        return rewards, [excess], [(1.0, tuple(ahead))]
+
+    def end(states):
+        return [-0.5 * (s + 1 != destination) for s, destination in zip(states, city.destinations, strict=True)]
+
+    assert_agrees(game, start=tuple(origin - 1 for origin in city.origins), step=step, end=end)
+
+
+def test_platoons_come_from_the_table(town):
+    city = routing_city(**town(), agents=400, seed=0, horizon=2, protected=[])
+    pairs = list(zip(city.origins, city.destinations, strict=True))
+    assert set(pairs) <= {(1, 3), (2, 3), (2, 1)}
+    assert 0.6 < pairs.count((1, 3)) / 400 < 0.8
+    near = routing_city(**town(), agents=50, seed=0, horizon=1, protected=[])
+    assert set(zip(near.origins, near.destinations, strict=True)) == {(2, 3)}
+
+
+def test_nodes_below_the_first_through_node_are_only_left_by_those_who_start_there(town):
+    closed = TOWN.replace("THRU NODE> 1", "THRU NODE> 3")
+    with pytest.raises(FileError, match=r"town_trips.tntp, line 6: .*town_net.tntp has no way from 3 to 2"):
+        routing(**town(closed, DEMAND.replace("Origin 2\n3 : 30; 1 : 1;", "Origin 3\n2 : 1;")), protected=[])
+    game = routing(**town(closed), agents=40, seed=0, protected=[])
+    walks = {tuple(member.transition[0].nonzero()[1]) for member in game.members}
+    assert len(walks) == 3
+
+
+def test_platoons_to_one_place_share_their_tables():
+    game, city = routing(agents=20), routing_city(agents=20)
+    first_of = {}
+    for i, destination in enumerate(city.destinations):
+        first = first_of.setdefault(destination, i)
+        assert game.members[i].reward is game.members[first].reward
+        assert game.members[i].transition is game.members[first].transition
+    assert 1 < len(first_of) < 20
+
+
+@pytest.mark.parametrize(
+    ("network", "trips", "options", "problem"),
+    [
+        (TOWN.replace("4 3 4000", "4 1 4000").replace("2 3 3000", "2 1 3000"), DEMAND, {},
+         r"town_trips.tntp, line 4: .*town_net.tntp has no way from 1 to 3"),
+        (TOWN, DEMAND.replace("ZONES> 3", "ZONES> 9").replace("3 : 30", "9 : 30"), {},
+         "line 6: zone 9 is not among the nodes"),
+        (TOWN, DEMAND, {"protected": [(2, 1)]}, "town_net.tntp has no link from 2 to 1"),
+        (TOWN, DEMAND, {"protected": None}, "town_net.tntp has no link from 10 to 15"),
+        (TOWN, "<NUMBER OF ZONES> 3\n<END OF METADATA>\nOrigin 1\n1 : 5;\n", {}, "has no trip between two nodes"),
+        (TOWN.replace("0.5 2 ;", "0.5 900 ;"), DEMAND, {}, "town_net.tntp, line 7: the travel time at a flow of 60000"),
+    ],
+)  # fmt: skip
+def test_a_bad_city_is_refused(town, network, trips, options, problem):
+    with pytest.raises(FileError, match=problem):
+        routing(**town(network, trips), **({"protected": []} | options))
+
+
+def test_protected_links_may_be_written_as_text(town):
+    city = routing_city(**town(), agents=1, protected="1-2, 3 - 1,")
+    assert [(city.network.links[e].tail, city.network.links[e].head) for e in city.protected] == [(1, 2), (3, 1)]
+    with pytest.raises(GameError, match="protected holds '1to2'"):
+        routing_city(**town(), agents=1, protected="1to2")
+
+
+def test_a_network_without_trips_and_trips_without_a_network_are_refused(town):
+    files = town()
+    for name in ("network", "trips"):
+        with pytest.raises(GameError, match="Pass both"):
+            routing(**{name: files[name]})
+    with pytest.raises(GameError, match="agents is 0"):
+        routing(agents=0)
+
+
+@needs_data
+def test_sixty_platoons_in_sioux_falls():
+    files = {"network": DATA / "tntp" / "SiouxFalls_net.tntp", "trips": DATA / "tntp" / "SiouxFalls_trips.tntp"}
+    city, game = routing_city(**files, agents=60, seed=1), routing(**files, agents=60, seed=1)
+    assert [game.resources[e] for e in city.protected] == ["10→15", "15→10", "10→16", "16→10"]
+    assert all(origin != destination for origin, destination in zip(city.origins, city.destinations, strict=True))
+    link = read_network(files["network"]).links[city.protected[2]]
+    expected = link.free_flow_time * (1 + 0.15 * (3000 * 7 / link.capacity) ** 4) / 100
+    assert game.delay[0, city.protected[2], 7] == pytest.approx(expected, rel=1e-14)
+    waiting = np.zeros(game.policy_shapes[0])
+    waiting[..., 0] = 1.0
+    position = game.at(JointPolicy((waiting,) * 60))
+    np.testing.assert_allclose(position.values, -(8 * 0.01 + 0.60), rtol=1e-14)
+    assert position.costs.tolist() == [0.0]
