@@ -16,6 +16,9 @@ from cmpg.cmdp.planning import Plan
 MOST_ENTRIES = 5_000
 """More transition entries than this take too long in rationals."""
 
+MOST_BITS = 1_000
+"""So do longer denominators. Costs that equal a threshold by design have short ones."""
+
 
 def provably_meets(cmdp: CMDP, plan: Plan) -> bool:
     """Whether V^{c_j} ≤ α_j holds exactly for a plan; False also where finding out would take too long."""
@@ -32,7 +35,7 @@ def provably_meets(cmdp: CMDP, plan: Plan) -> bool:
                 totals[j] += chance * Fraction(float(cost[0 if len(cost) == 1 else step, state, action]))
             row = _row(cmdp, step, state * cmdp.num_actions + action) if step < cmdp.num_steps - 1 else {}
             entries += len(row)
-            if entries > MOST_ENTRIES:
+            if entries > MOST_ENTRIES or chance.denominator.bit_length() > MOST_BITS:
                 return False
             for target, probability in row.items():
                 ahead[target] = ahead.get(target, Fraction(0)) + chance * probability

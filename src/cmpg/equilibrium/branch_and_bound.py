@@ -220,7 +220,7 @@ class _Incumbent:
         # A first policy is worth a long climb. Later boxes are narrow, and a round or two makes up what is missing.
         rounds = 20 if self.policy is None else 2
         found = climb(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
-        value = float(found.value_of(0))
+        value = float(found.present(0).value)
         if value <= self.value or not meets_thresholds(found):
             return self
         return _Incumbent(value, found.policy)
@@ -247,7 +247,7 @@ def climb(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
             except SolverError:  # rounding hides whether the agent can meet the thresholds: nothing to gain from here
                 return position
             position = position.replace(agent, table)
-        value = float(position.value_of(0)) if is_feasible(position) else -np.inf
+        value = float(position.present(0).value) if is_feasible(position) else -np.inf
         if value > -np.inf and value <= before + 1e-10 * abs(before):
             break
         before = value

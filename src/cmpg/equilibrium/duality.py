@@ -201,15 +201,15 @@ def primal_value(
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
     candidates = [climb(start)]
-    if not (meets_thresholds(candidates[0]) and candidates[0].value_of(0) >= dual.upper - tolerance):
+    if not (meets_thresholds(candidates[0]) and candidates[0].present(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
         runs = solve(common, epsilon=tolerance, restarts=restarts, rng=generator)
         candidates += [common.at(runs.policy)] if runs.policy is not None else []
     feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
     if not feasible:
         return PrimalBound(-np.inf, dual.upper, None, nodes=0)
-    best = max(feasible, key=lambda candidate: float(candidate.value_of(0)))
-    lower = float(best.value_of(0))
+    best = max(feasible, key=lambda candidate: float(candidate.present(0).value))
+    lower = float(best.present(0).value)
     return PrimalBound(lower, max(lower, dual.upper), best.policy, nodes=0)
 
 

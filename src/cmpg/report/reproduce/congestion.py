@@ -85,21 +85,26 @@ def study_congestion(setting: Setting) -> CongestionStudy:
         title="The congestion game",
         note="Eight agents, four actions, two states, two steps; a crowd in `unsafe` costs 1, and α = 0.5.",
         claims=claims,
-        pictures=_pictures(found, largest),
+        pictures=_pictures(found, largest, shown=setting.effort.congestion_runs),
     )
     return CongestionStudy(section, found)
 
 
 def _run_all(setting: Setting) -> CongestionRuns:
     game, first_step = congestion_game(), congestion_game(cost_at="first step")
-    shared = {"count": setting.effort.congestion_runs, "epsilon": 1e-6}
-    name = "congestion game: "
+    name, count = "congestion game: ", setting.effort.congestion_endings
     return CongestionRuns(
         game=game,
         first_step=first_step,
-        simplex=run_many(setting, game, _from_simplex, what=name + "starts from the simplex", **shared),
-        normalised=run_many(setting, game, _normalised, what=name + "normalised starts", **shared),
-        vacuous=run_many(setting, first_step, _from_simplex, what=name + "cost at the first step", **shared),
+        simplex=run_many(setting, game, _from_simplex, count=count, what=name + "starts from the simplex"),
+        normalised=run_many(setting, game, _normalised, count=count, what=name + "normalised starts"),
+        vacuous=run_many(
+            setting,
+            first_step,
+            _from_simplex,
+            count=setting.effort.congestion_runs,
+            what=name + "cost at the first step",
+        ),
     )
 
 
@@ -237,10 +242,13 @@ def _ending_claims(found: CongestionRuns) -> list[Claim]:
     both = {"rows from the simplex": found.simplex, "rows normalised": found.normalised}
     counts = {name: Counter(ending_of(run.policy) for run in runs) for name, runs in both.items()}
     texts = [
-        f"{name}: " + ", ".join(f"{kind} {share(count[kind], len(both[name]))}" for kind in (FIGURE, MIRROR, COSTLESS, OTHER))
+        f"{name}: "
+        + ", ".join(f"{kind} {share(count[kind], len(both[name]))}" for kind in (FIGURE, MIRROR, COSTLESS, OTHER))
         for name, count in counts.items()
     ]
-    shares = [count[kind] / len(both[name]) for name, count in counts.items() for kind in (FIGURE, MIRROR, COSTLESS, OTHER)]
+    shares = [
+        count[kind] / len(both[name]) for name, count in counts.items() for kind in (FIGURE, MIRROR, COSTLESS, OTHER)
+    ]
     return [
         refuted(
             "congestion-endings",
@@ -323,7 +331,7 @@ def _potential_claims(
     ]
 
 
-def _pictures(found: CongestionRuns, largest: LargestCycle) -> tuple[Picture, ...]:
+def _pictures(found: CongestionRuns, largest: LargestCycle, *, shown: int) -> tuple[Picture, ...]:
     from cmpg.report.reproduce.draw_congestion import (
         draw_action_counts,
         draw_endings,
@@ -332,27 +340,34 @@ def _pictures(found: CongestionRuns, largest: LargestCycle) -> tuple[Picture, ..
     )
     from cmpg.report.reproduce.draw_runs import draw_runs
 
-    columns = {"cost at every step": found.simplex, "cost at the first step": found.vacuous}
-    shown = next((run.policy for run in found.simplex + found.normalised if ending_of(run.policy) == FIGURE), None)
+    columns = {"cost at every step": found.simplex[:shown], "cost at the first step": found.vacuous}
+    reached = next((run.policy for run in found.simplex + found.normalised if ending_of(run.policy) == FIGURE), None)
     hand: HandWitness = witness_by_hand()
     kinds = (FIGURE, MIRROR, COSTLESS, OTHER)
     endings = {
         name: [sum(ending_of(run.policy) == kind for run in runs) for kind in kinds]
         for name, runs in {"simplex": found.simplex, "normalised": found.normalised}.items()
     }
-    number = len(found.simplex)
     return (
-        Picture("congestion-transitions", "The transitions of the congestion game; k* is the largest crowd.", draw_transitions),
+        Picture(
+            "congestion-transitions",
+            "The transitions of the congestion game; k* is the largest crowd.",
+            draw_transitions,
+        ),
         Picture(
             "congestion-runs",
-            f"Gains per agent and cycle, and cost against α: mean and standard error over {number} runs.",
+            f"Gains per agent and cycle, and cost against α: mean and standard error over {shown} runs.",
             partial(draw_runs, columns, threshold=0.5),
         ),
         Picture(
             "congestion-actions",
             "How many agents play what, at both steps"
-            + (", in a run that ends at the figure's policy." if shown is not None else "; no run ended at the figure's policy."),
-            partial(draw_action_counts, action_counts(shown or figure_policy())),
+            + (
+                ", in a run that ends at the figure's policy."
+                if reached is not None
+                else "; no run ended at the figure's policy."
+            ),
+            partial(draw_action_counts, action_counts(reached or figure_policy())),
         ),
         Picture("congestion-endings", "Where the runs end.", partial(draw_endings, endings, kinds)),
         Picture(

@@ -50,7 +50,9 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, 
 
     style = f"arc3,rad={bend}"
     axes.add_patch(
-        FancyArrowPatch(start, end, connectionstyle=style, arrowstyle="-|>", mutation_scale=9, color="black", linewidth=0.9)
+        FancyArrowPatch(
+            start, end, connectionstyle=style, arrowstyle="-|>", mutation_scale=9, color="black", linewidth=0.9
+        )
     )
 
 
@@ -61,7 +63,9 @@ def draw_action_counts(counts: FloatArray) -> Figure:
     places = np.arange(counts.shape[2])
     for step, axes in enumerate(panels):
         light_grid(axes)
-        axes.bar(places - 0.14, counts[step, 1], width=0.28, color=BLUE, edgecolor="black", linewidth=0.5, label="unsafe")
+        axes.bar(
+            places - 0.14, counts[step, 1], width=0.28, color=BLUE, edgecolor="black", linewidth=0.5, label="unsafe"
+        )
         axes.bar(places + 0.14, counts[step, 0], width=0.28, color=RED, edgecolor="black", linewidth=0.5, label="safe")
         axes.set_xticks(places, list(ACTIONS))
         axes.set_yticks([2, 4, 6, 8])

@@ -18,7 +18,9 @@ def draw_dual_function(curve: DualCurve) -> Figure:
     axes = figure.add_subplot()
     light_grid(axes)
     axes.plot(curve.multipliers, curve.values, color=BLUE, label=r"$d(\lambda)$")
-    axes.plot([curve.best_multiplier], [curve.dual], "o", color=RED, markersize=5, label=f"$D^{{*}} = {curve.dual:.4g}$")
+    axes.plot(
+        [curve.best_multiplier], [curve.dual], "o", color=RED, markersize=5, label=f"$D^{{*}} = {curve.dual:.4g}$"
+    )
     axes.axhline(curve.primal, color=GREEN, linestyle="--", label=f"$P^{{*}} = {curve.primal:.4f}$")
     axes.set_xlim(0, 2)
     axes.set_ylim(min(curve.primal, curve.values.min()) - 0.1, curve.values.max() + 0.1)

@@ -62,7 +62,9 @@ def _draw_ways(axes: Axes, ways: tuple[JointWay, ...]) -> None:
         label = f"agent {agent + 1}: {way.probability:.3g}"
         entries.append(Line2D([], [], color=AGENTS[agent], linestyle=dash, label=label))
     if entries:
-        axes.legend(handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, handlelength=2.2, columnspacing=1.2)
+        axes.legend(
+            handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, handlelength=2.2, columnspacing=1.2
+        )
 
 
 def _draw_way(axes: Axes, way: Way, *, offset: float, colour: str, dash: object) -> None:

@@ -20,10 +20,11 @@ class Effort:
     grid_runs: int = 20  # of each variant of the grid world
     own_cell_runs: int = 200  # for shares, and for the best of ten
     deviation_checks: int = 60  # own-cell endings that are tried against joint-state deviations
-    congestion_runs: int = 50
+    congestion_runs: int = 50  # in the plots
+    congestion_endings: int = 100  # of each kind of start, for the shares of endings
     primal_dual_steps: int = 200  # of the paper's solver, in each best response
     cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
-    lemma_draws: int = 50
+    lemma_draws: int = 200
 
 
 FULL = Effort()
@@ -33,9 +34,10 @@ QUICK = Effort(
     own_cell_runs=20,
     deviation_checks=6,
     congestion_runs=6,
+    congestion_endings=6,
     primal_dual_steps=50,
     cycle_proposals=3000,
-    lemma_draws=20,
+    lemma_draws=50,
 )
 
 

@@ -216,7 +216,9 @@ def _run_claims(found: GridRuns) -> list[Claim]:
             "gains-vanish",
             "the gains reach zero for both agents: they have converged to a Nash policy",
             paper="over 20 runs",
-            ours="; ".join(f"{name}: {number} of {len(waiting[name])} runs certified" for name, number in settled.items()),
+            ours="; ".join(
+                f"{name}: {number} of {len(waiting[name])} runs certified" for name, number in settled.items()
+            ),
             holds=all(number == len(waiting[name]) for name, number in settled.items()),
             why="After " + ", ".join(f"{cycles[name]:.1f} cycles ({name})" for name in cycles) + " on average.",
             numbers=tuple(settled.values()),
@@ -228,7 +230,9 @@ def _run_claims(found: GridRuns) -> list[Claim]:
             ours=f"start {written(first)}; end on average "
             + ", ".join(f"{written(np.mean(costs), digits=4)} ({name})" for name, costs in last.items()),
             holds=first == 0.0 and all(abs(np.mean(costs) - 0.1) <= 0.02 for costs in last.values()),
-            why="At exactly α end " + ", ".join(f"{share(near[name], len(last[name]))} ({name})" for name in near) + ".",
+            why="At exactly α end "
+            + ", ".join(f"{share(near[name], len(last[name]))} ({name})" for name in near)
+            + ".",
             numbers=(first, *(np.mean(costs) for costs in last.values())),
         ),
         added(
@@ -290,7 +294,9 @@ def _own_cell_claims(found: GridRuns, *, gaps: FloatArray, rng: np.random.Genera
         added(
             "own-cell-start",
             "own-cell: one agent waits at the start for ever, the other is random",
-            ours=f"cost {written(max(costs))} in {TEN} of {TEN} draws" if max(costs) == 0 else f"cost up to {max(costs):.3g}",
+            ours=f"cost {written(max(costs))} in {TEN} of {TEN} draws"
+            if max(costs) == 0
+            else f"cost up to {max(costs):.3g}",
             numbers=(max(costs),),
         ),
         added(

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.joint import JointGame
@@ -21,6 +22,7 @@ from cmpg.learning.simulator import GameSimulator, InducedProblem
 from cmpg.learning.slater import cmdp_slack, slater_constant
 from cmpg.report.reproduce.claims import Claim, Picture, Section, added, agreed, refuted, share, written
 from cmpg.report.reproduce.effort import Setting
+from cmpg.report.reproduce.grid_runs import figure_policy
 from cmpg.scenarios.grid import grid_world_local
 from cmpg.scenarios.paper import congestion_game, counter_example, grid_world
 from cmpg.scenarios.spectrum import spectrum
@@ -50,7 +52,7 @@ def study_learning(setting: Setting) -> Section:
     setting.tick(what, 2, 4)
     lemmas = [*_lemma_claims(setting), _regret_claim()]
     setting.tick(what, 3, 4)
-    claims = (*constants, *_slater_claims(), *lemmas, *_run_claims(setting))
+    claims = (*constants, *_multiplier_claims(), *_slater_claims(), *lemmas, *_run_claims(setting))
     setting.tick(what, 4, 4)
     caption = "Samples that one best response takes, per step, state and action: N as printed, corrected, and drawn."
     return Section(
@@ -86,9 +88,7 @@ def _size(states: int, actions: int, horizon: int, *, successors: int | None = N
     return Size(states, actions, horizon, np.ones(horizon), np.ones((1, horizon)), successors or states)
 
 
-def _count(
-    name: str, size: Size, *, slater: float, epsilon: float = EPSILON, adaptive: float = np.nan
-) -> SampleCount:
+def _count(name: str, size: Size, *, slater: float, epsilon: float = EPSILON, adaptive: float = np.nan) -> SampleCount:
     printed = paper_constants(size, slater=slater, epsilon=epsilon, delta=DELTA)
     corrected = rigorous_constants(size, slater=slater, epsilon=epsilon, delta=DELTA)
     return SampleCount(name, printed.samples_per_entry, corrected.samples_per_entry, adaptive, printed.iterations)
@@ -135,8 +135,12 @@ def _constant_claims(counts: Sequence[SampleCount]) -> list[Claim]:
         refuted(
             "theorem-2-constants",
             "Theorem 2: T = 4nH/ε iterations, M episodes for one value",
-            paper="; ".join(f"{name}: T = {each.max_iterations:,}, M = {each.episodes:.2g}" for name, each in printed.items()),
-            ours="; ".join(f"{name}: T = {each.max_iterations:,}, M = {each.episodes:.2g}" for name, each in corrected.items()),
+            paper="; ".join(
+                f"{name}: T = {each.max_iterations:,}, M = {each.episodes:.2g}" for name, each in printed.items()
+            ),
+            ours="; ".join(
+                f"{name}: T = {each.max_iterations:,}, M = {each.episodes:.2g}" for name, each in corrected.items()
+            ),
             holds=all(printed[name].max_iterations == corrected[name].max_iterations for name in known),
             why="T = ⌈4 Σ G_i/ε⌉ and M = ⌈32 G²/ε² ln(8nT/δ)⌉ with the true ranges.",
             numbers=tuple(float(each.max_iterations) for each in corrected.values()),
@@ -166,6 +170,38 @@ def _adaptive(count: SampleCount) -> str:
 
 def _known(game: JointGame) -> Known:
     return GameSimulator(game, rng=np.random.default_rng(0)).known
+
+
+def _multiplier_claims() -> list[Claim]:
+    """The CMDP of agent 2 while agent 1 goes along the bottom, on its own cell, with rewards within [0, 1]."""
+    game = grid_world_local()
+    cmdp = game.at(figure_policy(game)).induced_cmdp(1)
+    scaled = replace(cmdp, reward=cmdp.reward / 10)
+    slack, horizon = cmdp_slack(scaled), scaled.num_steps
+    price, limit = float(Exact()(scaled).multipliers[0]), 2 * horizon / slack
+    margin = paper_constants(_size(16, 4, 6), slater=slack, epsilon=EPSILON, delta=DELTA).tightening
+    outer, inner = (
+        float(Exact()(replace(scaled, thresholds=scaled.thresholds + sign * margin)).costs[0]) for sign in (1, -1)
+    )
+    return [
+        agreed(
+            "multiplier-bound",
+            "the best multiplier of a CMDP is at most 2H/ζ",
+            paper=f"{limit:.4g} for agent 2 of the grid world",
+            ours=written(price),
+            holds=price <= limit,
+            numbers=(price, limit),
+        ),
+        refuted(
+            "tightening-sign",
+            "the proof of Algorithm 3's lemma takes α′ = α + Δ",
+            paper="α + Δ",
+            ours=f"a best response to α + Δ spends {written(outer, digits=8)} of 0.1; to α − Δ, {written(inner, digits=8)}",
+            holds=outer <= 0.1,
+            why="A sign: the algorithm and the rest of the proof have α′ = α − Δ.",
+            numbers=(outer, inner),
+        ),
+    ]
 
 
 def _slater_claims() -> list[Claim]:

@@ -68,8 +68,10 @@ def _legend() -> str:
         Verdict.ADDED: "the paper gives no value to compare with",
     }
     items = "; ".join(f'<span class="verdict {each.value}">{each.value}</span>: {words[each]}' for each in Verdict)
-    return f'<p class="note">{items}. Figures are in the folder <code>figures</code> as SVG and PDF, the table is '\
+    return (
+        f'<p class="note">{items}. Figures are in the folder <code>figures</code> as SVG and PDF, the table is '
         "<code>claims.csv</code> and <code>claims.json</code>.</p>\n"
+    )
 
 
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
@@ -88,7 +90,9 @@ def _anchor(section: Section) -> str:
 
 def _row(claim: Claim) -> str:
     odd = ' <span class="odd">unexpected</span>' if claim.surprising else ""
-    verdict = f'<td data-label="verdict"><span class="verdict {claim.verdict.value}">{claim.verdict.value}</span>{odd}</td>'
+    verdict = (
+        f'<td data-label="verdict"><span class="verdict {claim.verdict.value}">{claim.verdict.value}</span>{odd}</td>'
+    )
     cells = [f'<td data-label="{name}">{escape(text)}</td>' for name, text in _texts(claim)]
     return f'<tr id="claim-{claim.key}">{"".join(cells)}{verdict}<td class="why" data-label="why">{escape(claim.why)}</td></tr>\n'
 

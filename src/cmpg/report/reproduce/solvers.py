@@ -1,7 +1,7 @@
 """Best responses as the paper's text has them, for comparison: they are not what this library would use.
 
-`UniformFill`: an exact best response whose rows of zero occupancy are uniform (the paper's equation for π̄); any filling
-has the same value, but what others' deviations are worth depends on it.
+`UniformFill`: an exact best response whose rows of zero occupancy are uniform (the paper's equation for π̄); any
+filling has the same value, but what others' deviations are worth depends on it.
 
 `AveragedPrimalDual`: the loop of Algorithm 3 on a known model for a fixed number of iterations, and the average of what
 it saw. Its cost exceeds the threshold by up to ε_opt, and nothing repairs that.
@@ -41,7 +41,5 @@ class AveragedPrimalDual:
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:  # noqa: ARG002
         """Return the policy with the mean occupancy of all iterates, feasible or not."""
         step = self.multiplier_bound / (np.sqrt(self.iterations) * cmdp.num_steps)
-        found = primal_dual(
-            cmdp, iterations=self.iterations, step_size=step, multiplier_bound=self.multiplier_bound
-        )
+        found = primal_dual(cmdp, iterations=self.iterations, step_size=step, multiplier_bound=self.multiplier_bound)
         return respond(cmdp, found.policy, multipliers=found.multipliers, work=self.iterations)

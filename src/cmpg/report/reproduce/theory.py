@@ -15,6 +15,7 @@ from cmpg.cmdp.model import CMDP, evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.ascent import theorem_1_bound
 from cmpg.equilibrium.duality import lagrangian, penalised_game
+from cmpg.equilibrium.start import feasible_start
 from cmpg.games.contract import Game
 from cmpg.games.joint import JointGame
 from cmpg.report.reproduce.claims import Claim, Picture, Section, added, agreed, at_most, listed, refuted, written
@@ -50,7 +51,9 @@ def study_theory(setting: Setting, *, grid: GridRuns, congestion: CongestionRuns
     runs = (*grid.joint_waiting, *grid.local_waiting, *congestion.simplex)
     claims = (*_potential_claims(rng), *_range_claims(counts), *_start_claims(), *_occupancy_claims(rng), _return(runs))
     setting.tick("propositions, lemmas, Theorem 1", 1, 1)
-    caption = f"Moves of CA-CMPG, and Theorem 1's bound on them at ε = {EPSILON:g}, as printed and with the true ranges."
+    caption = (
+        f"Moves of CA-CMPG, and Theorem 1's bound on them at ε = {EPSILON:g}, as printed and with the true ranges."
+    )
     return Section(
         title="Propositions, lemmas and Theorem 1",
         note="What the paper proves about known models, tried on its own games.",
@@ -154,7 +157,7 @@ def _range_claims(counts: Sequence[MoveCount]) -> list[Claim]:
 
 
 def _start_claims() -> list[Claim]:
-    """Example 2: the recipe minimises the largest cost of each agent, whatever the thresholds are."""
+    """Examples 1 and 2. The recipe of the second minimises the largest cost of each agent, whatever α is."""
     agent = CMDP(
         transition=np.ones((1, 1, 2, 1)),
         reward=np.zeros((1, 1, 2)),
@@ -166,7 +169,16 @@ def _start_claims() -> list[Claim]:
     recipe = greatest_slack(replace(agent, thresholds=np.zeros(2)))
     block = independent_slack([agent], np.array([1.0, 10.0]))
     costs = evaluate(agent, block.policies[0]).costs
+    starts = {"grid world": feasible_start(grid_world()), "congestion game": feasible_start(congestion_game())}
     return [
+        agreed(
+            "example-1",
+            "Example 1: with one constraint, a deterministic policy of least cost is a feasible start",
+            paper="feasible",
+            ours="; ".join(f"{name}: slack {written(start.slack)}" for name, start in starts.items()),
+            holds=all(start.policy is not None and start.slack >= 0 for start in starts.values()),
+            numbers=tuple(start.slack for start in starts.values()),
+        ),
         refuted(
             "example-2",
             "Example 2: a feasible start, found agent by agent",
@@ -175,7 +187,7 @@ def _start_claims() -> list[Claim]:
             holds=bool(np.all(recipe.costs <= agent.thresholds)),
             why="False for two constraints or more: the recipe never looks at α.",
             numbers=(*recipe.costs, *costs),
-        )
+        ),
     ]
 
 

@@ -1,0 +1,361 @@
+"""The page says what result.json says, and refuses what is not a whole run folder."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_folders import SOLVED, PageReader, command, solve_into
+
+import cmpg
+from cmpg.equilibrium.result import Result, Status
+from cmpg.games.joint import JointGame
+from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.report import viewer
+from cmpg.report.page import write_page
+from cmpg.report.records import write_run
+from cmpg.report.run_folder import read_run
+
+CHECK = Path(cmpg.__file__).parent / "report" / "independent_check.py"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    names = ("counter-example", "grid-world", "charging", "robots", "routing")
+    return {name: solve_into(folder / name, name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def pages(runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, run in runs.items():
+        assert command("report", run, "-o", folder / f"{name}.html") == 0
+    return {name: (folder / f"{name}.html").read_text("utf-8") for name in runs}
+
+
+def read(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def of_result(tmp_path, game, result):
+    """Write a run folder from a result, and its page."""
+    write_run(tmp_path / "run", game, result, seed=None)
+    write_page(tmp_path / "run", tmp_path / "page.html")
+    return (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["counter-example", "grid-world", "charging", "robots", "routing"])
+class TestNumbers:
+    def test_agents(self, name, runs, pages):
+        page, result, proof = PageReader(pages[name]), read(runs[name] / "result.json"), read(runs[name] / "certificate.json")
+        assert page.column("agents", 1) == result["values"]
+        assert page.column("agents", 2) == proof["bounds"]
+        assert page.column("agents", 3) == proof["gains"]
+        assert page.column("agents", 4) == [prices[0] for prices in result["multipliers"]]
+
+    def test_constraints(self, name, runs, pages):
+        page, result = PageReader(pages[name]), read(runs[name] / "result.json")
+        assert page.column("constraints", 1) == result["costs"]
+        assert page.column("constraints", 2) == result["thresholds"]
+        slacks = [limit - cost for limit, cost in zip(result["thresholds"], result["costs"], strict=True)]
+        assert page.column("constraints", 3) == slacks
+
+    def test_the_verdict_names_the_certified_gain(self, name, runs, pages):
+        page, result = PageReader(pages[name]), read(runs[name] / "result.json")
+        mantissa = f"{result['certified_epsilon']:.1e}".split("e")[0].removesuffix(".0")
+        verdict = page.text[: page.text.index("by leaving")]
+        assert ("Proved" in verdict) == (result["status"] == "CERTIFIED")
+        assert mantissa in verdict or f"{result['certified_epsilon']:.2g}" in verdict
+
+    def test_the_trace_is_there(self, name, runs, pages):
+        lines = (runs[name] / "trace.csv").read_text().splitlines()[1:]
+        assert PageReader(pages[name]).column("trace", 3) == [float(line.split(",")[3]) for line in lines]
+
+    def test_the_files_are_inside(self, name, runs, pages):
+        links = PageReader(pages[name]).links
+        for file in ("certificate.json", "policy.npz", "game.npz"):
+            assert base64.b64decode(links[file].partition(",")[2]) == (runs[name] / file).read_bytes()
+
+    def test_it_asks_nobody_for_anything(self, name, runs, pages):
+        reader = PageReader(pages[name])
+        for tag, given in reader.attributes:
+            assert "src" not in given, tag
+            assert given.get("href", "data:").startswith("data:"), tag
+        assert any("default-src 'none'" in given.get("content", "") for tag, given in reader.attributes if tag == "meta")
+
+    def test_it_is_small_enough(self, name, runs, pages):
+        assert len(pages[name].encode()) < 6_000_000
+
+
+def test_restarts_are_listed(runs, pages):
+    page, result = PageReader(pages["counter-example"]), read(runs["counter-example"] / "result.json")
+    assert len(result["equilibria"]) > 1
+    assert page.column("equilibria", 2) == [each["values"][0] for each in result["equilibria"]]
+    assert page.column("equilibria", 4) == [each["costs"][0] for each in result["equilibria"]]
+
+
+def test_provenance(runs, pages):
+    result, text = read(runs["counter-example"] / "result.json"), PageReader(pages["counter-example"]).text
+    for part in (result["game_sha256"], "Seed 1", result["versions"]["numpy"], "solver = Exact()", "cmpg certify"):
+        assert part in text
+
+
+def test_a_page_is_the_same_twice(runs, tmp_path):
+    for name in ("one", "two"):
+        write_page(runs["counter-example"], tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+class TestWithoutThisLibrary:
+    @pytest.mark.parametrize("name", ["counter-example", "grid-world", "charging", "robots", "routing"])
+    def test_the_script_on_the_page_finds_the_same(self, name, runs):
+        run = runs[name]
+        done = subprocess.run(
+            [sys.executable, "-I", CHECK, run / "game.npz", run / "policy.npz"], capture_output=True, text=True, check=True
+        )
+        proof = read(run / "certificate.json")
+        found = re.findall(r"agent \d+: value (\S+), gains at most (\S+)", done.stdout)
+        assert [float(value) for value, _ in found] == pytest.approx(proof["values"], rel=1e-8, abs=1e-8)
+        # The certificate adds an allowance for rounding, which this script does not bound.
+        for (_, gain), proved, rounding in zip(found, proof["gains"], proof["rounding"], strict=True):
+            assert float(gain) <= proved + rounding + 1e-10
+        costs = [float(cost) for cost in re.findall(r"cost (\S+),", done.stdout)]
+        assert costs == pytest.approx(proof["costs"], abs=1e-8)
+
+    def test_private_costs_and_stationary_uses(self, tmp_path):
+        rng = np.random.default_rng(3)
+        agents = tuple(
+            LocalAgent(
+                transition=rng.dirichlet(np.ones(3), size=(2, 3, 2)),
+                reward=rng.normal(size=(1, 3, 2)),
+                uses=rng.integers(2, size=(1, 3, 2, 2)).astype(float),
+                initial=[1.0, 0.0, 0.0],
+                costs=rng.random((1, 2, 3, 2)),
+            )
+            for _ in range(3)
+        )
+        delay, load_costs = rng.random((2, 2, 4)), rng.random((1, 1, 2, 4))
+        game = LocalGame(members=agents, delay=delay, load_costs=load_costs, thresholds=[99.0], horizon=2)
+        game = replace(game, thresholds=game.at(game.uniform_policy()).costs)
+        result = cmpg.solve(game)
+        page = PageReader(of_result(tmp_path, game, result))
+        assert page.column("agents", 1) == result.values.tolist()
+        run = [tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz"]
+        done = subprocess.run([sys.executable, "-I", CHECK, *run], capture_output=True, text=True, check=True)
+        gains = [float(gain) for gain in re.findall(r"at most (\S+)", done.stdout)]
+        assert gains == pytest.approx(result.certificate.gains.tolist(), abs=1e-9)
+        assert float(re.search(r"cost (\S+),", done.stdout)[1]) == pytest.approx(float(result.costs[0]), abs=1e-8)
+
+    def test_the_script_needs_numpy_only(self):
+        imports = re.findall(r"^(?:import|from) (\w+)", CHECK.read_text("utf-8"), flags=re.MULTILINE)
+        assert set(imports) == {"sys", "typing", "numpy"}
+
+
+class TestVerdicts:
+    def test_a_limit(self, tmp_path):
+        code = command("solve", "grid-world", "--max-iterations", "0", "--out", tmp_path / "run")
+        assert code == 1
+        assert command("report", tmp_path / "run") == 0
+        text = PageReader((tmp_path / "run" / "report.html").read_text("utf-8")).text
+        assert "Not proved: these policies keep every limit, and an agent may still gain up to" in text
+
+    def test_an_infeasible_game(self, tmp_path):
+        assert command("solve", "counter-example", "--threshold", "-0.25", "--out", tmp_path / "run") == 1
+        assert command("report", tmp_path / "run") == 0
+        page = PageReader((tmp_path / "run" / "report.html").read_text("utf-8"))
+        assert "Proved impossible: no joint policy keeps the limits." in page.text
+        assert "allow −0.25" in page.text
+        assert "agents" not in page.tables
+
+    def test_an_undecided_one(self, tmp_path):
+        game = cmpg.scenarios.counter_example()
+        result = Result(Status.FEASIBILITY_UNKNOWN, "nothing was found.", 1e-6, None, None, None)
+        assert "Undecided" in PageReader(of_result(tmp_path, game, result)).text
+
+    @pytest.mark.parametrize(("status", "words"), [("INTERRUPTED", "Interrupted"), ("NOT_POTENTIAL", "Not a potential game")])
+    def test_others(self, tmp_path, status, words):
+        game = cmpg.scenarios.counter_example()
+        result = replace(cmpg.solve(game), status=Status[status], message="so it ended.")
+        assert f"{words}: these policies keep every limit" in PageReader(of_result(tmp_path, game, result)).text
+
+
+class TestForms:
+    def test_no_constraints(self, tmp_path):
+        rewards = np.array([[[[[1.0, 0.0], [0.0, 2.0]]]]] * 2)
+        game = JointGame(transition=np.ones((1, 1, 2, 2, 1)), rewards=rewards, costs=(), thresholds=(), initial=[1.0], horizon=1)
+        page = PageReader(of_result(tmp_path, game, cmpg.solve(game)))
+        assert "This game has no constraints." in page.text
+        assert len(page.tables["agents"][0]) == 4
+
+    def test_discounted(self, tmp_path):
+        game = replace(cmpg.scenarios.spectrum(), horizon=None, discount=0.5)
+        result = cmpg.solve(game)
+        page = PageReader(of_result(tmp_path, game, result))
+        assert page.column("agents", 1) == result.values.tolist()
+        assert "discount 0.5" in page.text
+
+    def test_counting(self, tmp_path):
+        from cmpg.scenarios.congestion import counting_congestion_game
+
+        game = counting_congestion_game(num_agents=6)
+        result = cmpg.solve(game)
+        assert PageReader(of_result(tmp_path, game, result)).column("agents", 1) == result.values.tolist()
+
+    def test_several_constraints(self, tmp_path):
+        base = cmpg.scenarios.spectrum(horizon=1)
+        game = replace(base, costs=np.concatenate([base.costs] * 6), thresholds=np.full(6, 0.15), constraints=None)
+        result = cmpg.solve(game)
+        page = PageReader(of_result(tmp_path, game, result))
+        assert [row[0] for row in page.tables["constraints"][1:]] == [f"constraint {j}" for j in range(6)]
+        assert "The 4 constraints with the highest prices are drawn." in page.text
+
+    def test_names_are_only_words(self, tmp_path):
+        nasty = "</script><script>alert(1)</script>"
+        game = replace(cmpg.scenarios.counter_example(), agents=(nasty, "b"), states=(nasty,), constraints=(nasty,))
+        text = of_result(tmp_path, game, cmpg.solve(game))
+        assert nasty not in text
+        assert PageReader(text).column("agents", 0)[0] == nasty
+
+    def test_a_folder_without_a_scenario_file_shows_tables(self, runs, tmp_path):
+        folder = tmp_path / "run"
+        shutil.copytree(runs["grid-world"], folder)
+        (folder / "scenario.json").unlink()
+        write_page(folder, tmp_path / "page.html")
+        assert '"kind":"tables"' in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_what_is_too_much_is_left_out_and_said(runs, monkeypatch):
+    run = read_run(runs["robots"])
+    whole = viewer.view_of(run.game, run.claim.policy, run.drawing)
+    assert whole.note == ""
+    monkeypatch.setattr(viewer, "MOST_BYTES", len(whole.to_json()) * 2 // 3)
+    smaller = viewer.view_of(run.game, run.claim.policy, run.drawing)
+    assert len(smaller.to_json()) <= len(whole.to_json()) * 2 // 3
+    assert "the first 1 of 3 agents can be chosen; the totals are of all" in smaller.note
+
+
+def test_every_scenario_has_its_kind_of_view(tmp_path):
+    kinds = {"grid-world": "grid", "grid-world-local": "grid", "robots": "grid", "charging": "loads", "routing": "network"}
+    for name in ("grid-world", "grid-world-local", "spectrum", "congestion"):
+        run = read_run(solve_into(tmp_path / name, name))
+        assert viewer.view_of(run.game, run.claim.policy, run.drawing).kind == kinds.get(name, "tables")
+    assert set(kinds) < set(SOLVED)
+
+
+class TestBadInput:
+    """One sentence, exit code 2, and no page."""
+
+    @pytest.fixture
+    def folder(self, runs, tmp_path):
+        shutil.copytree(runs["counter-example"], tmp_path / "run")
+        return tmp_path / "run"
+
+    @staticmethod
+    def refused(folder, capsys, *expected, out=None):
+        target = folder.parent / "page.html" if out is None else out
+        assert command("report", folder, "-o", target) == 2
+        message = capsys.readouterr().err
+        assert message.startswith("error: ")
+        assert message.count("\n") == 1
+        assert "Traceback" not in message
+        for words in expected:
+            assert words in message
+        assert not target.is_file()
+        assert not list(target.parent.glob(".*"))
+
+    def test_no_folder(self, tmp_path, capsys):
+        self.refused(tmp_path / "nowhere", capsys, "there is no such folder")
+
+    def test_another_folder(self, tmp_path, capsys):
+        (tmp_path / "run").mkdir()
+        self.refused(tmp_path / "run", capsys, "has no result.json")
+
+    @pytest.mark.parametrize("name", ["game.npz", "policy.npz", "certificate.json", "trace.csv", "result.json"])
+    def test_a_file_is_missing(self, folder, capsys, name):
+        (folder / name).unlink()
+        self.refused(folder, capsys, name)
+
+    @pytest.mark.parametrize(
+        "name", ["game.npz", "policy.npz", "certificate.json", "trace.csv", "result.json", "scenario.json"]
+    )
+    def test_a_file_is_cut_short(self, folder, capsys, name):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: len(whole) * 2 // 3])
+        self.refused(folder, capsys, name)
+
+    @pytest.mark.parametrize("name", ["result.json", "certificate.json", "scenario.json"])
+    def test_another_version(self, folder, capsys, name):
+        self.change(folder / name, version=2)
+        self.refused(folder, capsys, name, "version")
+
+    def test_another_kind(self, folder, capsys):
+        self.change(folder / "result.json", format="cmpg-learning-result")
+        self.refused(folder, capsys, "'cmpg-result' is required")
+
+    @pytest.mark.parametrize("name", ["status", "values", "equilibria", "game_sha256", "moves"])
+    def test_a_field_is_missing(self, folder, capsys, name):
+        record = read(folder / "result.json")
+        del record[name]
+        (folder / "result.json").write_text(json.dumps(record))
+        self.refused(folder, capsys, name)
+
+    def test_a_field_is_nonsense(self, folder, capsys):
+        self.change(folder / "result.json", moves="many")
+        self.refused(folder, capsys, "result.json")
+
+    def test_a_policy_of_another_game(self, folder, runs, capsys):
+        shutil.copy(runs["grid-world"] / "policy.npz", folder)
+        self.refused(folder, capsys, "does not fit game.npz")
+
+    def test_another_policy_of_this_game(self, folder, capsys):
+        game = cmpg.load_game(folder / "game.npz")
+        game.uniform_policy().save(folder / "policy.npz", multipliers=np.zeros((2, 1)))
+        self.refused(folder, capsys, "are not those of policy.npz")
+
+    def test_another_game(self, folder, capsys):
+        cmpg.save_game(cmpg.scenarios.counter_example(threshold=0.6), folder / "game.npz")
+        self.refused(folder, capsys, "hashes differ")
+
+    def test_a_certificate_that_claims_more(self, folder, capsys):
+        record = read(folder / "certificate.json")
+        self.change(folder / "certificate.json", gains=[gain - 1e-3 for gain in record["gains"]])
+        self.refused(folder, capsys, "its gains are not those of policy.npz")
+
+    def test_a_result_that_claims_more(self, folder, capsys):
+        record = read(folder / "result.json")
+        self.change(folder / "result.json", values=[value + 1 for value in record["values"]])
+        self.refused(folder, capsys, "different values")
+
+    def test_a_drawing_of_another_game(self, folder, runs, capsys):
+        shutil.copy(runs["grid-world"] / "scenario.json", folder)
+        self.refused(folder, capsys, "its drawing is of another game")
+
+    @pytest.mark.parametrize("package", ["jinja2", "plotly.offline"])
+    def test_a_missing_extra(self, folder, capsys, monkeypatch, package):
+        monkeypatch.setitem(sys.modules, package, None)
+        self.refused(folder, capsys, package.split(".")[0], "pip install 'cmpg[report]'")
+
+    def test_a_page_that_cannot_be_written(self, folder, capsys):
+        self.refused(folder, capsys, "is a folder", out=folder)
+        assert command("report", folder, "-o", folder / "none" / "page.html") == 2
+
+    @staticmethod
+    def change(path, **fields):
+        path.write_text(json.dumps(read(path) | fields))
+
+
+def test_notebooks_show_a_result():
+    result = cmpg.solve(cmpg.scenarios.grid_world())
+    reader = PageReader(result._repr_html_())
+    assert "CERTIFIED" in reader.text
+    assert "23.100000" in reader.text
+    nothing = replace(result, certificate=None, message="<b>")
+    assert "&lt;b&gt;" in nothing._repr_html_()
+    assert "table" not in nothing._repr_html_()
