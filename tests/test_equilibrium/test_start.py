@@ -6,8 +6,11 @@ import pytest
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP, evaluate
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start, worst_slack
 from cmpg.games.joint import JointGame
+from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.scenarios import counter_example, grid_world, spectrum
 
 
@@ -88,3 +91,35 @@ def test_random_starts_are_feasible_and_differ():
     starts = [random_start(game, safe, rng=rng) for _ in range(4)]
     assert all(worst_slack(game.at(each)) >= 0 for each in starts)
     assert len({each.fingerprint() for each in starts}) == 4
+
+
+def private_game(costs, thresholds, agents=2):
+    """Agents who share nothing but the sums of their private costs: one state, one step."""
+    table = np.array(costs, dtype=float)[:, None, None, :]
+    member = LocalAgent(
+        transition=np.ones((1, 1, table.shape[-1], 1)),
+        reward=np.zeros((1, 1, table.shape[-1])),
+        uses=np.zeros((1, 1, table.shape[-1], 1)),
+        initial=[1.0],
+        costs=table,
+    )
+    zeros = np.zeros((1, 1, agents + 1))
+    return LocalGame(
+        members=(member,) * agents,
+        delay=zeros,
+        load_costs=np.stack([zeros] * len(table)),
+        thresholds=thresholds,
+        horizon=1,
+    )
+
+
+def test_independent_agents_start_from_one_block_lp():
+    start = feasible_start(private_game([[5.0, 0.5], [5.0, 6.0]], [2.0, 20.0]))
+    assert start.found_by.startswith("a block LP")
+    assert start.slack == pytest.approx(1.0)
+
+
+def test_independent_agents_who_cannot_meet_the_budget_are_refuted():
+    result = solve(private_game([[5.0, 0.5], [5.0, 6.0]], [2.0, 10.0]))
+    assert result.status is Status.INFEASIBLE
+    assert result.proof.holds

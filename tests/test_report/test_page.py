@@ -54,7 +54,11 @@ def of_result(tmp_path, game, result):
 @pytest.mark.parametrize("name", ["counter-example", "grid-world", "charging", "robots", "routing"])
 class TestNumbers:
     def test_agents(self, name, runs, pages):
-        page, result, proof = PageReader(pages[name]), read(runs[name] / "result.json"), read(runs[name] / "certificate.json")
+        page, result, proof = (
+            PageReader(pages[name]),
+            read(runs[name] / "result.json"),
+            read(runs[name] / "certificate.json"),
+        )
         assert page.column("agents", 1) == result["values"]
         assert page.column("agents", 2) == proof["bounds"]
         assert page.column("agents", 3) == proof["gains"]
@@ -88,7 +92,9 @@ class TestNumbers:
         for tag, given in reader.attributes:
             assert "src" not in given, tag
             assert given.get("href", "data:").startswith("data:"), tag
-        assert any("default-src 'none'" in given.get("content", "") for tag, given in reader.attributes if tag == "meta")
+        assert any(
+            "default-src 'none'" in given.get("content", "") for tag, given in reader.attributes if tag == "meta"
+        )
 
     def test_it_is_small_enough(self, name, runs, pages):
         assert len(pages[name].encode()) < 6_000_000
@@ -118,7 +124,10 @@ class TestWithoutThisLibrary:
     def test_the_script_on_the_page_finds_the_same(self, name, runs):
         run = runs[name]
         done = subprocess.run(
-            [sys.executable, "-I", CHECK, run / "game.npz", run / "policy.npz"], capture_output=True, text=True, check=True
+            [sys.executable, "-I", CHECK, run / "game.npz", run / "policy.npz"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         proof = read(run / "certificate.json")
         found = re.findall(r"agent \d+: value (\S+), gains at most (\S+)", done.stdout)
@@ -179,7 +188,9 @@ class TestVerdicts:
         result = Result(Status.FEASIBILITY_UNKNOWN, "nothing was found.", 1e-6, None, None, None)
         assert "Undecided" in PageReader(of_result(tmp_path, game, result)).text
 
-    @pytest.mark.parametrize(("status", "words"), [("INTERRUPTED", "Interrupted"), ("NOT_POTENTIAL", "Not a potential game")])
+    @pytest.mark.parametrize(
+        ("status", "words"), [("INTERRUPTED", "Interrupted"), ("NOT_POTENTIAL", "Not a potential game")]
+    )
     def test_others(self, tmp_path, status, words):
         game = cmpg.scenarios.counter_example()
         result = replace(cmpg.solve(game), status=Status[status], message="so it ended.")
@@ -189,7 +200,9 @@ class TestVerdicts:
 class TestForms:
     def test_no_constraints(self, tmp_path):
         rewards = np.array([[[[[1.0, 0.0], [0.0, 2.0]]]]] * 2)
-        game = JointGame(transition=np.ones((1, 1, 2, 2, 1)), rewards=rewards, costs=(), thresholds=(), initial=[1.0], horizon=1)
+        game = JointGame(
+            transition=np.ones((1, 1, 2, 2, 1)), rewards=rewards, costs=(), thresholds=(), initial=[1.0], horizon=1
+        )
         page = PageReader(of_result(tmp_path, game, cmpg.solve(game)))
         assert "This game has no constraints." in page.text
         assert len(page.tables["agents"][0]) == 4
@@ -242,7 +255,13 @@ def test_what_is_too_much_is_left_out_and_said(runs, monkeypatch):
 
 
 def test_every_scenario_has_its_kind_of_view(tmp_path):
-    kinds = {"grid-world": "grid", "grid-world-local": "grid", "robots": "grid", "charging": "loads", "routing": "network"}
+    kinds = {
+        "grid-world": "grid",
+        "grid-world-local": "grid",
+        "robots": "grid",
+        "charging": "loads",
+        "routing": "network",
+    }
     for name in ("grid-world", "grid-world-local", "spectrum", "congestion"):
         run = read_run(solve_into(tmp_path / name, name))
         assert viewer.view_of(run.game, run.claim.policy, run.drawing).kind == kinds.get(name, "tables")

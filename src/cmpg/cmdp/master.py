@@ -103,12 +103,12 @@ class MasterProgram(Generic[ColumnT]):
         """Maximise values·w, or the slack variable where its column is given, and keep the weights."""
         plans, constraints = excess.shape
         table = np.ones((constraints + 1, plans))
-        table[:-1] = excess.T
+        table[:-1] = 1e5 * excess.T
         if slack is not None:
-            table = np.column_stack([table, np.append(slack, 0.0)])
+            table = np.column_stack([table, np.append(1e5 * slack, 0.0)])
         proposal = propose(
             LinearModel(
-                objective=values if slack is None else np.append(values, 1.0),
+                objective=1e5 * (values if slack is None else np.append(values, 1.0)),
                 matrix=sp.csc_array(table),
                 lower=np.append(np.full(constraints, -np.inf), 1.0),
                 upper=np.append(np.zeros(constraints), 1.0),

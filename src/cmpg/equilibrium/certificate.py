@@ -26,8 +26,8 @@ import numpy as np
 
 from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers
 from cmpg.cmdp.model import CMDP, evaluate
-from cmpg.cmdp.planning import dual_bound
-from cmpg.games.contract import CentralPlanner, Game, Position, cheapest_policy
+from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
 from cmpg.games.exact_costs import exact_costs
 from cmpg.games.joint import JointGame
 from cmpg.policy import JointPolicy
@@ -218,12 +218,23 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     multipliers : [k]
         λ ≥ 0.
     """
-    if not isinstance(game, CentralPlanner):
-        raise GameError("this form of game cannot be planned for centrally, so its infeasibility cannot be proved.")
     weights = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
     check_shape("multipliers", weights.shape, (len(game.thresholds),))
-    planner = game.floats() if isinstance(game, ExactForm) else game
-    policy, least = cheapest_policy(planner, weights)
-    allowance = float(np.abs(weights) @ planner.at(policy).cost_rounding) + 4e-16 * abs(least)
+    least, allowance = _least_cost(game, weights)
     limit = float(weights @ np.asarray(game.thresholds, dtype=np.float64))
-    return InfeasibilityProof(weights, least - allowance, limit + 4e-16 * abs(limit))
+    return InfeasibilityProof(weights, least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit))
+
+
+def _least_cost(game: Game, weights: FloatArray) -> tuple[float, float]:
+    """The least V^{λ·c} over all joint policies, and how much rounding could hide in it."""
+    if isinstance(game, CentralPlanner):
+        planner = game.floats() if isinstance(game, ExactForm) else game
+        policy, least = cheapest_policy(planner, weights)
+        return least, float(np.abs(weights) @ planner.at(policy).cost_rounding)
+    alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
+    if alone is None:
+        raise GameError("this form of game cannot be planned for centrally, so its infeasibility cannot be proved.")
+    plans = [plan(cmdp, weights, reward_weight=0.0) for cmdp in alone]
+    least = float(sum(weights @ each.costs for each in plans))
+    allowance = sum(float(weights @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
+    return least, allowance

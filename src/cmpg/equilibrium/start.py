@@ -21,10 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmpg.cmdp.exact import greatest_slack
+from cmpg.cmdp.linear_program import independent_slack
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.certificate import InfeasibilityProof, prove_infeasible
-from cmpg.games.contract import CentralPlanner, Game, Position, cheapest_policy
+from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
 from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
@@ -56,6 +58,8 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None) -> Sta
         planned = _planned_start(game, rng)
         if planned.policy is not None or planned.proof is not None:
             return planned
+    if isinstance(game, IndependentAgents) and (alone := game.private_cmdps()) is not None:
+        return _block_start(game, alone)
     return _phase_one(game, rng)
 
 
@@ -77,15 +81,26 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
     return Start(policy if feasible else None, worst_slack(position), None, "a policy of the central planner")
 
 
+def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
+    """Example 2, corrected: one linear program over all agents' occupancies finds the greatest common slack."""
+    widest = independent_slack(alone, game.thresholds)
+    found_by = "a block LP over the agents' occupancies"
+    proof = prove_infeasible(game, widest.multipliers)
+    if proof.holds:
+        return Start(None, widest.slack, proof, found_by)
+    policy = JointPolicy(widest.policies)
+    slacks, rounding = game.at(policy).slacks, game.at(policy).cost_rounding
+    return Start(policy if np.all(slacks >= -rounding) else None, widest.slack, None, found_by)
+
+
 def worst_slack(position: Position) -> float:
     """Return min_j (α_j − V^{c_j})."""
-    left = np.asarray(position.induced_cmdp(0).thresholds - position.present(0).costs, dtype=np.float64)
-    return float(left.min()) if len(left) else np.inf
+    return float(np.min(position.slacks, initial=np.inf))
 
 
 def is_feasible(position: Position) -> bool:
     """Whether the thresholds are met with room for rounding."""
-    return len(position.costs) == 0 or worst_slack(position) >= float(position.cost_rounding.max())
+    return bool(np.all(position.slacks >= position.cost_rounding))
 
 
 def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:

@@ -34,6 +34,10 @@ class Position(Protocol):
         """V^{c_j}, one per constraint: [k]."""
 
     @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+
+    @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
 
@@ -97,6 +101,14 @@ class CentralPlanner(Protocol):
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split the planner's deterministic choices [H, S] into one table per agent."""
+
+
+@runtime_checkable
+class IndependentAgents(Protocol):
+    """A game whose agents may share nothing but sums of private costs (the paper's Example 2)."""
+
+    def private_cmdps(self) -> tuple[CMDP, ...] | None:
+        """Return each agent's CMDP with its private costs, or None where the agents meet in a constraint."""
 
 
 def cheapest_policy(game: CentralPlanner, weights: FloatArray) -> tuple[JointPolicy, float]:

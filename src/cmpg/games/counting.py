@@ -226,6 +226,11 @@ class CountingPosition:
         return evaluate(self.induced_cmdp(self.mover), self.policy[self.mover]).costs
 
     @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self.induced_cmdp(self.mover), self.costs)

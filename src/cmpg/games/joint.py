@@ -250,6 +250,11 @@ class JointPosition:
         return evaluate(self.induced_cmdp(0), self.policy[0]).costs
 
     @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self.induced_cmdp(0), self.costs)

@@ -168,6 +168,14 @@ class LocalGame:
                 gentle = gentle & (agent.costs >= 0).all(axis=(1, 2, 3))
         return frozen(np.where(gentle, 0.0, largest))
 
+    def private_cmdps(self) -> tuple[CMDP, ...] | None:
+        """Return each agent's CMDP with its private costs, or None where a load costs something."""
+        return (
+            None
+            if self.load_costs.any()
+            else tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.members)
+        )
+
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
         return JointPolicy.uniform(self.policy_shapes)
@@ -247,6 +255,11 @@ class LocalPosition:
     def rounding(self) -> float:
         """The relative error of `costs` where none is negative, and of `values` against the sum of |r|."""
         return self.game.rounding
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
 
     @property
     def cost_rounding(self) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, frozen
-from cmpg.cmdp.model import total_range
+from cmpg.cmdp.model import CMDP, total_range
 
 DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""
@@ -45,6 +45,19 @@ class LocalAgent:
     def num_actions(self) -> int:
         """A."""
         return int(self.reward.shape[2])
+
+    def private_cmdp(self, thresholds: FloatArray, horizon: int) -> CMDP:
+        """Return the CMDP of an agent to whom nobody else matters: private reward and costs, all of the budget."""
+        costs = np.zeros((len(thresholds), 1, *self.reward.shape[1:])) if self.costs is None else self.costs
+        return CMDP(
+            transition=self.kernel,
+            reward=self.reward,
+            costs=frozen(costs),
+            thresholds=thresholds,
+            initial=self.initial,
+            horizon=horizon,
+            trusted=True,
+        )
 
     def visits(self, table: FloatArray) -> FloatArray:
         """Return the occupancy of a policy [H, S, A], with state and action in one axis: [H, S·A]."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, SupportsFloat
 
 NOT_STATED = "not stated"
 """What stands in the paper's column where the paper is silent."""
@@ -46,7 +46,14 @@ class Claim:
 
 
 def agreed(
-    key: str, statement: str, *, paper: str, ours: str, holds: bool, why: str = "", numbers: Sequence[float] = ()
+    key: str,
+    statement: str,
+    *,
+    paper: str,
+    ours: str,
+    holds: bool,
+    why: str = "",
+    numbers: Iterable[SupportsFloat] = (),
 ) -> Claim:
     """Return a claim that the notes take to be right; `holds` is what this run found."""
     verdict = Verdict.AGREES if holds else Verdict.DIFFERS
@@ -54,19 +61,19 @@ def agreed(
 
 
 def refuted(
-    key: str, statement: str, *, paper: str, ours: str, holds: bool, why: str, numbers: Sequence[float] = ()
+    key: str, statement: str, *, paper: str, ours: str, holds: bool, why: str, numbers: Iterable[SupportsFloat] = ()
 ) -> Claim:
     """Return a claim that the notes take to be wrong; `holds` is what this run found."""
     verdict = Verdict.AGREES if holds else Verdict.DIFFERS
     return Claim(key, statement, paper, ours, verdict, Verdict.DIFFERS, why, _plain(numbers))
 
 
-def added(key: str, statement: str, *, ours: str, why: str = "", numbers: Sequence[float] = ()) -> Claim:
+def added(key: str, statement: str, *, ours: str, why: str = "", numbers: Iterable[SupportsFloat] = ()) -> Claim:
     """Return a finding for which the paper gives no value."""
     return Claim(key, statement, NOT_STATED, ours, Verdict.ADDED, Verdict.ADDED, why, _plain(numbers))
 
 
-def _plain(numbers: Sequence[float]) -> tuple[float, ...]:
+def _plain(numbers: Iterable[SupportsFloat]) -> tuple[float, ...]:
     return tuple(float(number) for number in numbers)
 
 
@@ -89,12 +96,13 @@ class Section:
     pictures: tuple[Picture, ...] = ()
 
 
-def close(one: float, other: float, *, tolerance: float = 1e-9) -> bool:
+def close(one: SupportsFloat, other: SupportsFloat, *, tolerance: float = 1e-9) -> bool:
     """Whether two numbers are the same, relative to their size where that is above one."""
-    return abs(one - other) <= tolerance * max(1.0, abs(one), abs(other))
+    first, second = float(one), float(other)
+    return abs(first - second) <= tolerance * max(1.0, abs(first), abs(second))
 
 
-def written(number: float, *, digits: int = 10) -> str:
+def written(number: SupportsFloat, *, digits: int = 10) -> str:
     """Write a number with so many significant digits, and rounding noise as zero.
 
     Examples
@@ -102,14 +110,15 @@ def written(number: float, *, digits: int = 10) -> str:
     >>> written(3.0857864376269046), written(1e-13), written(23.1), written(3.2e12, digits=2)
     ('3.085786438', '0', '23.1', '3.2e+12')
     """
-    if not math.isfinite(number):
-        return str(number)
-    return "0" if abs(number) < 1e-11 else f"{number:.{digits}g}"
+    plain = float(number)
+    if not math.isfinite(plain):
+        return str(plain)
+    return "0" if abs(plain) < 1e-11 else f"{plain:.{digits}g}"
 
 
-def listed(numbers: Sequence[float], *, digits: int = 6) -> str:
+def listed(numbers: Iterable[SupportsFloat], *, digits: int = 6) -> str:
     """Write several numbers, with commas."""
-    return ", ".join(written(float(number), digits=digits) for number in numbers)
+    return ", ".join(written(number, digits=digits) for number in numbers)
 
 
 def share(part: int, whole: int) -> str:

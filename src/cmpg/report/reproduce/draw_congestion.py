@@ -82,7 +82,7 @@ def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> 
     figure = new_figure(6.2, 1.9)
     axes = figure.add_subplot()
     colours = (BLUE, RED, GREEN, GREY)
-    for row, (name, counts) in enumerate(endings.items()):
+    for row, counts in enumerate(endings.values()):
         left, total = 0.0, sum(counts)
         for kind, count, colour in zip(kinds, counts, colours, strict=True):
             width = 100 * count / total
@@ -90,7 +90,7 @@ def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> 
             if width >= 6:
                 axes.text(left + width / 2, row, f"{width:.0f} %", ha="center", va="center", color="white")
             left += width
-    axes.set_yticks(range(len(endings)), [f"{name}\n{sum(counts)} runs" for name, counts in endings.items()])
+    axes.set_yticks(range(len(endings)), [f"{name}\n({sum(counts)} runs)" for name, counts in endings.items()])
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of the runs in %")
     figure.legend(loc="outside upper center", ncols=len(kinds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cmpg.report.reproduce.grid_paths import JointWay, Way, agent_ways
 from cmpg.report.reproduce.style import AGENTS, new_figure
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 4
-DASHES = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
+DASHES: Any = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
 MOST_SHOWN = 6
 
 
@@ -67,10 +67,10 @@ def _draw_ways(axes: Axes, ways: tuple[JointWay, ...]) -> None:
         )
 
 
-def _draw_way(axes: Axes, way: Way, *, offset: float, colour: str, dash: object) -> None:
+def _draw_way(axes: Axes, way: Way, *, offset: float, colour: str, dash: Any) -> None:
     x = [cell % SIDE + 0.5 + offset for cell in way.cells]
     y = [cell // SIDE + 0.5 + offset for cell in way.cells]
-    axes.plot(x, y, color=colour, linestyle=dash, solid_joinstyle="round")  # type: ignore[arg-type]
+    axes.plot(x, y, color=colour, linestyle=dash, solid_joinstyle="round")
     if len(x) > 1:
         style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9}
         axes.annotate("", xy=(x[-1], y[-1]), xytext=(x[-2], y[-2]), arrowprops=style)

@@ -20,7 +20,7 @@ WIDTH = 0.26
 
 def draw_moves(counts: Sequence[MoveCount]) -> Figure:
     """Draw, for every game, T as printed, T with the true ranges, and the moves that were used."""
-    rows = {
+    rows: dict[str, list[float]] = {
         "$T$ as printed": [each.printed for each in counts],
         "$T$ with the true ranges": [each.corrected for each in counts],
         "moves used": [each.used for each in counts],

@@ -39,7 +39,7 @@ def joint_ways(game: JointGame, policy: JointPolicy) -> tuple[JointWay, ...]:
     Raises GameError where there are too many ways to list.
     """
     cells = round(game.num_states**0.5)
-    ways = [((int(state),), 1.0) for state in np.flatnonzero(game.initial)]
+    ways: list[tuple[tuple[int, ...], float]] = [((int(state),), 1.0) for state in np.flatnonzero(game.initial)]
     for step in range(game.num_steps - 1):
         ways = [
             ((*path, after), weight * chance)

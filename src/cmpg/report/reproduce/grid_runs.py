@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +25,8 @@ from cmpg.report.reproduce.solvers import AveragedPrimalDual, UniformFill
 from cmpg.scenarios.grid import grid_world_local
 from cmpg.scenarios.paper import MOVES, grid_world
 
+ALPHA = 0.1
 OPTIMUM = 23.1
-EPSILON = 1e-6
 MULTIPLIER_BOUND = 240.0
 """U of the averaged primal-dual loop: twice what the best response is worth, 12, over the slack ζ = 0.1."""
 
@@ -48,31 +50,22 @@ class GridRuns:
 def run_grid_worlds(setting: Setting) -> GridRuns:
     """Run every variant."""
     joint, local, effort = grid_world(), grid_world_local(), setting.effort
-    shared = {"epsilon": EPSILON, "common_value": True, "count": effort.grid_runs}
-    own = {"epsilon": EPSILON, "count": effort.own_cell_runs}
-    drawn = {game.information: random_feasible(game) for game in (joint, local)}
-    name = "grid world, joint state: "
+    shared: dict[str, Any] = {"common_value": True, "count": effort.grid_runs}
+    own: dict[str, Any] = {"count": effort.own_cell_runs}
+    name, own_name = "grid world, joint state: ", "grid world, own cell: "
+    runs = partial(run_many, setting)
+    plain: dict[str, Any] = {"polish": False, **shared}
+    first: dict[str, Any] = {"random_ties": False, **own}
     return GridRuns(
         joint=joint,
         local=local,
-        joint_waiting=run_many(setting, joint, one_waits, what=name + "starts of cost 0", **shared),
-        joint_random=run_many(setting, joint, drawn[joint.information], what=name + "random starts", **shared),
-        joint_safe_fill=run_many(setting, joint, one_waits, what=name + "not polished", polish=False, **shared),
-        joint_uniform_fill=run_many(
-            setting, joint, one_waits, what=name + "uniform rows", polish=False, solver=UniformFill(), **shared
-        ),
-        local_waiting=run_many(setting, local, one_waits, what="grid world, own cell: starts of cost 0", **own),
-        local_first_action=run_many(
-            setting, local, one_waits, what="grid world, own cell: first action wins ties", random_ties=False, **own
-        ),
-        local_random=run_many(
-            setting,
-            local,
-            drawn[local.information],
-            what="grid world, own cell: random starts",
-            count=effort.grid_runs,
-            epsilon=EPSILON,
-        ),
+        joint_waiting=runs(joint, one_waits, what=name + "starts of cost 0", **shared),
+        joint_random=runs(joint, random_feasible(joint), what=name + "random starts", **shared),
+        joint_safe_fill=runs(joint, one_waits, what=name + "not polished", **plain),
+        joint_uniform_fill=runs(joint, one_waits, what=name + "uniform rows", solver=UniformFill(), **plain),
+        local_waiting=runs(local, one_waits, what=own_name + "starts of cost 0", **own),
+        local_first_action=runs(local, one_waits, what=own_name + "first action wins ties", **first),
+        local_random=runs(local, random_feasible(local), what=own_name + "random starts", count=effort.grid_runs),
         infeasible_runs=count_infeasible_runs(
             setting,
             local,

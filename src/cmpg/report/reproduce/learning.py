@@ -57,7 +57,7 @@ def study_learning(setting: Setting) -> Section:
     caption = "Samples that one best response takes, per step, state and action: N as printed, corrected, and drawn."
     return Section(
         title="Learning with an unknown model",
-        note=f"Constants at ε = {EPSILON:g} and δ = {DELTA:g} unless said otherwise; rewards and costs within [0, 1] per step.",
+        note=f"Constants at ε = {EPSILON:g} and δ = {DELTA:g}, unless said otherwise.",
         claims=claims,
         pictures=(Picture("samples", caption, partial(_draw, counts)),),
     )
@@ -151,7 +151,7 @@ def _constant_claims(counts: Sequence[SampleCount]) -> list[Claim]:
             paper="; ".join(f"{each.name}: {each.printed:.2g}" for each in counts),
             ours="; ".join(f"{each.name}: {each.corrected:.2g}{_adaptive(each)}" for each in counts),
             holds=all(each.printed <= each.corrected for each in counts),
-            why="The printed N is larger than what a proof that holds needs; the adaptive mode stops as soon as it may.",
+            why="The printed N is more than a proof that holds needs; the adaptive mode stops as soon as it may.",
             numbers=tuple(number for each in counts for number in (each.printed, each.corrected, each.adaptive)),
         ),
         added(
@@ -196,7 +196,8 @@ def _multiplier_claims() -> list[Claim]:
             "tightening-sign",
             "the proof of Algorithm 3's lemma takes α′ = α + Δ",
             paper="α + Δ",
-            ours=f"a best response to α + Δ spends {written(outer, digits=8)} of 0.1; to α − Δ, {written(inner, digits=8)}",
+            ours=f"a best response to α + Δ spends {written(outer, digits=8)} of 0.1, one to α − Δ "
+            f"{written(inner, digits=8)}",
             holds=outer <= 0.1,
             why="A sign: the algorithm and the rest of the proof have α′ = α − Δ.",
             numbers=(outer, inner),
@@ -214,8 +215,8 @@ def _slater_claims() -> list[Claim]:
             paper="ζ > 0",
             ours="; ".join(f"{name}: ζ = {written(value)}" for name, value in found.items()),
             holds=all(value > 0 for value in found.values()),
-            why="The minimum over all others' policies is negative for the paper's own congestion game: there the learning "
-            "theorems are void. The slack of the CMDP at hand is what they need.",
+            why="The minimum over all others' policies is negative in the paper's own congestion game: there the "
+            "learning theorems are void. The slack of the CMDP at hand is what they need.",
             numbers=tuple(found.values()),
         )
     ]
@@ -264,7 +265,8 @@ def _regret_claim() -> Claim:
         "regret-lemma",
         "regret to samples: M = 16H²/ε² ln(2C/εδ) episodes are enough for every δ in (0, 1)",
         paper=f"fails with at most δ, here {delta:g}",
-        ours=f"its own bound is 2δ² = {written(failure, digits=4)}; M = 8H²/ε² ln(2T/δ) gives {written(corrected, digits=4)}",
+        ours=f"its own bound is 2δ² = {written(failure, digits=4)}; M = 8H²/ε² ln(2T/δ) gives "
+        f"{written(corrected, digits=4)}",
         holds=failure <= delta,
         why="Right only for δ ≤ ½.",
         numbers=(failure, corrected),
@@ -283,9 +285,9 @@ def _run_claims(setting: Setting) -> list[Claim]:
             "theorem-2-run",
             "CA-CMPG-E returns an ε-Nash policy with probability 1 − δ (Theorem 2)",
             paper="no experiment",
-            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()} with {result.total_samples:,} "
-            f"samples and {result.moves} moves; true gap {written(truth.gap, digits=3)}, cost {written(truth.costs[0], digits=4)} of "
-            f"{written(game.thresholds[0])}",
+            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()} after {result.moves} moves "
+            f"and {result.total_samples:,} samples; true gap {written(truth.gap, digits=3)}, cost "
+            f"{written(truth.costs[0], digits=4)} of {written(game.thresholds[0])}",
             holds=result.certified and truth.right(epsilon),
             why="One seed; the true model judges what was learned.",
             numbers=(truth.gap, truth.costs[0], result.total_samples, truth.unsafe_policies),

@@ -68,10 +68,8 @@ def _legend() -> str:
         Verdict.ADDED: "the paper gives no value to compare with",
     }
     items = "; ".join(f'<span class="verdict {each.value}">{each.value}</span>: {words[each]}' for each in Verdict)
-    return (
-        f'<p class="note">{items}. Figures are in the folder <code>figures</code> as SVG and PDF, the table is '
-        "<code>claims.csv</code> and <code>claims.json</code>.</p>\n"
-    )
+    files = "<code>claims.csv</code> and <code>claims.json</code>"
+    return f'<p class="note">{items}. Figures are in <code>figures</code> as SVG and PDF, the table in {files}.</p>\n'
 
 
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
@@ -79,8 +77,9 @@ def _section(section: Section, drawings: Mapping[str, str]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     rows = "".join(_row(claim) for claim in section.claims)
     return (
-        f'<section id="{_anchor(section)}">\n<h2>{escape(section.title)}</h2>\n<p class="note">{escape(section.note)}</p>\n'
-        f"{figures}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+        f'<section id="{_anchor(section)}">\n<h2>{escape(section.title)}</h2>\n'
+        f'<p class="note">{escape(section.note)}</p>\n{figures}'
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
     )
 
 
@@ -90,15 +89,16 @@ def _anchor(section: Section) -> str:
 
 def _row(claim: Claim) -> str:
     odd = ' <span class="odd">unexpected</span>' if claim.surprising else ""
-    verdict = (
-        f'<td data-label="verdict"><span class="verdict {claim.verdict.value}">{claim.verdict.value}</span>{odd}</td>'
-    )
-    cells = [f'<td data-label="{name}">{escape(text)}</td>' for name, text in _texts(claim)]
-    return f'<tr id="claim-{claim.key}">{"".join(cells)}{verdict}<td class="why" data-label="why">{escape(claim.why)}</td></tr>\n'
-
-
-def _texts(claim: Claim) -> list[tuple[str, str]]:
-    return [("claim", claim.statement), ("paper", claim.paper), ("ours", claim.ours)]
+    word = claim.verdict.value
+    contents = {
+        "claim": escape(claim.statement),
+        "paper": escape(claim.paper),
+        "ours": escape(claim.ours),
+        "verdict": f'<span class="verdict {word}">{word}</span>{odd}',
+        "why": escape(claim.why),
+    }
+    cells = "".join(f'<td class="{name}" data-label="{name}">{contents[name]}</td>' for name in COLUMNS)
+    return f'<tr id="claim-{claim.key}">{cells}</tr>\n'
 
 
 def _figure(picture: Picture, svg: str) -> str:

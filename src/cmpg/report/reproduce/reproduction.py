@@ -125,8 +125,8 @@ def _draw(reproduction: Reproduction, folder: Path, on_progress: Tick) -> dict[s
 def _settings(reproduction: Reproduction) -> str:
     effort = reproduction.effort
     return (
-        f"Seed {reproduction.seed}; {effort.grid_runs} runs of each variant of the grid world, {effort.congestion_runs} of the "
-        f"congestion game, {effort.matrix_starts} starts of the counter-example. cmpg {__version__}, "
+        f"Seed {reproduction.seed}; plots over {effort.grid_runs} runs of the grid world and {effort.congestion_runs} "
+        f"of the congestion game; {effort.matrix_starts} starts of the counter-example. cmpg {__version__}, "
         f"numpy {np.__version__}, Python {platform.python_version()}."
     )
 

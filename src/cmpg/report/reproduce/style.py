@@ -1,4 +1,4 @@
-"""How figures look and how they are saved: the paper's colours and a serif face, and the same bytes for the same run."""
+"""How figures look and how they are saved: the paper's colours, a serif face, the same bytes for the same run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cmpg.checks import CMPGError
 
@@ -18,7 +18,7 @@ BLUE, RED, GREEN, GREY = "#4477aa", "#ee6677", "#228833", "#777777"
 AGENTS = (BLUE, RED, GREEN, "#ccbb44", "#66ccee", "#aa3377", "#555555", "#ee8866")
 """One colour for each agent, told apart by people who do not see red and green alike."""
 
-SETTINGS = {
+SETTINGS: Any = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
     "font.size": 9.0,
