@@ -1,13 +1,14 @@
 # make demo   solves the paper's counter-example and grid world, with certificates
 # make test   linters, types, all tests
 # make bench  ratios against what a user would pick instead
+# make reproduce  every figure, number and claim of the paper, as a page in reproduction/
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +17,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP_INSTALL) -e '.[dev,plot,report]'
+	touch $@
+
+$(VENV)/installed-plot: $(VENV)/installed
+	$(PIP_INSTALL) -e '.[plot]'
 	touch $@
 
 demo: $(VENV)/installed
@@ -32,6 +37,9 @@ lint: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/installed-plot
+	$(BIN)/cmpg reproduce --out reproduction
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The command: `cmpg scenarios | solve | check | certify`, and what later rooms add.
+"""The command: `cmpg scenarios | solve | check | certify | reproduce`, and what later rooms add.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input. Errors go to stderr, in one
 paragraph.
@@ -17,6 +17,7 @@ from rich.console import Console
 
 from cmpg import __version__
 from cmpg.checks import CMPGError
+from cmpg.cli_reproduce import register as register_reproduce
 from cmpg.cli_targets import game_of, origin_of
 from cmpg.equilibrium.result import Step
 from cmpg.games.contract import Game
@@ -254,3 +255,6 @@ class _Progress:
         elif step.seconds >= self._shown:
             print(line, file=sys.stderr)
             self._shown = step.seconds + 1.0
+
+
+register_reproduce(app)

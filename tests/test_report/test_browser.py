@@ -8,19 +8,17 @@ import pytest
 from browser import CHROMIUM, Browser
 from run_folders import SOLVED, command, solve_into
 
+MISSING = "NOT TESTED IN A BROWSER: {} is not installed"
 pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="NOT TESTED IN A BROWSER: there is no chromium; install Debian's chromium"
-    ),
-    pytest.mark.skipif(
-        importlib.util.find_spec("websocket") is None, reason="NOT TESTED IN A BROWSER: no websocket-client"
-    ),
-    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(CHROMIUM is None, reason=MISSING.format("chromium")),
+    pytest.mark.skipif(importlib.util.find_spec("websocket") is None, reason=MISSING.format("websocket-client")),
 ]
 
 NAMES = ("counter-example", "grid-world", "congestion", "charging", "robots", "routing")
+TABS = ["result", "course", "policy", "budget", "proof"]
 ARROW_RIGHT, END = ("ArrowRight", 39), ("End", 35)
 OPEN_TAB = "document.querySelector('[role=tab][aria-selected=true]').id"
+VISIBLE = "[...document.querySelectorAll('main > section')].filter(part => !part.hidden).map(part => part.id)"
 DRAWN = "[...document.querySelectorAll('.chart')].filter(d => d.offsetParent).every(d => d.querySelector('.main-svg'))"
 
 
@@ -40,24 +38,22 @@ def browser():
     started.close()
 
 
-@pytest.fixture(params=NAMES)
-def name(request):
-    return request.param
+@pytest.fixture(scope="module", params=NAMES)
+def opened(request, runs, browser):
+    """The browser with the page of one scenario, the run folder, and the seconds until the load event."""
+    folder = runs / request.param
+    browser.look()
+    return browser, folder, browser.open(folder / "report.html")
 
 
 @pytest.fixture
-def page(name, runs, browser):
-    """Open the page of a scenario; afterwards nothing may have been complained about or asked for."""
-    path = runs / name / "report.html"
+def page(opened):
+    """The page as it is on a desk in daylight; after each test, nothing may have been complained about or asked for."""
+    browser, folder, _ = opened
     browser.look()
-    browser.open(path)
     yield browser
     assert browser.complaints() == []
-    assert browser.requests() == [path.as_uri()]
-
-
-def tabs_of(page):
-    return page.run("[...document.querySelectorAll('[role=tab]')].map(tab => tab.getAttribute('aria-controls'))")
+    assert browser.requests() == [(folder / "report.html").as_uri()]
 
 
 def show(page, tab):
@@ -65,23 +61,23 @@ def show(page, tab):
     page.until(DRAWN)
 
 
-def test_it_opens(name, runs, browser, capsys):
-    path = runs / name / "report.html"
-    browser.look()
-    seconds = browser.open(path)
-    size = path.stat().st_size
+def test_it_opens(opened, page, capsys):
+    _, folder, seconds = opened
+    size = (folder / "report.html").stat().st_size
     with capsys.disabled():
-        print(f"\n{name}: {size / 1e6:.2f} MB, load event after {seconds:.2f} s", end="")
-    assert browser.run("document.documentElement.dataset.ready") == "yes"
-    assert browser.run("getComputedStyle(document.getElementById('verdict')).display") != "none"
+        print(f"\n{folder.name}: {size / 1e6:.2f} MB, load event after {seconds:.2f} s", end="")
+    assert page.run("document.documentElement.dataset.ready") == "yes"
+    assert page.run("document.getElementById('verdict').offsetHeight") > 40
     assert size < 6_000_000
 
 
-def test_its_numbers_are_those_of_the_result(name, page, runs):
-    result = json.loads((runs / name / "result.json").read_text("utf-8"))
-    proof = json.loads((runs / name / "certificate.json").read_text("utf-8"))
-    cells = "[...document.querySelectorAll('#{} tbody tr')].map(row => [...row.querySelectorAll('data')].map(cell => Number(cell.value)))"
-    agents, constraints = page.run(cells.format("agents")), page.run(cells.format("constraints"))
+def test_its_numbers_are_those_of_the_result(opened, page):
+    _, folder, _ = opened
+    result = json.loads((folder / "result.json").read_text("utf-8"))
+    proof = json.loads((folder / "certificate.json").read_text("utf-8"))
+    cells = "[...row.querySelectorAll('data')].map(cell => Number(cell.value))"
+    agents = page.run(f"[...document.querySelectorAll('#agents tbody tr')].map(row => {cells})")
+    constraints = page.run(f"[...document.querySelectorAll('#constraints tbody tr')].map(row => {cells})")
     columns = zip(result["values"], proof["bounds"], proof["gains"], result["multipliers"], strict=True)
     assert agents == [[value, bound, gain, *prices] for value, bound, gain, prices in columns]
     limits = zip(result["costs"], result["thresholds"], strict=True)
@@ -90,17 +86,14 @@ def test_its_numbers_are_those_of_the_result(name, page, runs):
 
 
 def test_tabs_by_mouse(page):
-    names = tabs_of(page)
-    assert names == ["result", "course", "policy", "budget", "proof"]
-    for name in names:
+    for name in TABS:
         show(page, name)
-        visible = page.run(
-            "[...document.querySelectorAll('main > section')].filter(part => !part.hidden).map(part => part.id)"
-        )
-        assert visible == [name]
+        assert page.run(VISIBLE) == [name]
+        assert page.run(OPEN_TAB) == f"tab-{name}"
 
 
 def test_tabs_by_keyboard(page):
+    show(page, "result")
     page.run("document.getElementById('tab-result').focus()")
     page.press(*ARROW_RIGHT)
     assert page.run(OPEN_TAB) == "tab-course"
@@ -119,81 +112,76 @@ def test_the_slider_by_keyboard(page):
     assert len(before) > 200
     steps = page.run("Number(document.getElementById('step').max)")
     if steps == 0:
-        assert page.run("document.getElementById('step').offsetParent") is None
+        assert page.run("document.getElementById('step').offsetParent === null")
         return
     page.run("document.getElementById('step').focus()")
     page.press(*END)
     assert page.run("document.getElementById('view').dataset.step") == str(steps)
     assert page.run("document.getElementById('view').innerHTML") != before
-    assert page.run("document.getElementById('step').getAttribute('aria-valuetext')") == page.run(
-        "document.getElementById('step-name').textContent"
-    )
+    spoken = page.run("document.getElementById('step').getAttribute('aria-valuetext')")
+    assert spoken == page.run("document.getElementById('step-name').textContent") != ""
 
 
 def test_the_player(page):
     show(page, "policy")
     if page.run("Number(document.getElementById('step').max)") > 0:
+        page.run("document.getElementById('step').value = 0")
         page.run("document.getElementById('play').click()")
         page.until("Number(document.getElementById('step').value) > 0")
         page.run("document.getElementById('step').dispatchEvent(new Event('input'))")
         assert page.run("document.getElementById('play').textContent") == "Play"
 
 
-def test_the_choice_of_an_agent(name, page):
+def test_the_choice_of_an_agent(opened, page):
     show(page, "policy")
     chosen = page.run("!document.getElementById('who').hidden")
-    assert chosen == (name == "routing")
+    assert chosen == (opened[1].name == "routing")
     if chosen:
         before = page.run("document.getElementById('view').innerHTML")
-        page.run(
-            "(() => { const s = document.getElementById('agent'); s.value = '3'; s.dispatchEvent(new Event('change')); })()"
-        )
+        page.run("document.getElementById('agent').value = '3'")
+        page.run("document.getElementById('agent').dispatchEvent(new Event('change'))")
         assert page.run("document.getElementById('view').innerHTML") != before
 
 
 def test_charts_follow_the_colour_scheme(page):
     show(page, "course")
-    colour = "getComputedStyle(document.querySelector('.chart .xtick text, .chart .xaxislayer-above text')).fill"
-    ground = "getComputedStyle(document.body).backgroundColor"
-    light = page.run(f"[{colour}, {ground}]")
+    tick = "document.querySelector('#course .chart .xtick text')"
+    page.until(f"{tick} !== null")
+    light = page.run(f"[{tick}.style.fill, getComputedStyle(document.body).backgroundColor]")
     page.look(dark=True)
-    page.until(f"{colour} !== '{light[0]}'")
-    assert page.run(ground) != light[1]
+    page.until(f"{tick}.style.fill !== '{light[0]}'")
+    assert page.run("getComputedStyle(document.body).backgroundColor") != light[1]
 
 
 def test_a_phone_never_scrolls_sideways(page):
     page.look(width=390, dark=True)
-    for name in tabs_of(page):
+    controls = "[...document.querySelectorAll('button, select, input')].filter(each => each.offsetParent)"
+    for name in TABS:
         show(page, name)
         page.until("document.documentElement.scrollWidth <= 390")
-    buttons = page.run(
-        "[...document.querySelectorAll('button, select, input')].filter(b => b.offsetParent).map(b => b.offsetHeight)"
-    )
-    assert all(height >= 44 for height in buttons)
+        assert all(height >= 44 for height in page.run(f"{controls}.map(each => each.offsetHeight)"))
 
 
-def test_the_certificate_can_be_saved(name, page, runs):
+def test_the_certificate_can_be_saved(opened, page):
     href = page.run("document.querySelector('a[download=\"certificate.json\"]').href")
-    assert base64.b64decode(href.partition(",")[2]) == (runs / name / "certificate.json").read_bytes()
+    assert base64.b64decode(href.partition(",")[2]) == (opened[1] / "certificate.json").read_bytes()
 
 
 def test_an_address_opens_its_tab(runs, browser):
-    path = runs / "grid-world" / "report.html"
     browser.look()
     browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=path.as_uri() + "#policy")
+    browser.call("Page.navigate", url=(runs / "grid-world" / "report.html").as_uri() + "#policy")
     browser.until("document.documentElement.dataset.ready === 'yes'")
     assert browser.run(OPEN_TAB) == "tab-policy"
 
 
 def test_the_grid_world_is_drawn(runs, browser):
-    """At the second step agent 2 goes right of the start with certainty or up: shades and arrows are those of the policy."""
     browser.look()
     browser.open(runs / "grid-world" / "report.html")
     words = browser.run("[...document.querySelectorAll('#view .where')].map(each => each.textContent)")
     assert len(words) == 2
     assert all(each.startswith("(0,0) 1") for each in words)
-    assert browser.run("document.querySelectorAll('#view svg .cell').length") == 32
+    assert browser.run("document.querySelectorAll('#view svg .cell').length") == 2 * 16
 
 
 def test_without_scripts_all_parts_stand_below_each_other(runs, browser):
@@ -201,7 +189,7 @@ def test_without_scripts_all_parts_stand_below_each_other(runs, browser):
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(runs / "grid-world" / "report.html")
-        assert browser.run("[...document.querySelectorAll('main > section')].every(part => !part.hidden)")
+        assert browser.run(VISIBLE) == TABS
         assert browser.run("document.querySelector('.tabs').hidden")
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_folders import command
-from strategies import games, samples
 
 import cmpg
 from cmpg.cmdp.linear_program import LinearProgram
@@ -27,6 +26,7 @@ from cmpg.report.viewer import visits_by_agent
 from cmpg.report.wording import readable
 from cmpg.scenarios.charging import charging
 from cmpg.scenarios.grid import grid_world_local
+from strategies import games, samples
 
 
 def by_enumeration(game, policy):

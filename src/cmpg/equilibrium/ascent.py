@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,20 @@ def coordinate_ascent(
         on_progress=on_progress or (lambda _: None),
     )
     ending = climb.run(position)
-    settings = {"solver": repr(best_response), "schedule": repr(rules.schedule), "workers": workers, "polish": polish}
-    settings |= {"random_ties": rng is not None}
-    prices = _prices(game, ending, best_response)
+    settings = {
+        "solver": repr(best_response),
+        "schedule": repr(rules.schedule),
+        "workers": workers,
+        "polish": polish,
+        "random_ties": rng is not None,
+    }
+    concluded = _concluded(game, ending, best_response, epsilon=epsilon)
+    return replace(concluded, max_iterations=rules.max_moves, start=start, settings=settings)
+
+
+def _concluded(game: Game, ending: Ending[Position], solver: Solver, *, epsilon: float) -> Result:
+    """Certify where the climb ended: the certificate decides, not the loop."""
+    prices = _prices(game, ending, solver)
     certificate = certify(game, ending.position.policy, prices)
     status, message = _verdict(ending, certificate, epsilon)
     return Result(
@@ -121,15 +133,12 @@ def coordinate_ascent(
         certificate=certificate,
         trace=ending.trace,
         moves=ending.moves,
-        max_iterations=rules.max_moves,
-        start=start,
-        settings=settings,
     )
 
 
 def theorem_1_bound(game: Game, epsilon: float) -> int:
     """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
-    return int(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon))
+    return int(min(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon), 2.0**62))
 
 
 class _Answers:
@@ -226,7 +235,7 @@ def _prices(game: Game, ending: Ending[Position], solver: Solver) -> FloatArray:
 
 
 def _verdict(ending: Ending[Position], certificate: Certificate, epsilon: float) -> tuple[Status, str]:
-    """The certificate decides, not the loop."""
+    """Say how it ended."""
     if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
         gain, kind = certificate.epsilon, certificate.information
         return Status.CERTIFIED, f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind})."

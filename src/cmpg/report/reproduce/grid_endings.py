@@ -148,7 +148,7 @@ def _second_best_claim(found: GridRuns) -> Claim:
 
 
 def feasibility_claim(found: GridRuns, steps: int) -> Claim:
-    """Count infeasible iterates, of exact responses and of the paper\'s loop with so many steps."""
+    """Count infeasible iterates, of exact responses and of the paper's loop with so many steps."""
     runs = [run for each in vars(found).values() if isinstance(each, tuple) for run in each]
     outside = sum(run.violations(ALPHA) for run in runs)
     iterates = sum(len(run.costs) for run in runs)

@@ -285,8 +285,8 @@ def _run_claims(setting: Setting) -> list[Claim]:
             "theorem-2-run",
             "CA-CMPG-E returns an ε-Nash policy with probability 1 − δ (Theorem 2)",
             paper="no experiment",
-            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()} after {result.moves} moves "
-            f"and {result.total_samples:,} samples; true gap {written(truth.gap, digits=3)}, cost "
+            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()}, {result.moves} moves, "
+            f"{result.total_samples:,} samples; true gap {written(truth.gap, digits=3)}, cost "
             f"{written(truth.costs[0], digits=4)} of {written(game.thresholds[0])}",
             holds=result.certified and truth.right(epsilon),
             why="One seed; the true model judges what was learned.",
