@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test browser lint bench reproduce clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,7 +27,13 @@ demo: $(VENV)/installed
 	$(BIN)/cmpg solve counter-example --restarts 10 --seed 1
 	$(BIN)/cmpg solve grid-world
 
-test: $(VENV)/installed-dev lint
+# The page is tested in a real browser. Where chromium cannot be installed, those tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "chromium is not installed, and cannot be: THE PAGE IS NOT TESTED IN A BROWSER"
+
+test: $(VENV)/installed-dev lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 lint: $(VENV)/installed-dev

@@ -1,4 +1,4 @@
-"""The command: `cmpg scenarios | solve | check | certify | reproduce`, and what later rooms add.
+"""The command: `cmpg scenarios | solve | check | certify | learn | bounds | reproduce`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input. Errors go to stderr, in one
 paragraph.
@@ -17,6 +17,7 @@ from rich.console import Console
 
 from cmpg import __version__
 from cmpg.checks import CMPGError
+from cmpg.cli_learning import register as register_learning
 from cmpg.cli_reproduce import register as register_reproduce
 from cmpg.cli_targets import game_of, origin_of
 from cmpg.equilibrium.result import Step
@@ -258,3 +259,4 @@ class _Progress:
 
 
 register_reproduce(app)
+register_learning(app)

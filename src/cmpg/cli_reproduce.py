@@ -29,6 +29,7 @@ def reproduce(
     from rich.console import Console
 
     from cmpg.report.records import check_out_folder
+    from cmpg.report.reproduce.effort import FULL, QUICK
     from cmpg.report.reproduce.progress import ProgressDisplay
     from cmpg.report.reproduce.reproduction import reproduce as compute
     from cmpg.report.reproduce.reproduction import write
@@ -39,7 +40,7 @@ def reproduce(
     require_matplotlib()
     began = time.monotonic()
     with ProgressDisplay(Console(stderr=True)) as display:
-        found = compute(seed=seed, quick=quick, jobs=jobs, on_progress=display.tick)
+        found = compute(seed=seed, effort=QUICK if quick else FULL, jobs=jobs, on_progress=display.tick)
         write(found, output, on_progress=display.tick)
     out = Console()
     out.print(claims_view(found.sections))

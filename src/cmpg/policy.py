@@ -24,9 +24,8 @@ from cmpg.checks import (
     exact_distributions,
     frozen,
     numbers,
-    to_floats,
 )
-from cmpg.storage import check_kind, read_fields, write_fields
+from cmpg.storage import check_kind, number_table, read_fields, write_fields
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -140,16 +139,28 @@ def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:
     return policy
 
 
-def load_policy(path: str | Path) -> tuple[JointPolicy, FloatArray | None]:
-    """Read a policy file, and the multipliers where it has them."""
-    fields = read_fields(path)
+def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
+    """Read a policy file, and the multipliers where it has them.
+
+    Parameters
+    ----------
+    path
+        A `.json` or `.npz` file.
+    exact
+        Keep the numbers of a `.json` as the rationals that are written there.
+    """
+    fields = read_fields(path, exact=exact)
     check_kind(path, fields, kind="cmpg-policy")
     tables: list[FloatArray] = []
     while (name := f"agent_{len(tables)}") in fields:
-        tables.append(to_floats(_policy_table(f"{path}: {name}", fields[name])))
+        table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
+        tables.append(_policy_table(f"{path}: {name}", table))
     known = {"format", "version", "multipliers", *(f"agent_{i}" for i in range(len(tables)))}
-    if not tables or set(fields) - known:
-        strange = ", ".join(sorted(set(fields) - known)) or "no agent_0"
-        raise FileError(f"{path}: {strange}; a policy file has agent_0, agent_1, … and perhaps multipliers.")
+    strange = ", ".join(repr(name) for name in sorted(set(fields) - known)[:5])
+    if not tables or strange:
+        found = f"unknown field {strange}" if strange else "there is no 'agent_0'"
+        raise FileError(f"{path}: {found}; a policy file has agent_0, agent_1, … and perhaps multipliers.")
     prices = fields.get("multipliers")
-    return JointPolicy(tuple(tables)), None if prices is None else to_floats(numbers(f"{path}: multipliers", prices))
+    if prices is not None:
+        prices = number_table(f"{path}: multipliers", prices, exact=exact, error=PolicyError)
+    return JointPolicy(tuple(tables)), prices

@@ -111,3 +111,25 @@ def test_exact_mode_needs_a_finite_horizon():
     assert certify(game, game.uniform_policy()).values == pytest.approx([2.0, 2.0])
     with pytest.raises(GameError, match="finite horizon"):
         certify(game, game.uniform_policy(), exact=True)
+
+
+def test_exact_mode_turns_nothing_into_floats():
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[Fraction(0), Fraction(1)]]]],
+        costs=[[[[0, 1]]]],
+        thresholds=[Fraction(1, 3)],
+        initial=[1],
+        horizon=1,
+    )
+
+    def judged(chance):
+        policy = JointPolicy((np.array([[[1 - chance, chance]]], dtype=object),))
+        return certify(game, policy, [[1.0]], exact=True)
+
+    tiny = Fraction(1, 10**30)
+    assert judged(Fraction(1, 3)).feasibility is Feasibility.PROVEN
+    assert judged(Fraction(1, 3) + tiny).feasibility is Feasibility.VIOLATED
+    assert judged(Fraction(1, 3)).epsilon == 0
+    # The price is a float, and still the bound is exact: 1e-30 is less than any rounding of 1/3.
+    assert judged(Fraction(1, 3) - tiny).epsilon == pytest.approx(1e-30, rel=1e-9)

@@ -59,11 +59,11 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, path):
+    def open(self, path, *, fragment=""):
         """Open a file, and return the seconds until its load event."""
         self.events.clear()
         began = time.monotonic()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path.as_uri() + fragment)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(json.loads(self._socket.recv()))
         return time.monotonic() - began

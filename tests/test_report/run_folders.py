@@ -1,4 +1,4 @@
-"""Run folders for the tests of the page, and a reader of its tables that knows HTML and nothing of the page's making."""
+"""Run folders for the tests of the page, and a reader of its tables that knows nothing of how the page is made."""
 
 import sys
 from html.parser import HTMLParser

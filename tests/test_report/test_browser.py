@@ -144,8 +144,8 @@ def test_the_choice_of_an_agent(opened, page):
 
 
 def test_charts_follow_the_colour_scheme(page):
-    show(page, "course")
-    tick = "document.querySelector('#course .chart .xtick text')"
+    show(page, "budget")
+    tick = "document.querySelector('#budget .chart .xtick text')"
     page.until(f"{tick} !== null")
     light = page.run(f"[{tick}.style.fill, getComputedStyle(document.body).backgroundColor]")
     page.look(dark=True)
@@ -169,9 +169,7 @@ def test_the_certificate_can_be_saved(opened, page):
 
 def test_an_address_opens_its_tab(runs, browser):
     browser.look()
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=(runs / "grid-world" / "report.html").as_uri() + "#policy")
-    browser.until("document.documentElement.dataset.ready === 'yes'")
+    browser.open(runs / "grid-world" / "report.html", fragment="#policy")
     assert browser.run(OPEN_TAB) == "tab-policy"
 
 

@@ -86,6 +86,7 @@ class TestNumbers:
         links = PageReader(pages[name]).links
         for file in ("certificate.json", "policy.npz", "game.npz"):
             assert base64.b64decode(links[file].partition(",")[2]) == (runs[name] / file).read_bytes()
+        assert base64.b64decode(links["independent_check.py"].partition(",")[2]) == CHECK.read_bytes()
 
     def test_it_asks_nobody_for_anything(self, name, runs, pages):
         reader = PageReader(pages[name])

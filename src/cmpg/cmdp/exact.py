@@ -13,7 +13,7 @@ cost is exactly α is accepted, and whether the game agrees to the last bit is f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -30,11 +30,14 @@ from cmpg.cmdp.response import BestResponse, Candidate, cost_margins, infeasible
 class Exact:
     """The default solver: as exact as floating point allows, and fast on large state spaces."""
 
+    # Where there is one constraint, a guess of its multiplier. The answer is the same but for states never visited.
+    near: float | None = field(default=None, repr=False)
+
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
         """Return an optimal policy of the CMDP, or raise InfeasibleError."""
         # The tables of an induced CMDP are rounded already: there, only the game itself could say more than they do.
         accepts = None if cmdp.entry_roundings else partial(provably_meets, cmdp)
-        found = best_blend(_Program(cmdp, rng), accepts=accepts)
+        found = best_blend(_Program(cmdp, rng), accepts=accepts, near=self.near)
         return respond(cmdp, found.blend.policy, multipliers=found.multipliers, work=found.plans + 1)
 
 

@@ -33,6 +33,9 @@ FLAT = 1e-13
 
 MAX_PLANS = 10_000
 
+WIDENINGS = (1.3, 2.5, 10.0)
+"""How far from a guessed multiplier plans are tried, before the guess is given up."""
+
 ENOUGH = 1e-3
 """A common slack of this many times the largest cost of a step leaves room for every repair."""
 
@@ -110,7 +113,9 @@ Accepts = Callable[[VertexT], bool]
 """Whether a plan meets the thresholds exactly; asked where its computed costs are within the margins of them."""
 
 
-def best_blend(program: Program[VertexT, BlendT], *, accepts: Accepts[VertexT] | None = None) -> Found[BlendT]:
+def best_blend(
+    program: Program[VertexT, BlendT], *, accepts: Accepts[VertexT] | None = None, near: float | None = None
+) -> Found[BlendT]:
     """Return the best policy that meets the constraints, or raise InfeasibleError.
 
     Parameters
@@ -119,11 +124,16 @@ def best_blend(program: Program[VertexT, BlendT], *, accepts: Accepts[VertexT] |
         What is planned for.
     accepts
         Decides about single plans where rounding could; unless given, the computed costs are believed.
+    near
+        Where there is one constraint, a guess of its multiplier: a good one saves half of the plans.
     """
     if len(program.thresholds) == 0:
         best = program.plan(np.zeros(0))
         return Found(_alone(program, best), np.zeros(0), 1)
-    return (_frontier_search if len(program.thresholds) == 1 else _column_generation)(program, accepts)
+    if len(program.thresholds) > 1:
+        return _column_generation(program, accepts)
+    found = _search_near(program, near, fits=partial(_fits, program, accepts=accepts)) if near else None
+    return _frontier_search(program, accepts) if found is None else found
 
 
 def _alone(program: Program[VertexT, BlendT], plan: VertexT) -> BlendT:
@@ -143,12 +153,28 @@ def _frontier_search(program: Program[VertexT, BlendT], accepts: Accepts[VertexT
     if least > threshold - margin and (accepts is None or not fits(left)):
         fits = partial(_costs_at_most, limit=max(threshold, least + margin))
     edge = _crossing_edge(program, left, right, fits=fits)
-    unvisited = left.policy(program.num_actions)
-    if edge.left.costs[0] >= threshold - 2 * margin:
-        blend = program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
-    else:
-        blend = _mix_to_target(program, edge, target=threshold - 2 * margin, unvisited=unvisited)
+    blend = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
     return Found(blend, np.array([edge.slope]), edge.plans + 2)
+
+
+def _search_near(
+    program: Program[VertexT, BlendT], near: float, *, fits: Callable[[VertexT], bool]
+) -> Found[BlendT] | None:
+    """Begin with plans at a price and beside it, one that fits and one that does not; None where there is no such pair.
+
+    A dearer budget is used less, so where the plan at the guess fits, lower prices are tried, and else higher ones.
+    """
+    last = program.plan(np.array([near]))
+    low = fits(last)
+    for plans, factor in enumerate(WIDENINGS, start=2):
+        each = program.plan(np.array([near / factor if low else near * factor]))
+        if fits(each) != low:
+            left, right = (last, each) if low else (each, last)
+            edge = _crossing_edge(program, left, right, fits=fits)
+            blend = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
+            return Found(blend, np.array([edge.slope]), edge.plans + plans)
+        last = each
+    return None
 
 
 def _fits(program: Program[VertexT, BlendT], plan: VertexT, *, accepts: Accepts[VertexT] | None) -> bool:
@@ -229,11 +255,12 @@ def _crossing_edge(
     raise SolverError(f"the frontier search did not end within {MAX_PLANS} plans.")
 
 
-def _mix_to_target(
-    program: Program[VertexT, BlendT], edge: _Edge[VertexT], *, target: float, unvisited: FloatArray
-) -> BlendT:
-    """Mix the ends of the edge so that the cost meets the target and, evaluated, is at most a margin above it."""
+def _mix_to_target(program: Program[VertexT, BlendT], edge: _Edge[VertexT], *, unvisited: FloatArray) -> BlendT:
+    """Mix the ends of the edge so that the cost meets α − 2M and, evaluated, is at most a margin above that."""
+    target = float(program.thresholds[0] - 2 * program.margins[0])
     low, high = float(edge.left.costs[0]), float(edge.right.costs[0])
+    if low >= target:
+        return program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
     weight = (target - low) / (high - low) if high > low else 0.0
     for _ in range(8):
         weights = np.array([1 - weight, weight])
@@ -248,16 +275,18 @@ def _mix_to_target(
 def _column_generation(program: Program[VertexT, BlendT], accepts: Accepts[VertexT] | None) -> Found[BlendT]:
     """Dantzig-Wolfe: find a common slack first, then the best value."""
     sizes = program.largest_costs
-    safe = widest_slack(program, enough=ENOUGH, units=np.where(sizes > 0, sizes, 1.0))
+    units = np.where(sizes > 0, sizes, 1.0)
+    safe = widest_slack(program, enough=ENOUGH, units=units)
     _check_feasible(program, safe)
-    master = MasterProgram(safe.plans, np.maximum(program.thresholds, safe.blend.costs), sizes=sizes)
+    limits = np.maximum(program.thresholds, safe.blend.costs)
+    master = MasterProgram(safe.plans, limits, units=units, margins=program.margins)
     master.add(program.plan(np.zeros(len(sizes))))
     multipliers = _best_weights(program, master)
     alone = master.plans[int(master.weights.argmax())]
     if master.weights.max() > 1 - 1e-12 and _fits(program, alone, accepts=accepts):
         return Found(_alone(program, alone), multipliers, len(master.plans) + len(safe.plans))
     aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.blend.costs)
-    master.limits = aim.limits
+    master.move_limits(aim.limits)
     multipliers = _best_weights(program, master)
 
     def blend_at(share: float) -> BlendT:
@@ -321,9 +350,9 @@ def widest_slack(
     tolerance = float((program.margins / scale).max()) / 4
     weights = 1.0 / scale / len(scale)
     first = program.plan(weights, reward_weight=0.0)
-    master = MasterProgram((first,), thresholds, sizes=program.largest_costs)
+    master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
     for _ in range(MAX_PLANS):
-        weights, slack = master.maximise_slack(scale)
+        weights, slack = master.maximise_slack()
         column = program.plan(weights, reward_weight=0.0)
         least = float(weights @ column.costs)
         if slack > enough or weights @ thresholds - least <= slack + tolerance or master.knows(column):

@@ -67,7 +67,7 @@ def propose(model: LinearModel, *, method: Method = "simplex", time_limit: float
     if status not in (kinds.kOptimal, kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
         raise SolverError(
             f"HiGHS ({method}) ended with '{solver.modelStatusToString(status)}' on a program of "
-            f"{model.matrix.shape[0]} rows and {model.matrix.shape[1]} columns. Use Exact(), or another method."
+            f"{model.matrix.shape[0]} rows and {model.matrix.shape[1]} columns."
         )
     info, solution = solver.getInfo(), solver.getSolution()
     return Proposal(

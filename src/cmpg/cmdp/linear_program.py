@@ -58,19 +58,22 @@ class LinearProgram:
         safe = greatest_slack(cmdp, rng=rng) if cmdp.num_constraints else None
         if safe is not None:
             check_feasible(cmdp, safe)
-        work = 0
+        work, why = 0, ""
         for method in (self.method, OTHER[self.method]):
-            proposal = propose(model, method=method, time_limit=self.time_limit)
+            try:
+                proposal = propose(model, method=method, time_limit=self.time_limit)
+            except SolverError as problem:
+                why = str(problem)
+                continue
             work += proposal.iterations
-            if proposal.feasible:
-                response = _response(cmdp, proposal, safe, work=work)
-                if response.gap <= CHECKS * (float(cmdp.sizes[0]) or 1.0):
-                    return response
-        raise SolverError(
-            f"neither HiGHS method gave an answer that checks: "
-            f"{f'the gap is {response.gap:.3g}' if proposal.feasible else 'HiGHS claims there is no policy'}. "
-            "Use Exact()."
-        )
+            if not proposal.feasible:
+                why = f"HiGHS ({method}) claims that no policy meets the constraints, and that is not so."
+                continue
+            response = _response(cmdp, proposal, safe, work=work)
+            if response.gap <= CHECKS * (float(cmdp.sizes[0]) or 1.0):
+                return response
+            why = f"the answer of HiGHS ({method}) has a gap of {response.gap:.3g}."
+        raise SolverError(f"neither HiGHS method gave an answer that checks: {why} Use Exact().")
 
 
 def _response(cmdp: CMDP, proposal: Proposal, safe: Slack | None, *, work: int) -> BestResponse:

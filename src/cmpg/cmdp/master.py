@@ -1,7 +1,12 @@
 """The master program of Dantzig-Wolfe decomposition: which mixture of known plans is best?
 
-A small linear program with one column per plan and one row per constraint, solved by HiGHS. Its rows are what a plan
-spends beyond the limit, and rows and values are scaled to order one: then a tolerance means the same everywhere.
+A program with one column per plan and k + 1 rows, in weights w, a common slack t and the constraints' own slacks s:
+
+    Σ_p w_p (costs_p − limits) + t·units + s = 0,   Σ_p w_p = 1,   w, s ≥ 0.
+
+With t free and as the objective it finds the greatest common slack; with t ≥ 0 and the plans' values as the objective,
+the best value. A vertex of the first with t ≥ 0 is a vertex of the second, so neither needs a start of its own, and
+both go on from their last vertex when a column arrives. Rows and values are scaled to order one.
 """
 
 from __future__ import annotations
@@ -12,8 +17,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, SolverError
-from cmpg.cmdp.highs import LinearModel, Proposal, propose
+from cmpg.checks import FloatArray, IntArray, SolverError
+from cmpg.cmdp.highs import LinearModel, propose
+from cmpg.cmdp.simplex import Corner, SmallProgram, best_corner
 
 IMPROVEMENT = 1e-11
 """A column enters only if it improves by more than this, relative to the scale of the values."""
@@ -37,24 +43,31 @@ ColumnT = TypeVar("ColumnT", bound=Column)
 class MasterProgram(Generic[ColumnT]):
     """Weights on plans: Σ w = 1, Σ w·costs ≤ limits, and the greatest value or the greatest common slack."""
 
-    def __init__(self, plans: Iterable[ColumnT], limits: FloatArray, *, sizes: FloatArray) -> None:
+    def __init__(self, plans: Iterable[ColumnT], limits: FloatArray, *, units: FloatArray, margins: FloatArray) -> None:
         self.plans: list[ColumnT] = []
         self.limits = limits
-        self.sizes = sizes  # the largest |c| of one step: [k]
+        self.units = units
+        self.margins = margins
         self.weights = np.zeros(0)
-        self._known: set[bytes] = set()
+        self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
         for each in plans:
             self.add(each)
 
     def add(self, new: ColumnT) -> None:
         """Add a plan as a column, unless it is one already."""
         if not self.knows(new):
-            self._known.add(_key(new))
             self.plans.append(new)
 
     def knows(self, column: ColumnT) -> bool:
-        """Whether a plan with this value and these costs is a column."""
-        return _key(column) in self._known
+        """Whether only rounding holds a plan's value and costs apart from those of a column.
+
+        Two such columns in one basis would make its system all but singular.
+        """
+        if not self.plans:
+            return False
+        values = self._values
+        same = np.abs(values - column.value) <= 1e-14 * np.abs(values).max()
+        return bool((same & (np.abs(self._excess - (column.costs - self.limits)) <= self.margins).all(axis=1)).any())
 
     def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
         """Whether a plan for r − λ·c is new and proves that the master's value can still rise.
@@ -66,24 +79,31 @@ class MasterProgram(Generic[ColumnT]):
         bound = column.value - multipliers @ (column.costs - self.limits)
         return bool(bound > self.weights @ values + IMPROVEMENT * scale) and not self.knows(column)
 
-    def maximise_value(self) -> FloatArray:
-        """Solve for the greatest value; return the multipliers."""
-        values, excess = self._values, self._excess
-        scale = self._scale(excess)
-        centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
-        solution = self._solve((values - centre) / spread, excess / scale)
-        return np.maximum(solution.duals[:-1], 0.0) * spread / scale
-
-    def maximise_slack(self, units: FloatArray) -> tuple[FloatArray, float]:
+    def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ limits; return λ with λ·units = 1, and t."""
-        scale = self._scale(self._excess)
-        unit = float((scale / units).max())
-        # A coefficient beyond 1e8 would be more than HiGHS can take; that row then counts for little.
-        scale = np.maximum(scale, 1e-8 * unit * units)
-        solution = self._solve(np.zeros(len(self.plans)), self._excess / scale, slack=unit * units / scale)
-        prices = np.maximum(solution.duals[:-1], 0.0) / scale
-        slack = float((-(self.weights @ self._excess) / units).min())
-        return prices / (prices @ units), slack
+        before = np.pad(self.weights, (0, len(self.plans) - len(self.weights)))
+        corner, scale = self._solve(np.zeros(len(self.plans)), slack_counts=True)
+        if before.any() and self._slack_of(before) > self._slack_of(self.weights):
+            self.weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains
+        prices = np.maximum(corner.duals[:-1], 0.0) / scale
+        return prices / (prices @ self.units), self._slack_of(self.weights)
+
+    def _slack_of(self, weights: FloatArray) -> float:
+        return float((-(weights @ self._excess) / self.units).min())
+
+    def maximise_value(self) -> FloatArray:
+        """Solve for the greatest value, from a mixture that meets the limits; return the multipliers."""
+        if self._basis is None:
+            self.maximise_slack()
+        values = self._values
+        centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
+        corner, scale = self._solve((values - centre) / spread, slack_counts=False)
+        return np.maximum(corner.duals[:-1], 0.0) * spread / scale
+
+    def move_limits(self, limits: FloatArray) -> None:
+        """Change the limits; the next solution starts afresh."""
+        self.limits = limits
+        self._basis = None
 
     @property
     def _values(self) -> FloatArray:
@@ -94,36 +114,59 @@ class MasterProgram(Generic[ColumnT]):
         """What each plan spends beyond the limits: [plans, k]."""
         return np.array([each.costs for each in self.plans]) - self.limits
 
-    def _scale(self, excess: FloatArray) -> FloatArray:
-        """Return what each row is divided by: its largest entry, unless that is all but nothing: [k]."""
-        scale = np.maximum(np.abs(excess).max(axis=0), 1e-6 * self.sizes)
-        return np.where(scale > 0, scale, 1.0)
-
-    def _solve(self, values: FloatArray, excess: FloatArray, *, slack: FloatArray | None = None) -> Proposal:
-        """Maximise values·w, or the slack variable where its column is given, and keep the weights."""
+    def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
+        """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
+        excess = self._excess
         plans, constraints = excess.shape
-        table = np.ones((constraints + 1, plans))
-        table[:-1] = 1e5 * excess.T
-        if slack is not None:
-            table = np.column_stack([table, np.append(1e5 * slack, 0.0)])
-        proposal = propose(
-            LinearModel(
-                objective=1e5 * (values if slack is None else np.append(values, 1.0)),
-                matrix=sp.csc_array(table),
-                lower=np.append(np.full(constraints, -np.inf), 1.0),
-                upper=np.append(np.zeros(constraints), 1.0),
-                num_free=0 if slack is None else 1,
-            )
-        )
-        if not proposal.feasible:
-            raise SolverError(
-                "HiGHS claims that a mixture of plans which meets the limits does not. Rescale the costs."
-            )
-        weights = np.maximum(proposal.values[:plans], 0.0)
+        unit = float(np.abs(excess / self.units).max()) or 1.0
+        # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
+        scale = np.maximum(np.abs(excess).max(axis=0), 1e-4 * unit * self.units)
+        table = np.zeros((constraints + 1, plans + 1 + constraints))
+        table[:-1, :plans] = (excess / scale).T
+        table[:-1, plans] = unit * self.units / scale
+        table[:-1, plans + 1 :] = np.eye(constraints)
+        table[-1, :plans] = 1.0
+        objective = np.concatenate([values, [1.0 if slack_counts else 0.0], np.zeros(constraints)])
+        free = np.zeros(len(objective), dtype=np.bool_)
+        free[plans] = slack_counts
+        program = SmallProgram(objective, table, np.append(np.zeros(constraints), 1.0), free)
+        corner = self._corner(program, self._basis if not slack_counts else self._start(excess))
+        weights = np.maximum(corner.values[:plans], 0.0)
         self.weights = weights / weights.sum()
-        return proposal
+        return corner, scale
+
+    def _corner(self, program: SmallProgram, start: IntArray | None) -> Corner:
+        """Go on from the last vertex; where the small simplex method is at a loss, HiGHS starts from nothing."""
+        columns, plans = len(program.objective), len(self.plans)
+        self._basis = None
+        if start is not None:
+            try:
+                corner = best_corner(program, start % columns)
+            except SolverError:
+                return _by_highs(program)
+            self._basis = np.where(corner.basis < plans, corner.basis, corner.basis - columns)
+            return corner
+        return _by_highs(program)
+
+    def _start(self, excess: FloatArray) -> IntArray:
+        """Return the last basis; at first, that of the one plan with the greatest slack."""
+        if self._basis is not None:
+            return self._basis
+        slacks = -excess / self.units
+        best = int(slacks.min(axis=1).argmax())
+        tightest = int(slacks[best].argmin())
+        constraints = excess.shape[1]
+        own = [j - constraints for j in range(constraints) if j != tightest]
+        return np.array([best, -1 - constraints, *own])
 
 
-def _key(column: Column) -> bytes:
-    """Two plans of the same value and the same costs are one column."""
-    return np.append(column.costs, column.value).tobytes()
+def _by_highs(program: SmallProgram) -> Corner:
+    """Return the vertex that HiGHS finds; good to 1e-10, and without a basis to go on from."""
+    order = np.argsort(program.free, kind="stable")  # free variables come last
+    matrix = sp.csc_array(program.matrix[:, order])
+    proposal = propose(
+        LinearModel(program.objective[order], matrix, program.right, program.right, num_free=int(program.free.sum()))
+    )
+    if not proposal.feasible:
+        raise SolverError("no mixture of plans meets limits that one of them meets. Rescale the costs.")
+    return Corner(np.zeros(0, dtype=np.int64), proposal.values[np.argsort(order)], proposal.duals)

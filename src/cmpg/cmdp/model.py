@@ -16,7 +16,6 @@ less than 6 (m + A + entry_roundings) + 8 roundings.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from fractions import Fraction
@@ -28,19 +27,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.checks import (
-    ROW_SUM_TOLERANCE,
     UNIT_ROUNDOFF,
     FloatArray,
     GameError,
     PolicyError,
     check_shape,
     distributions,
-    first_index,
+    each_once,
     frozen,
     numbers,
-    place,
-    row_sum_message,
 )
+from cmpg.cmdp.csr import checked_matrix
 from cmpg.cmdp.stationary import resolvent, solved
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
@@ -167,16 +164,18 @@ class CMDP:
 
 def _largest_sum(table: FloatArray, length: float) -> float:
     """Return Σ_h max |l_h| of a table whose first axis is the step, or its one step's maximum times the length."""
-    largest = [max(float(step.max()), -float(step.min())) for step in table]
-    return sum(largest) if len(largest) > 1 else largest[0] * length
+    flat = table.reshape(len(table), -1)
+    largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
+    return float(largest.sum()) if len(largest) > 1 else float(largest[0]) * length
 
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:
     """Return Σ_h (max − min) of a table whose first axis is the step; discounted, the range over (1 − γ)."""
-    ranges = [float(step.max() - step.min()) for step in table]
+    flat = table.reshape(len(table), -1)
+    ranges = flat.max(axis=1) - flat.min(axis=1)
     if discount is not None:
-        return ranges[0] / (1 - discount)
-    return sum(ranges) if len(ranges) > 1 else ranges[0] * (horizon or 1)
+        return float(ranges[0]) / (1 - discount)
+    return float(ranges.sum()) if len(ranges) > 1 else float(ranges[0]) * (horizon or 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +192,8 @@ def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
     Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
     """
     if cmdp.is_exact:
-        return np.zeros(cmdp.num_constraints)
+        # A float zero would turn the rationals that it is added to into floats.
+        return frozen(np.zeros(cmdp.num_constraints, dtype=object))
     relative = cmdp.nonnegative & (cmdp.discount is None)
     return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
 
@@ -348,7 +348,7 @@ def checked_transition(transition: Any, shape: tuple[int, ...]) -> Transition:
         transition = [transition]
     if isinstance(transition, Sequence) and len(transition) and all(sp.issparse(matrix) for matrix in transition):
         check_steps("transition", len(transition), steps)
-        return tuple(_checked_matrix(h, matrix, shape[1:]) for h, matrix in enumerate(transition))
+        return each_once(lambda step, matrix: checked_matrix(step, matrix, shape[1:]), transition)
     dense = numbers("transition", transition)
     if dense.ndim != 3 + len(actions):
         axes = "A" if len(actions) == 1 else "A_1, …, A_n"
@@ -356,42 +356,3 @@ def checked_transition(transition: Any, shape: tuple[int, ...]) -> Transition:
     check_steps("transition", len(dense), steps)
     check_shape("transition", dense.shape, (len(dense), states, *actions, states))
     return distributions("transition", dense, ("h", "s", *("a" for _ in actions)))
-
-
-def _checked_matrix(step: int, matrix: Any, states_actions: tuple[int, ...]) -> sp.csr_array:
-    check_shape(f"transition[h={step}]", matrix.shape, (math.prod(states_actions), states_actions[0]))
-    axes = ("h", "s", *("a" for _ in states_actions[1:]))
-    csr = _own_csr(matrix)
-    wrong = ~np.isfinite(csr.data) | (csr.data < 0)
-    if wrong.any():
-        entry = first_index(wrong)[0]
-        row, target = int(np.searchsorted(csr.indptr, entry, side="right")) - 1, int(csr.indices[entry])
-        where = place("transition", (step, *_unravel(row, states_actions), target), (*axes, "next"))
-        raise GameError(f"{where} is {csr.data[entry]}; a probability must be finite and at least 0.")
-    sums = csr.sum(axis=1)
-    off = np.abs(sums - 1)
-    if (off > ROW_SUM_TOLERANCE).any():
-        row = first_index(off > ROW_SUM_TOLERANCE)[0]
-        where = place("transition", (step, *_unravel(row, states_actions)), axes)
-        raise GameError(row_sum_message(where, sums[row], np.asarray(True), ()))
-    lengths = np.diff(csr.indptr)
-    if (off > 4 * UNIT_ROUNDOFF * int(lengths.max(initial=2))).any():
-        csr.data = frozen(csr.data / np.repeat(sums, lengths))
-    return csr
-
-
-def _unravel(row: int, states_actions: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(index) for index in np.unravel_index(row, states_actions))
-
-
-def _own_csr(matrix: Any) -> sp.csr_array:
-    """Return a CSR matrix that nobody else can change; one that is read-only already is taken as it is."""
-    csr = sp.csr_array(matrix, dtype=np.float64)
-    if csr.data.flags.writeable:
-        csr = csr.copy()
-        csr.sum_duplicates()
-        index = sp.get_index_dtype(maxval=max(csr.nnz, *csr.shape))
-        csr.indices, csr.indptr = csr.indices.astype(index, copy=False), csr.indptr.astype(index, copy=False)
-    for array in (csr.data, csr.indices, csr.indptr):
-        array.setflags(write=False)
-    return csr

@@ -40,7 +40,14 @@ class Plan:
 
     def policy(self, num_actions: int) -> FloatArray:
         """Return the policy as a table [H, S, A] of zeros and ones."""
-        return frozen((self.actions[..., None] == np.arange(num_actions)).astype(np.float64))
+        return certain_rows(self.actions, num_actions)
+
+
+def certain_rows(actions: IntArray, num_actions: int) -> FloatArray:
+    """Return the table [..., A] that plays the given actions [...] for sure."""
+    table = np.zeros((*actions.shape, num_actions))
+    table.reshape(-1)[np.arange(0, table.size, num_actions) + actions.ravel()] = 1.0
+    return frozen(table)
 
 
 def plan(
@@ -106,6 +113,35 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     return cmdp.initial @ to_go + budget  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, eq=False)
+class Maximum:
+    """The maximum of V^{r − λc}, and the actions that reach it."""
+
+    value: float
+    actions: IntArray  # [H, S]
+
+
+def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
+    """Maximise V^{r − λc} on a finite horizon by one scalar backward induction; the first of several equals wins.
+
+    A quarter of the work of `plan`, which knows reward and costs apart, and whose rule for ties needs that.
+
+    Parameters
+    ----------
+    cmdp
+        A process with a finite horizon; its thresholds play no part.
+    multipliers : [k]
+        λ.
+    """
+    chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
+    to_go = np.zeros(cmdp.num_states)
+    for step in reversed(range(cmdp.num_steps)):
+        by_action = _by_action(scalarised_backup(cmdp, multipliers, step, to_go))
+        to_go = by_action.max(axis=0)
+        chosen[step] = _first_of_each_column(by_action == to_go)
+    return Maximum(float(cmdp.initial @ to_go), chosen)
+
+
 def greedy_policy(cmdp: CMDP, multipliers: FloatArray, *, rng: np.random.Generator | None = None) -> FloatArray:
     """Return the policy [H, S, A] that maximises V^{r − λc} from every state, visited or not."""
     return plan(cmdp, multipliers, rng=rng).policy(cmdp.num_actions)
@@ -145,6 +181,13 @@ def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(table.T)
 
 
+def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
+    """Return mask.argmax(axis=0) of a mask [A, S] with a True in each column; NumPy is three times slower at that."""
+    count = len(mask)
+    ranks = np.arange(count, 0, -1, dtype=np.min_scalar_type(count))[:, None]
+    return np.asarray(count - (mask * ranks).max(axis=0).astype(np.int64))
+
+
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:
     return float(np.abs(weights) @ cmdp.step_sizes) or 1.0
 
@@ -171,7 +214,7 @@ class Chooser:
         width = self.tie if self.relative_tie is None else np.minimum(self.tie, self.relative_tie * np.abs(best))
         tied = by_action >= best - width
         if np.count_nonzero(tied) == len(best):
-            return np.asarray(tied.argmax(axis=0))
+            return _first_of_each_column(tied)
         return self._among(tied, _by_action(second()))
 
     def among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
@@ -182,7 +225,7 @@ class Chooser:
         worth = np.where(tied, second, -np.inf)
         best = worth >= worth.max(axis=0) - self.second_tie
         if self.rng is None:
-            return np.asarray(best.argmax(axis=0))
+            return _first_of_each_column(best)
         return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=0))
 
 

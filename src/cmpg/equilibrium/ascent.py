@@ -36,6 +36,9 @@ from cmpg.policy import JointPolicy
 FEW_AGENTS = 4
 """Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
 
+SPENT = 1e-9
+"""A budget of which no more than this is left is spent."""
+
 OnProgress = Callable[[Step], None]
 
 
@@ -152,6 +155,7 @@ class _Answers:
     def __init__(self, solver: Solver, epsilon: float, multipliers: FloatArray | None) -> None:
         self._solver, self._epsilon = solver, epsilon
         self._prices = {} if multipliers is None else dict(enumerate(multipliers))
+        self._guided = multipliers is not None
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
@@ -163,7 +167,7 @@ class _Answers:
             if bound - present.value <= self._epsilon / 2:
                 proof = BestResponse(table, present.value, present.costs, prices, bound, 1)
                 return Answer(table, max(float(bound - present.value), 0.0), proof)
-        response = self._solver(cmdp, rng=rng)
+        response = self._solver_for(prices, cmdp.thresholds - present.costs)(cmdp, rng=rng)
         self._prices[agent] = response.multipliers
         judged = evaluate(cmdp, response.policy)
         self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
@@ -171,6 +175,17 @@ class _Answers:
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
         return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
+
+    def _solver_for(self, prices: FloatArray | None, slacks: FloatArray) -> Solver:
+        """Return the solver; where a single budget is spent, the last price that the agent paid is a guess of the next.
+
+        Only where prices were given: a guess changes what the answer does in states that are never visited, which
+        matters where others' deviations lead there.
+        """
+        spent = len(slacks) == 1 and abs(slacks[0]) < SPENT
+        if self._guided and prices is not None and spent and isinstance(self._solver, Exact):
+            return replace(self._solver, near=float(prices[0]))
+        return self._solver
 
     def _require_feasible(self, agent: int, over: FloatArray, margins: FloatArray) -> None:
         if (over > 2 * margins).any():

@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers
+from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers, to_exact
 from cmpg.cmdp.model import CMDP, evaluate
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
@@ -109,8 +109,10 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
-    prices = check_multipliers(game, multipliers)
     judged = _exact_game(game) if exact else game
+    prices = check_multipliers(game, multipliers)
+    if _is_exact(judged):
+        prices = to_exact(prices)
     position = judged.at(policy)
     judged_agents = [_judge_agent(position, agent, prices[agent]) for agent in range(game.num_agents)]
     values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))

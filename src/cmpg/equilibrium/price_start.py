@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.checks import FloatArray
-from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.checks import FloatArray, IntArray
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import certain_rows, maximise, plan
 from cmpg.equilibrium.start import is_feasible, worst_slack
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
@@ -74,12 +75,12 @@ def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | No
     search.try_price(safe / game.num_agents)
     while search.held.price == safe and search.broke is not None and search.broke.price * LOWERING < safe:
         search.try_price(search.broke.price * LOWERING)
-    while search.broke is None:
+    if search.broke is None and not np.any(search.held.position.costs):
+        search.try_free()
+    while search.broke is None and search.held.price > 0:
         price = search.held.price / LOWERING
-        if price * float(np.abs(game.thresholds @ units) + slack) < CHEAP * most:
-            search.try_price(0.0)
-            break
-        search.try_price(price)
+        cheap = price * float(np.abs(game.thresholds @ units) + slack) < CHEAP * most
+        search.try_price(0.0 if cheap else price)
     if search.held.price > 0:
         search.refine()
     last = search.settled_for_good()
@@ -109,6 +110,11 @@ class _Search:
             self.held = stop
         else:
             self.broke = stop
+
+    def try_free(self) -> None:
+        """Let the agents settle at no price at all; if that breaks the budget, it says little about other prices."""
+        self.try_price(0.0)
+        self.broke = None
 
     def refine(self) -> None:
         """Try prices in between, where the budget would just be spent if its use were a power of the price."""
@@ -151,13 +157,19 @@ def _settle(position: Position, prices: FloatArray, *, cycles: int, rng: np.rand
     for turn in range(cycles * agents):
         agent = turn % agents
         cmdp, present = position.induced_cmdp(agent), position.present(agent)
-        # One scalar backward induction says whether there is anything to gain; most of the time there is not.
-        best = dual_bound(cmdp, prices) - float(prices @ cmdp.thresholds)
-        gain = best - float(present.value - prices @ present.costs)
+        best = maximise(cmdp, prices)
+        gain = best.value - float(present.value - prices @ present.costs)
         noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
         quiet = quiet + 1 if gain <= max(noise, SMALL * cmdp.reward_range) else 0
         if quiet >= agents:
             break
         if quiet == 0:
-            position = position.replace(agent, plan(cmdp, prices, rng=rng).policy(cmdp.num_actions))
+            position = position.replace(agent, _best_table(cmdp, best.actions, prices, rng=rng))
     return position
+
+
+def _best_table(cmdp: CMDP, actions: IntArray, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
+    """Return the table of the best actions; where a rule for ties counts, that of a plan."""
+    if rng is None and prices.all():
+        return certain_rows(actions, cmdp.num_actions)
+    return plan(cmdp, prices, rng=rng).policy(cmdp.num_actions)

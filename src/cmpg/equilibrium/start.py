@@ -23,7 +23,7 @@ import numpy as np
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import plan
+from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.certificate import InfeasibilityProof, prove_infeasible
 from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
@@ -105,7 +105,7 @@ def is_feasible(position: Position) -> bool:
 
 def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:
     """Agents in turn move to their greatest slack, from the best simple candidate."""
-    position = max((game.at(policy) for policy in _candidates(game)), key=worst_slack)
+    position = _best_candidate(game)
     for _ in range(MAX_PASSES):
         if is_feasible(position):
             return Start(position.policy, worst_slack(position), None, "phase one: agents in turn lower the worst cost")
@@ -117,12 +117,23 @@ def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:
     return Start(None, worst_slack(position), None, "phase one ended without a feasible policy")
 
 
+def _best_candidate(game: Game) -> Position:
+    """Return the simple policy of greatest slack, or the first feasible one that spends nothing."""
+    positions: list[Position] = []
+    for policy in _candidates(game):
+        positions.append(game.at(policy))
+        if not np.any(positions[-1].costs) and is_feasible(positions[-1]):
+            return positions[-1]
+    return max(positions, key=worst_slack)
+
+
 def _candidates(game: Game) -> Iterator[JointPolicy]:
-    """Everybody mixes evenly; everybody plays action 0 always (often: wait), action 1 always, …"""
+    """Everybody plays action 0 always (often: wait), action 1 always, …; everybody mixes evenly."""
     shapes = game.policy_shapes
-    yield JointPolicy.uniform(shapes)
     for action in range(max(actions for _, _, actions in shapes)):
-        yield JointPolicy(tuple(np.eye(a)[np.full((h, s), min(action, a - 1))] for h, s, a in shapes))
+        chosen = {shape: certain_rows(np.full(shape[:2], min(action, shape[2] - 1)), shape[2]) for shape in set(shapes)}
+        yield JointPolicy(tuple(chosen[shape] for shape in shapes))
+    yield JointPolicy.uniform(shapes)
 
 
 def _safer(position: Position, agent: int, rng: np.random.Generator | None) -> Position:

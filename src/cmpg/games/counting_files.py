@@ -3,18 +3,19 @@
 Fields: `horizon` (or `discount`), `initial` [S], `rewards` [H or 1, S, A, n+1], `transition` [H or 1, S, C, S], `costs`
 [k, H or 1, S, C], `thresholds` [k]; `boundaries` [C−1] of the largest count, or nothing where every count vector is a
 class of its own (in lexicographic order); where they are not zero, `private_rewards` [n, H or 1, S, A] and
-`class_rewards` [H or 1, S, A, C]. Optional names: `agents`, `states`, `actions`, `constraints`.
+`class_rewards` [H or 1, S, A, C]. A game without constraints may leave out `costs` and `thresholds`. Optional names:
+`agents`, `states`, `actions`, `constraints`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cmpg.checks import FileError
-from cmpg.games.count_classes import EveryCount, LargestCount
+from cmpg.checks import GameError
+from cmpg.games.count_classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting import CountingGame
-from cmpg.games.fields import names_of, whole_number
-from cmpg.storage import Fields
+from cmpg.games.fields import length_of_time, read_names, refuse_strange_fields
+from cmpg.storage import Fields, number_table
 
 REQUIRED = ("initial", "rewards", "transition", "costs", "thresholds")
 OPTIONAL = ("private_rewards", "class_rewards")
@@ -31,19 +32,21 @@ def counting_fields(game: CountingGame) -> Fields:
     return fields | {name: getattr(game, name) for name in NAMES if getattr(game, name) is not None}
 
 
-def counting_from_fields(fields: Fields) -> CountingGame:
-    """Build a counting game from its fields; exact numbers are rounded to floats."""
-    known = {*REQUIRED, *OPTIONAL, *NAMES, "horizon", "discount", "boundaries"}
-    strange = set(fields) - known
-    if strange:
-        raise FileError(f"unknown field {', '.join(sorted(strange))}; a counting game has {', '.join(sorted(known))}.")
-    horizon, discount, boundaries = (fields.get(name) for name in ("horizon", "discount", "boundaries"))
-    game = CountingGame(
-        classes=EveryCount() if boundaries is None else LargestCount(tuple(boundaries)),
-        horizon=None if horizon is None else whole_number("horizon", horizon),
-        discount=None if discount is None else float(discount),
-        **{name: fields[name] for name in REQUIRED},
-        **{name: fields[name] for name in OPTIONAL if name in fields},
-        **{name: names_of(fields[name]) for name in NAMES if name in fields},
-    )
-    return game.floats()
+def counting_from_fields(fields: Fields, *, exact: bool) -> CountingGame:
+    """Build a counting game from its fields."""
+    known = (*REQUIRED, *OPTIONAL, *NAMES, "horizon", "discount", "boundaries")
+    refuse_strange_fields(fields, known, form="a counting game")
+    given = {"costs": [], "thresholds": [], **fields}
+    tables: Fields = {name: number_table(name, given[name], exact=exact) for name in REQUIRED}
+    tables |= {name: number_table(name, fields[name], exact=exact) for name in OPTIONAL if name in fields}
+    names = read_names(fields, NAMES)
+    return CountingGame(classes=_classes(fields), **tables, **length_of_time(fields), **names)
+
+
+def _classes(fields: Fields) -> CountClasses:
+    if "boundaries" not in fields:
+        return EveryCount()
+    boundaries = number_table("boundaries", fields["boundaries"])
+    if boundaries.ndim != 1:
+        raise GameError(f"boundaries has shape {list(boundaries.shape)}; a plain list of numbers is required.")
+    return LargestCount(tuple(boundaries.tolist()))

@@ -9,18 +9,26 @@ own names, in the file that defines the form; every form is a pair of functions,
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import scipy.sparse as sp
 
 from cmpg.checks import CMPGError, FileError, GameError
 from cmpg.games.contract import Game
-from cmpg.games.fields import checked_csr, names_of, whole_number
+from cmpg.games.fields import (
+    checked_csr,
+    dense_table,
+    length_of_time,
+    read_names,
+    refuse_strange_fields,
+    step_matrices,
+)
 from cmpg.games.joint import JointGame
-from cmpg.storage import Fields, check_kind, read_fields, write_fields
+from cmpg.storage import Fields, check_kind, number_table, read_fields, write_fields
 
 JOINT_NAMES = ("agents", "states", "actions", "constraints")
 SPARSE = ("transition_indptr", "transition_indices", "transition_data")
@@ -43,31 +51,26 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     path
         A `.json` or `.npz` file.
     exact
-        Keep the numbers of a joint game in a `.json` as the rationals that are written there: 0.1 is 1/10, "1/3" is
-        one third.
+        Return a joint or a counting game in Fractions. Numbers in a `.json` are then what is written there: 0.1 is
+        1/10, and "1/3" is one third; a float in a `.npz` is the rational that it stands for.
     """
-    fields = read_fields(path)
+    fields = read_fields(path, exact=exact)
     check_kind(path, fields, kind="cmpg-game")
-    form = str(fields.get("form"))
     forms = _forms()
-    if form not in forms:
-        raise FileError(f"{path}: its form is {form!r}; one of {', '.join(forms)} is required.")
+    form = fields.get("form")
+    if not isinstance(form, str) or form not in forms:
+        raise FileError(f"{path}: its form is {reprlib.repr(form)}; one of {', '.join(forms)} is required.")
     _, _, from_fields = forms[form]
     body = {name: value for name, value in fields.items() if name not in ("format", "version", "form")}
     try:
-        game: Game = from_fields(body)
-    except FileError:
-        raise
+        return cast(Game, from_fields(body, exact=exact))
+    except KeyError as missing:
+        raise FileError(f"{path}: the field {missing} is missing; a {form} game needs it.") from None
     except CMPGError as problem:
         raise type(problem)(f"{path}: {problem}") from None
-    except KeyError as missing:
-        raise FileError(f"{path}: the field {missing} is missing.") from None
-    if isinstance(game, JointGame):
-        return game if exact else game.floats()
-    return game
 
 
-Form = tuple[type, Callable[[Any], Fields], Callable[[Fields], Any]]
+Form = tuple[type, Callable[[Any], Fields], Callable[..., Any]]
 
 
 def _forms() -> dict[str, Form]:
@@ -102,30 +105,23 @@ def _padded(actions: tuple[tuple[str, ...], ...]) -> list[list[str]]:
     return [[*each, *[""] * (longest - len(each))] for each in actions]
 
 
-def _joint_from_fields(fields: Fields) -> JointGame:
-    known = {"initial", "rewards", "costs", "thresholds", "horizon", "discount", "transition", *SPARSE, *JOINT_NAMES}
-    strange = set(fields) - known
-    if strange:
-        raise FileError(f"unknown field {', '.join(sorted(strange))}; a joint game has {', '.join(sorted(known))}.")
-    horizon, discount = fields.get("horizon"), fields.get("discount")
-    names = {name: names_of(fields[name]) for name in JOINT_NAMES if name in fields}
-    return JointGame(
-        transition=_sparse_transition(fields) if SPARSE[0] in fields else fields["transition"],
-        rewards=fields["rewards"],
-        costs=fields.get("costs", ()),
-        thresholds=fields.get("thresholds", ()),
-        initial=fields["initial"],
-        horizon=None if horizon is None else whole_number("horizon", horizon),
-        discount=None if discount is None else float(discount),
-        **names,
-    )
+def _joint_from_fields(fields: Fields, *, exact: bool) -> JointGame:
+    tables = ("initial", "rewards", "costs", "thresholds")
+    known = (*tables, "horizon", "discount", "transition", *SPARSE, *JOINT_NAMES)
+    refuse_strange_fields(fields, known, form="a joint game")
+    given = {"costs": [], "thresholds": [], **fields}
+    read: Fields = {name: number_table(name, given[name], exact=exact) for name in tables}
+    names = read_names(fields, JOINT_NAMES)
+    if any(name in fields for name in SPARSE):
+        transition = _sparse_transition(fields, read["rewards"].shape, exact=exact)
+    else:
+        transition = number_table("transition", fields["transition"], exact=exact)
+    return JointGame(transition=transition, **read, **length_of_time(fields), **names)
 
 
-def _sparse_transition(fields: Fields) -> list[sp.csr_array]:
-    rewards = np.asarray(fields["rewards"])
-    rows_a_step, states = int(np.prod(rewards.shape[2:])), int(rewards.shape[2])
-    stacked = checked_csr("transition", [fields[name] for name in SPARSE], columns=states)
-    if stacked.shape[0] % rows_a_step:
-        raise GameError(f"transition_indptr has {stacked.shape[0]} rows; a multiple of {rows_a_step} is required.")
-    steps = stacked.shape[0] // rows_a_step
-    return [stacked[step * rows_a_step : (step + 1) * rows_a_step] for step in range(steps)]
+def _sparse_transition(fields: Fields, shape: tuple[int, ...], *, exact: bool) -> Any:
+    if len(shape) < 4:
+        raise GameError(f"rewards has shape {list(shape)}; [n, H or 1, S, A_1, …, A_n] is required.")
+    stacked = checked_csr("transition", [fields[name] for name in SPARSE], columns=shape[2])
+    steps = step_matrices("transition", stacked, math.prod(shape[2:]))
+    return dense_table(stacked, fields[SPARSE[2]], shape=(*shape[2:], shape[2])) if exact else steps

@@ -42,6 +42,8 @@ from cmpg.games.contraction import Others, average_roundings, average_rows
 from cmpg.games.tabulation import StepFunction, tabulate
 from cmpg.policy import JointPolicy, PolicyShape
 
+TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
+
 
 @dataclass(frozen=True, eq=False)
 class JointGame:
@@ -177,33 +179,15 @@ class JointGame:
         """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
         if self.is_exact:
             return self
-        if self.is_sparse:
-            shape = (-1, self.num_states, *self.num_actions, self.num_states)
-            dense = np.stack([matrix.toarray() for matrix in self.transition]).reshape(shape)
-        else:
-            dense = self.transition
-        return replace(
-            self,
-            transition=exact_distributions(dense),
-            rewards=to_exact(self.rewards),
-            costs=to_exact(self.costs),
-            thresholds=to_exact(self.thresholds),
-            initial=exact_distributions(self.initial),
-            trusted=True,
-        )
+        tables = {name: getattr(self, name) for name in TABLES}
+        return replace(self, **_exact_tables(tables), trusted=True)
 
     def floats(self) -> JointGame:
         """Round an exact game to floats; any other is returned as it is."""
         if not self.is_exact:
             return self
-        return replace(
-            self,
-            transition=to_floats(self.transition),
-            rewards=to_floats(self.rewards),
-            costs=to_floats(self.costs),
-            thresholds=to_floats(self.thresholds),
-            initial=to_floats(self.initial),
-        )
+        rounded: dict[str, Any] = {name: to_floats(getattr(self, name)) for name in TABLES}
+        return replace(self, **rounded)
 
     @classmethod
     def from_function(
@@ -354,7 +338,22 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         "initial": distributions("initial", initial, ()),
         "transition": checked_transition(game.transition, (steps, *table)),
     }
+    if any(not isinstance(each, tuple) and each.dtype == object for each in tables.values()):
+        tables = _exact_tables(tables)
     return tables | _checked_names(game, rewards, len(costs))
+
+
+def _exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
+    """Read all tables as rationals, each row of probabilities divided by its exact sum."""
+    transition = tables["transition"]
+    if isinstance(transition, tuple):
+        table = tables["rewards"].shape[2:]
+        transition = np.stack([matrix.toarray() for matrix in transition]).reshape(-1, *table, table[0])
+    return {
+        "transition": exact_distributions(transition),
+        "initial": exact_distributions(tables["initial"]),
+        **{name: to_exact(tables[name]) for name in ("rewards", "costs", "thresholds")},
+    }
 
 
 def _checked_names(game: JointGame, rewards: FloatArray, num_constraints: int) -> dict[str, Any]:

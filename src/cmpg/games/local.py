@@ -322,6 +322,8 @@ class LocalPosition:
         values, costs = self.private_values.copy(), self.private_costs.copy()
         values[agent], costs[agent] = account.value, account.costs
         moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
+        # What the others do has not changed.
+        moved._last_burden[0] = (agent, self._burden(agent))
         limits = moved._thresholds(agent)
         same = (pair for pair in self._recent[0] if pair[0] == agent and np.array_equal(pair[1].thresholds, limits))
         moved._recent[0] = tuple(same)
@@ -347,17 +349,25 @@ class LocalPosition:
         # One cell that is replaced whole, so that threads may share it.
         return [()]
 
+    @cached_property
+    def _last_burden(self) -> list[tuple[int, Burden]]:
+        return [(-1, Burden(None, np.zeros(0)))]
+
     def _burden(self, agent: int) -> Burden:
-        return self.game.tables.burden(self.tree.without(agent))
+        known, burden = self._last_burden[0]
+        if known != agent:
+            burden = self.game.tables.burden(self.tree.without(agent))
+            self._last_burden[0] = (agent, burden)
+        return burden
 
     def _induce(self, agent: int) -> CMDP:
         game, member = self.game, self.game.members[agent]
         burden = self._burden(agent)
-        costs = np.empty((game.num_constraints, game.horizon, *member.reward.shape[1:]))
-        for j, prices in enumerate(burden.costs):
-            costs[j] = member.charge(prices)
+        charged = [member.charge(prices) for prices in burden.costs]
+        shape = (game.num_constraints, game.horizon, *member.reward.shape[1:])
+        costs = (charged[0] if len(charged) == 1 else np.array(charged)).reshape(shape)
         if member.costs is not None:
-            costs += member.costs
+            costs = costs + member.costs
         roundings = game._usage_roundings + game.tables.entry_roundings + member.most_uses + 4
         return CMDP(
             transition=member.kernel,

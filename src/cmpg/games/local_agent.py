@@ -18,6 +18,9 @@ DENSE_STATES = 32
 DENSE_USES = 1024
 """So many entries may the use of resources at one step have to be kept as a dense array."""
 
+BLOCK = 16
+"""So many steps at a time are summed by resource: the product needs a transposed copy, and small ones are cheaper."""
+
 
 @dataclass(frozen=True, eq=False)
 class LocalAgent:
@@ -73,7 +76,8 @@ class LocalAgent:
     def usage(self, visits: FloatArray) -> FloatArray:
         """Return the probability of using each resource at each step: [H, E]."""
         if len(self.uses) == 1:
-            used = (self.uses[0].T @ visits.T).T
+            blocks = [visits[start : start + BLOCK] for start in range(0, len(visits), BLOCK)]
+            used = np.concatenate([(self.uses[0].T @ block.T).T for block in blocks])
         elif self._dense_uses is not None:
             used = np.matmul(visits[:, None, :], self._dense_uses)[:, 0]
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, GameError, check_shape, distributions, frozen, numbers, place, to_floats
+from cmpg.checks import FloatArray, GameError, check_shape, distributions, each_once, frozen, numbers, place, to_floats
 from cmpg.cmdp.model import check_length_of_time, check_steps, checked_transition
 from cmpg.games.local_agent import LocalAgent
 
@@ -161,7 +161,7 @@ def _checked_uses(given: Any, shape: tuple[int, int, int], num_resources: int) -
         check_shape("uses", dense.shape, required)
         given = [sp.csr_array(table.reshape(-1, num_resources)) for table in dense]
     check_steps("uses", len(given), steps)
-    return tuple(_checked_use(h, matrix, (states, actions, num_resources)) for h, matrix in enumerate(given))
+    return each_once(lambda h, matrix: _checked_use(h, matrix, (states, actions, num_resources)), given)
 
 
 def _checked_use(step: int, given: Any, shape: tuple[int, int, int]) -> sp.csr_array:

@@ -10,15 +10,23 @@ step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, 
 
 from __future__ import annotations
 
-from typing import Any
+import reprlib
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FileError, FloatArray, GameError
-from cmpg.games.fields import checked_csr, names_of, whole_number
+from cmpg.checks import FloatArray, GameError
+from cmpg.games.fields import (
+    checked_csr,
+    read_names,
+    refuse_strange_fields,
+    step_matrices,
+    whole_number,
+    whole_numbers,
+)
 from cmpg.games.local import LocalAgent, LocalGame
-from cmpg.storage import Fields
+from cmpg.storage import Fields, number_table
 
 NAMES = ("agents", "constraints", "resources")
 
@@ -59,81 +67,106 @@ def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
     return fields
 
 
-def local_from_fields(fields: Fields) -> LocalGame:
+def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
     """Build a local game from its fields."""
-    actions = np.asarray(fields["num_actions"], dtype=np.int64)
-    delay = _floats("delay", fields["delay"])
-    if actions.ndim != 1 or len(actions) == 0 or delay.ndim != 3:
-        raise GameError("num_actions must be [n] and delay [H or 1, E, n + 1].")
+    if exact:
+        raise GameError("a local game has no exact mode; leave `exact` out, and rounding is bounded instead.")
+    actions = whole_numbers("num_actions", fields["num_actions"])
+    delay = number_table("delay", fields["delay"])
+    if len(actions) == 0 or actions.min() < 1 or delay.ndim != 3:
+        raise GameError("num_actions must be [n], with an action for each agent, and delay [H or 1, E, n + 1].")
     _refuse_strange_fields(fields, len(actions))
-    like = np.asarray(fields.get("like", np.arange(len(actions))), dtype=np.int64)
-    if like.shape != actions.shape or like.min() < 0 or (like > np.arange(len(like))).any():
-        raise GameError(f"like is {like.tolist()}; every agent must be like itself or an earlier one.")
-    members: list[LocalAgent] = []
-    for i, count in enumerate(actions.tolist()):
-        twin = members[like[i]] if like[i] != i else None
-        members.append(_agent_from_fields(fields, i, num_actions=count, resources=delay.shape[1], twin=twin))
+    members = _members(fields, actions.tolist(), resources=delay.shape[1])
     return LocalGame(
-        members=tuple(members),
+        members=members,
         delay=delay,
-        load_costs=_floats("load_cost", fields["load_cost"]),
-        thresholds=_floats("thresholds", fields["thresholds"]),
+        load_costs=number_table("load_cost", fields.get("load_cost", [])),
+        thresholds=number_table("thresholds", fields.get("thresholds", [])),
         horizon=whole_number("horizon", fields["horizon"]),
-        **{name: names_of(fields[name]) for name in NAMES if name in fields},
+        **read_names(fields, NAMES),
     )
 
 
-def _agent_from_fields(
-    fields: Fields, i: int, *, num_actions: int, resources: int, twin: LocalAgent | None
-) -> LocalAgent:
-    initial = _floats(f"initial_{i}", fields[f"initial_{i}"])
-    if twin is not None:
-        reward = _floats(f"reward_{i}", fields[f"reward_{i}"]) if f"reward_{i}" in fields else twin.reward
-        return LocalAgent(transition=twin.transition, reward=reward, uses=twin.uses, initial=initial, costs=twin.costs)
-    rows = len(initial) * num_actions
+def _members(fields: Fields, num_actions: list[int], *, resources: int) -> tuple[LocalAgent, ...]:
+    """Build all agents, those who are like another after that one."""
+    like = whole_numbers("like", fields.get("like", list(range(len(num_actions))))).tolist()
+    if len(like) != len(num_actions) or not all(0 <= twin < len(like) for twin in like):
+        raise GameError(f"like is {reprlib.repr(like)}; one agent, 0 to {len(num_actions) - 1}, for each is required.")
+    members: dict[int, LocalAgent] = {}
+    for agent in range(len(like)):
+        chain = [agent]
+        while chain[-1] not in members and like[chain[-1]] != chain[-1]:
+            chain.append(like[chain[-1]])
+            if len(chain) > len(like):
+                raise GameError(f"like leads from agent {agent} in a circle; one agent of a kind must be like itself.")
+        for i in reversed(chain):
+            if i in members:
+                continue
+            if like[i] == i:
+                members[i] = _agent_from_fields(fields, i, num_actions=num_actions[i], resources=resources)
+            else:
+                members[i] = _agent_like(fields, i, num_actions=num_actions[i], twin=members[like[i]])
+    return tuple(members[i] for i in range(len(like)))
+
+
+def _agent_from_fields(fields: Fields, i: int, *, num_actions: int, resources: int) -> LocalAgent:
+    initial = _initial(fields, i)
     transition = checked_csr(
         f"transition_{i}",
         [fields[f"transition_{i}_{part}"] for part in ("indptr", "indices", "data")],
         columns=len(initial),
     )
-    ones = np.ones(len(np.asarray(fields[f"use_{i}_indices"])))
-    uses = checked_csr(f"use_{i}", [fields[f"use_{i}_indptr"], fields[f"use_{i}_indices"], ones], columns=resources)
+    used = whole_numbers(f"use_{i}_indices", fields[f"use_{i}_indices"])
+    uses = checked_csr(f"use_{i}", [fields[f"use_{i}_indptr"], used, np.ones(len(used))], columns=resources)
+    rows = len(initial) * num_actions
     return LocalAgent(
-        transition=_steps(f"transition_{i}", transition, rows),
-        reward=_floats(f"reward_{i}", fields[f"reward_{i}"]),
-        uses=_steps(f"use_{i}", uses, rows),
+        transition=step_matrices(f"transition_{i}", transition, rows),
+        reward=_reward(fields, i, (len(initial), num_actions)),
+        uses=step_matrices(f"use_{i}", uses, rows),
         initial=initial,
-        costs=_floats(f"cost_{i}", fields[f"cost_{i}"]) if f"cost_{i}" in fields else None,
+        costs=number_table(f"cost_{i}", fields[f"cost_{i}"]) if f"cost_{i}" in fields else None,
     )
 
 
-def _steps(name: str, stacked: sp.csr_array, rows: int) -> tuple[sp.csr_array, ...]:
-    """Cut a stack of step matrices into steps."""
-    if rows == 0 or stacked.shape[0] % rows:
-        raise GameError(f"{name}_indptr has {stacked.shape[0]} rows; a multiple of S·A = {rows} is required.")
-    return tuple(stacked[start : start + rows] for start in range(0, stacked.shape[0], rows))
+def _agent_like(fields: Fields, i: int, *, num_actions: int, twin: LocalAgent) -> LocalAgent:
+    """Build an agent that shares the arrays of another one; its start is its own, and its reward where given."""
+    shared = [name.format(i) for name in SHARED if name.format(i) in fields]
+    if shared:
+        raise GameError(f"agent {i} is like another one, and has {shared[0]!r} of its own. Remove one of the two.")
+    if num_actions != twin.num_actions:
+        raise GameError(f"num_actions[{i}] is {num_actions}; agent {i} is like one with {twin.num_actions} actions.")
+    reward = _reward(fields, i, (twin.num_states, num_actions)) if f"reward_{i}" in fields else twin.reward
+    return replace(twin, initial=_initial(fields, i), reward=reward)
 
 
-def _floats(name: str, value: Any) -> FloatArray:
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise GameError(f"{name} is not a rectangular array of numbers.") from None
+def _initial(fields: Fields, i: int) -> FloatArray:
+    initial = number_table(f"initial_{i}", fields[f"initial_{i}"])
+    if initial.ndim != 1 or not len(initial):
+        raise GameError(f"initial_{i} has shape {list(initial.shape)}; [S_{i}] with at least one state is required.")
+    return initial
+
+
+def _reward(fields: Fields, i: int, shape: tuple[int, int]) -> FloatArray:
+    reward = number_table(f"reward_{i}", fields[f"reward_{i}"])
+    if reward.ndim != 3 or reward.shape[1:] != shape:
+        wanted = f"[H or 1, {shape[0]}, {shape[1]}]"
+        raise GameError(f"reward_{i} has shape {list(reward.shape)}; {wanted} is required: states, then actions.")
+    return reward
+
+
+SHARED = (
+    "transition_{}_indptr",
+    "transition_{}_indices",
+    "transition_{}_data",
+    "use_{}_indptr",
+    "use_{}_indices",
+    "cost_{}",
+)
+"""What an agent has in common with those who are like it."""
 
 
 def _refuse_strange_fields(fields: Fields, num_agents: int) -> None:
-    per_agent = (
-        "initial_{}",
-        "reward_{}",
-        "cost_{}",
-        "transition_{}_indptr",
-        "transition_{}_indices",
-        "transition_{}_data",
-    )
-    known = {"horizon", "thresholds", "num_actions", "delay", "load_cost", "like", *NAMES}
-    known |= {name.format(i) for name in (*per_agent, "use_{}_indptr", "use_{}_indices") for i in range(num_agents)}
-    strange = sorted(set(fields) - known)
-    if strange:
-        raise FileError(
-            f"unknown field {', '.join(strange[:5])}; a local game of {num_agents} agents has no such field."
-        )
+    per_agent = ("initial_{}", "reward_{}", *SHARED)
+    known = ["horizon", "thresholds", "num_actions", "delay", "load_cost", "like", *NAMES]
+    known += [name.format(i) for name in per_agent for i in range(num_agents)]
+    refuse_strange_fields(fields, known, form=f"a local game of {num_agents} agents")

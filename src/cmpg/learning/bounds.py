@@ -98,7 +98,7 @@ def ascent_constants(known: Known, *, epsilon: float, delta: float, printed: boo
     total = agents * horizon if printed else float(known.reward_ranges.sum())
     largest = horizon if printed else float(known.reward_ranges.max())
     iterations = max(_ceil(4 * total / epsilon), 1)
-    episodes = _ceil(32 * largest**2 / epsilon**2 * np.log(8 * agents * iterations / delta))
+    episodes = max(_ceil(32 * largest**2 / epsilon**2 * np.log(8 * agents * iterations / delta)), 1)
     batches = 2 * agents if printed else agents + 1  # one batch of the current policy serves all agents
     return AscentConstants(
         max_iterations=iterations,

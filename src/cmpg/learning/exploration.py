@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmpg.checks import CMPGError, FloatArray, InfeasibleError
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response, worst_case
 from cmpg.learning.anytime import mixture_radius
 from cmpg.learning.confidence import Estimate, Interval, estimate
@@ -106,18 +107,27 @@ class Exploration:
     def propose(self, limits: FloatArray, *, close: float = np.inf) -> None:
         """Look for a better policy among those whose costs are at most `limits` [k] under all kernels of the box.
 
-        The incumbent is always judged anew. The search for another one takes most of the time, so while the bounds are
-        further apart than `close` it waits for a tenth more episodes.
+        The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
+        the bounds within `close` of each other it waits for twice as many episodes.
         """
         self.consider(replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings), limits)
         if self.incumbent is not None:
             self.consider(self.judged(self.incumbent.policy, self.incumbent.multipliers), limits)
-        if self.gap > close and self.episodes < self._next_search:
+        belief = _with_thresholds(self.belief, limits)
+        if self.episodes < self._next_search and self.gap > close and not self._promising(belief, close):
             return
-        self._next_search = int(1.1 * self.episodes) + 1
-        found = tightened_candidate(_with_thresholds(self.belief, limits))
+        self._next_search = 2 * self.episodes + 1
+        found = tightened_candidate(belief)
         self.work += found.work
         self.consider(found, limits)
+
+    def _promising(self, belief: Estimate, close: float) -> bool:
+        """Whether a candidate's floor could be within `close` of the ceiling: it is at most the empirical optimum."""
+        self.work += 1
+        try:
+            return self.ceiling - Exact()(belief.box.nominal).bound <= close
+        except InfeasibleError:
+            return False
 
     @property
     def gap(self) -> float:

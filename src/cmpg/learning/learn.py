@@ -2,24 +2,35 @@
 
 In iteration t each agent learns a response that is feasible and within ε/4 of its best, with probability 1 − δ′; the
 agents then play the current policy, and each (response, others), for M episodes, and ε_i^t is the difference of the
-means. If the greatest exceeds ε/2 that agent moves, otherwise the current policy is returned.
+means. If the greatest exceeds ε/2 that agent moves, otherwise the current policy is returned. Who has just moved is not
+asked again: its response is within ε/4 of its best.
 
-Guarantee (Theorem 2, with the true ranges G_i): T = ⌈4 Σ_i G_i/ε⌉, M = ⌈32 G²/ε² · ln(8nT/δ)⌉ and δ′ = δ/(2nT) make
-every mean right to ε/8 and every response right, for all T iterations together, with probability 1 − δ. Then each
-move raises the potential by more than ε/4, and where it ends nobody gains more than ε/2 + ε/4 + ε/4 = ε. The
-potential is needed for "at most T moves" only: more moves than that prove, with probability 1 − δ, that there is
-none.
+Guarantee (Theorem 2, with the true ranges G_i): T = ⌈4 Σ_i G_i/ε⌉, M = ⌈32 G²/ε² · ln(8nT/δ)⌉ and δ′ = δ/(2nT). A
+mean of M episodes is off by more than ε/8 with probability at most δ/(4nT), and an iteration uses at most 2n of them:
+one per agent at the current policy, one per response. So all means and all responses of T iterations are right together
+with probability 1 − δ. Then each move raises the potential by more than ε/4, and where it ends nobody gains more than
+ε/2 + ε/4 + ε/4 = ε.
 
-What is learned safely (`SafeExploration`) is safe on the way too: only policies that are proved feasible are played.
+The potential is needed for "fewer than T moves" only: a T-th move, or a policy seen before, proves with probability
+1 − δ that there is none; nothing is asked beyond iteration T. The policy is feasible because every response is, and
+before the first move because the start is. That is checked as far as it can be (`start.py`): what is known beforehand
+may decide it, the M episodes at the start may refute it; otherwise it is listed among the assumptions.
+
+A response that its learner could not certify is never played by this loop, and never moved to. If one is left at the
+end, nothing is certified. What is learned safely (`SafeExploration`) is safe on the way too: besides the start, only
+policies that are proved feasible are played.
+
+An environment that answers wrongly ends the run with SimulatorError, a start that is found out with StartError; both
+hold the run so far as `result`, and every sample is counted in the ledger.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,17 +42,16 @@ from cmpg.equilibrium.schedule import GreatestGain, Schedule
 from cmpg.learning.bounds import AscentConstants, ascent_constants
 from cmpg.learning.confidence import check_accuracy
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.outcome import LearnResult, Played
-from cmpg.learning.response import Learner
-from cmpg.learning.samples import BudgetError, Returns, mean_returns
+from cmpg.learning.outcome import LearnResult, Played, claim
+from cmpg.learning.response import Ending, LearnedResponse, Learner
+from cmpg.learning.samples import BudgetError, Returns, SimulatorError, mean_returns
 from cmpg.learning.simulator import InducedProblem, Simulator
+from cmpg.learning.start import StartError, measured_costs, require_possible, safe_start
 from cmpg.policy import JointPolicy
 
 ASSUMPTIONS = (
-    "the start meets the constraints",
-    "samples are independent draws of the game's own law",
-    "every response was certified by its learner",
-    "a potential exists: without it there may be more than T moves, and then the run ends as NOT_POTENTIAL",
+    "samples are independent draws of the game's own law, and the declared ranges hold",
+    "a potential exists: without one there may be more than T moves, and then the run ends as NOT_POTENTIAL",
 )
 
 
@@ -50,7 +60,7 @@ def learn(
     *,
     epsilon: float,
     delta: float,
-    start: JointPolicy,
+    start: JointPolicy | None = None,
     learner: Learner | None = None,
     schedule: Schedule | None = None,
     time_limit: float = np.inf,
@@ -65,37 +75,36 @@ def learn(
     epsilon, delta
         With probability at least 1 − δ no agent gains more than ε by leaving.
     start
-        A feasible joint policy; for safe exploration a strictly feasible one.
+        A feasible joint policy; for safe exploration a strictly feasible one. Unless given, one is sought that meets
+        the constraints whatever the transition is.
     learner
         Learns responses: `Adaptive()` from a generative model unless given, `SafeExploration()` from episodes.
     schedule
         Who moves next; the paper's `GreatestGain()` unless given.
     time_limit
-        Seconds.
+        Seconds, looked at between responses.
     on_progress
         Called with each `Step`; its costs are measured ones.
 
     Examples
     --------
     >>> from cmpg.learning.simulator import GameSimulator
-    >>> from cmpg.scenarios import counter_example
-    >>> from cmpg.equilibrium.start import feasible_start
-    >>> game = counter_example()
-    >>> simulator = GameSimulator(game, rng=np.random.default_rng(0))
-    >>> learn(simulator, epsilon=0.2, delta=0.1, start=feasible_start(game).policy).certified
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> learn(simulator, epsilon=0.5, delta=0.1).certified
     True
     """
     check_accuracy(epsilon, delta)
-    start.check_fits(simulator.known.policy_shapes)
+    beginning = _beginning(simulator, start)
     constants = ascent_constants(simulator.known, epsilon=epsilon, delta=delta)
-    run = _Run(simulator, constants, learner or Adaptive(), epsilon / 4)
+    run = _Run(simulator, beginning, constants, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     climb = Climb(
         num_agents=simulator.known.num_agents,
         answer=run.answer,
         rules=Rules(
             schedule=schedule or GreatestGain(),
             enough=epsilon / 2,
-            max_moves=constants.max_iterations,
+            max_moves=constants.max_iterations - 1,
             most_gain=np.inf,
             deadline=time.monotonic() + time_limit,
         ),
@@ -103,23 +112,46 @@ def learn(
         same_problem=lambda *_: False,
         on_progress=on_progress or (lambda _: None),
     )
-    ending = climb.run(Measured(simulator, start, constants.episodes))
-    return run.conclude(ending, epsilon=epsilon, delta=delta)
+    result = run.conclude(climb.run(Measured(run.play, beginning.policy)))
+    if run.error is not None:
+        run.error.result = result
+        raise run.error
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Beginning:
+    """The start, and whether it meets the constraints whatever the transition is."""
+
+    policy: JointPolicy
+    proved: bool
+
+
+def _beginning(simulator: Simulator, start: JointPolicy | None) -> _Beginning:
+    if start is None:
+        found = safe_start(simulator)
+        if found is None:
+            raise StartError(
+                "no start is given, and none was found that meets the constraints whatever the transition is. "
+                "Pass a policy that is known to meet them."
+            )
+        return _Beginning(found, proved=True)
+    start.check_fits(simulator.known.policy_shapes)
+    ceilings = require_possible(simulator, start).ceilings
+    return _Beginning(start, proved=bool(np.all(ceilings <= simulator.known.thresholds)))
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """A joint policy whose values and costs are known from episodes only."""
 
-    simulator: Simulator
+    play: Callable[[JointPolicy], Returns]
     policy: JointPolicy
-    episodes: int
 
     @cached_property
     def returns(self) -> Returns:
         """The mean returns of M episodes, played when they are first asked for."""
-        samples = self.simulator.roll_out(self.policy, self.episodes, purpose="values")
-        return mean_returns(self.simulator.known, samples)
+        return self.play(self.policy)
 
     @property
     def costs(self) -> FloatArray:
@@ -128,60 +160,103 @@ class Measured:
 
     def replace(self, agent: int, table: Any) -> Measured:
         """Return the policy in which one agent has moved, not measured yet."""
-        return Measured(self.simulator, self.policy.replace(agent, table), self.episodes)
+        return Measured(self.play, self.policy.replace(agent, table))
 
 
 class _Run:
-    """What the answers of one run leave behind: executed policies, and why a guarantee may be void."""
+    """What the answers of one run leave behind: executed policies, and what made it end before its time."""
 
-    def __init__(self, simulator: Simulator, constants: AscentConstants, learner: Learner, tolerance: float) -> None:
-        self.simulator, self.constants = simulator, constants
-        self.learner, self.tolerance = learner, tolerance
-        self.played: list[Played] = []
+    def __init__(
+        self,
+        simulator: Simulator,
+        beginning: _Beginning,
+        constants: AscentConstants,
+        *,
+        learner: Learner,
+        epsilon: float,
+        delta: float,
+    ) -> None:
+        self.simulator, self.beginning, self.constants = simulator, beginning, constants
+        self.learner, self.epsilon, self.delta = learner, epsilon, delta
+        self.error: SimulatorError | StartError | None = None
+        self.start_seen = ""  # what the start was measured to cost, where that matters
+        self._played: dict[bytes, Played] = {}
 
-    def answer(self, position: Measured, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
-        """Learn a response, play it, and compare the means."""
-        problem = InducedProblem(self.simulator, agent, position.policy)
+    def play(self, policy: JointPolicy) -> Returns:
+        """Play M episodes and average; the first are those of the start."""
         try:
-            response = self.learner(problem, epsilon=self.tolerance, delta=self.constants.response_delta)
-            self._note(position)
-            self.played += [
-                Played(position.policy.replace(agent, each.policy), each.episodes) for each in response.executed
-            ]
-            if not response.certified:
-                return Answer(position.policy[agent], 0.0, response)  # nothing unproved is ever played or moved to
-            moved = position.replace(agent, response.policy)
-            gain = float(moved.returns.values[agent] - position.returns.values[agent])
+            samples = self.simulator.roll_out(policy, self.constants.episodes, purpose="values")
         except BudgetError as stop:
             raise ClimbLimit(str(stop)) from None
-        self._note(moved)
-        return Answer(response.policy, gain, response)
+        except SimulatorError as fault:
+            self._stop(fault)
+        self._note(policy, self.constants.episodes)
+        returns = mean_returns(self.simulator.known, samples)
+        if policy is self.beginning.policy and not self.beginning.proved:
+            self._check_start(returns)
+        return returns
 
-    def _note(self, position: Measured) -> None:
-        if not any(each.policy is position.policy for each in self.played):
-            self.played.append(Played(position.policy, position.episodes))
+    def _check_start(self, returns: Returns) -> None:
+        found = measured_costs(self.simulator.known, returns, delta=self.delta)
+        self.start_seen = str(found)
+        if found.refuted:
+            text = f"the start is infeasible with probability {1 - self.delta:g}: over {returns.episodes} episodes it"
+            self._stop(StartError(f"{text} costs {found}. Pass a feasible start."))
 
-    def conclude(self, ending: ClimbEnding[Measured], *, epsilon: float, delta: float) -> LearnResult:
-        """Gather the result; what was not certified on the last round voids the guarantee."""
-        void = tuple(_unproved(ending.answers)) if ending.status is Status.CERTIFIED else ()
-        status, message = ending.status, ending.message
-        if status is Status.LIMIT and ending.moves >= self.constants.max_iterations:
-            status, message = Status.NOT_POTENTIAL, f"{ending.moves} moves gained more than any potential allows."
-        if status is Status.CERTIFIED:
-            claim = f"feasible, and no agent gains more than {epsilon:g} by leaving, with probability {1 - delta:g}"
-            message = f"{claim}." if not void else "nobody was seen to gain, but not every response is certified."
+    def answer(self, position: Measured, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
+        """Learn a response, play it, and compare the means; what is not certified is neither played nor moved to."""
+        before = position.returns.values[agent]
+        response = self._respond(position, agent)
+        if not response.certified:
+            return Answer(position.policy[agent], 0.0, response)
+        moved = position.replace(agent, response.policy)
+        return Answer(response.policy, float(moved.returns.values[agent] - before), response)
+
+    def _respond(self, position: Measured, agent: int) -> LearnedResponse:
+        problem = InducedProblem(self.simulator, agent, position.policy)
+        try:
+            response = self.learner(problem, epsilon=self.epsilon / 4, delta=self.constants.response_delta)
+        except BudgetError as stop:
+            raise ClimbLimit(str(stop)) from None
+        except SimulatorError as fault:
+            self._stop(fault)
+        for each in response.executed:
+            self._note(position.policy.replace(agent, each.policy), each.episodes)
+        if response.ending is Ending.INFEASIBLE and position.policy is self.beginning.policy:
+            reason = f"against it agent {agent} has no policy that meets the constraints ({response.message})"
+            self._stop(StartError(f"the start is infeasible with probability {1 - self.delta:g}: {reason}"))
+        return response
+
+    def _stop(self, error: SimulatorError | StartError) -> NoReturn:
+        """End the climb, so that its result can go with the error."""
+        self.error = error
+        raise ClimbLimit(str(error)) from error
+
+    def _note(self, policy: JointPolicy, episodes: int) -> None:
+        key = policy.fingerprint()
+        before = self._played[key].episodes if key in self._played else 0
+        self._played[key] = Played(policy, before + episodes)
+
+    def conclude(self, ending: ClimbEnding[Measured]) -> LearnResult:
+        """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""
+        status = ending.status
+        if len(ending.trace) == self.constants.max_iterations and ending.trace[-1].mover is not None:
+            status = Status.NOT_POTENTIAL
+        void = tuple(self._why_void(ending, status))
+        if void and status is Status.CERTIFIED:
+            status = Status.LIMIT
         return LearnResult(
-            status=status if not void else Status.LIMIT,
-            message=message,
+            status=status,
+            message=self._what_is_left(ending.moves) if void else claim(self.epsilon, self.delta),
             policy=ending.position.policy,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=self.epsilon,
+            delta=self.delta,
             samples=self.simulator.ledger.by_purpose,
-            assumptions=ASSUMPTIONS,
+            assumptions=(*self._about_the_start(), *ASSUMPTIONS),
             void=void,
             trace=ending.trace,
             moves=ending.moves,
-            played=tuple(self.played),
+            played=tuple(self._played.values()),
             settings={
                 "learner": repr(self.learner),
                 "episodes": self.constants.episodes,
@@ -190,6 +265,22 @@ class _Run:
             },
         )
 
+    def _why_void(self, ending: ClimbEnding[Measured], status: Status) -> list[str]:
+        answers = ending.answers.items()
+        unproved = [f"agent {i}: {each.detail.message}" for i, each in answers if not each.detail.certified]
+        if status is Status.CERTIFIED:
+            return unproved
+        if status is Status.NOT_POTENTIAL:
+            why = ending.message if ending.status is status else f"{ending.moves + 1} moves gain more than one allows."
+            return [f"there is no potential, with probability {1 - self.delta:g}: {why}"]
+        return [ending.message, *unproved]
 
-def _unproved(answers: Mapping[int, Answer]) -> list[str]:
-    return [f"agent {i}: {each.detail.message}" for i, each in answers.items() if not each.detail.certified]
+    def _what_is_left(self, moves: int) -> str:
+        proved = moves > 0 or self.beginning.proved
+        policy = f"is feasible with probability {1 - self.delta:g}" if proved else "is the start"
+        return f"nothing is certified; the last policy {policy}, and what an agent gains by leaving it is not known."
+
+    def _about_the_start(self) -> tuple[str, ...]:
+        if self.beginning.proved:
+            return ()
+        return (f"the start meets the constraints (measured: {self.start_seen or 'nothing'})",)

@@ -27,8 +27,8 @@ class Played:
 class LearnResult:
     """The ending of `learn` or `learn_shared`.
 
-    Where `void` is empty and the status is CERTIFIED: with probability at least 1 − δ over the samples, the policy is
-    feasible and no agent gains more than ε by leaving.
+    The guarantee: with probability at least 1 − δ over the samples, the policy is feasible and no agent gains more than
+    ε by leaving. It holds under the `assumptions` where `void` is empty; where it does not hold, `void` says why.
     """
 
     status: Status
@@ -38,7 +38,7 @@ class LearnResult:
     delta: float
     samples: Mapping[str, int]  # by purpose
     assumptions: tuple[str, ...]  # what the guarantee rests on
-    void: tuple[str, ...]  # why it does not hold; empty where it does
+    void: tuple[str, ...]  # "guarantee void because …"; empty if and only if the status is CERTIFIED
     trace: tuple[Step, ...] = ()
     moves: int = 0
     played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
@@ -59,6 +59,11 @@ class LearnResult:
         lines += [f"guarantee void because {reason}" for reason in self.void]
         lines += [f"{count:>16,} samples for {purpose}" for purpose, count in self.samples.items()]
         return "\n".join(lines)
+
+
+def claim(epsilon: float, delta: float) -> str:
+    """Say what a certified result promises."""
+    return f"feasible, and no agent gains more than {epsilon:g} by leaving, with probability {1 - delta:g}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,5 +95,5 @@ def judge(game: Game, result: LearnResult) -> Judgement:
 
 
 def _breaks(game: Game, policy: JointPolicy) -> bool:
-    costs, limits = game.at(policy).costs, game.thresholds
-    return bool(np.any(costs > limits + 1e-12 * np.maximum(1.0, np.abs(limits))))
+    position = game.at(policy)
+    return bool(np.any(position.costs > game.thresholds + position.cost_rounding))

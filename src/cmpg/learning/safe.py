@@ -33,7 +33,7 @@ from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, 
 from cmpg.learning.dope import Baseline, Bonus, paper_bonus, tight_bonus
 from cmpg.learning.exploration import Exploration, Pace
 from cmpg.learning.response import Ending, LearnedResponse
-from cmpg.learning.samples import BudgetError, Samples
+from cmpg.learning.samples import BudgetError, Known, Samples
 from cmpg.learning.simulator import InducedProblem
 
 
@@ -133,6 +133,38 @@ class SafeExploration:
         if run.incumbent is None:
             return Ending.LIMIT, f"after {run.episodes} episodes no policy is proved to meet the constraints yet."
         return Ending.LIMIT, f"after {run.episodes} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
+
+
+def safe_learner(
+    known: Known, *, epsilon: float, margin: float | None = None, pace: Pace | None = None
+) -> SafeExploration:
+    """Return the safe learner for `learn` at ε, where every response must leave the others something to explore with.
+
+    Parameters
+    ----------
+    known
+        Sizes and ranges of the game.
+    epsilon
+        The accuracy asked of the equilibrium.
+    margin
+        What a response leaves of every budget; unless given, ε/16 at the rate of exchange α/G, the least over
+        constraints. A larger one is budget that the others gain by using; a smaller one slows down their exploration.
+    pace
+        Episodes, and solves.
+    """
+    left = _margin(known, epsilon) if margin is None else margin
+    widest = float(known.cost_spans.sum(axis=1).max(initial=0.0))
+    # The margin is all the slack that there is after the first move: less than a quarter of it is called none.
+    least = min(1e-3, left / (4 * widest)) if widest > 0 and left > 0 else 1e-3
+    return SafeExploration(margin=left, pace=pace or Pace(), least_slack=least)
+
+
+def _margin(known: Known, epsilon: float) -> float:
+    largest = float(known.reward_ranges.max())
+    if known.num_constraints == 0 or largest == 0:
+        return 0.0
+    budgets = np.where(known.thresholds > 0, known.thresholds, known.cost_spans.sum(axis=1))
+    return float(budgets.min()) * min(epsilon / largest, 1.0) / 16
 
 
 def _lack_of_slack(run: Exploration, least_slack: float) -> str:

@@ -25,10 +25,12 @@ BoolArray = npt.NDArray[np.bool_]
 class SimulatorError(CMPGError):
     """A simulator was asked for something that it cannot do, or an environment answered wrongly.
 
-    `samples` holds what had been drawn before, where anything had.
+    `samples` holds what had been drawn for the same purpose before, where anything had; `result` the LearnResult so
+    far, where `learn` or `learn_shared` was at work.
     """
 
     samples: Samples | None = None
+    result: object = None
 
 
 class BudgetError(CMPGError):

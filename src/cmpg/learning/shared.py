@@ -1,49 +1,50 @@
 """One model for all: explore once, outside the CMDP sub-routines, and reuse every sample for every agent and iteration.
 
 The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws anew for each response.
-Here, in round j there are N_j = N_0·2^(j−1) samples of every (h, s, joint action), and one box that holds the true
-kernel with probability 1 − δ/(j(j + 1)). The empirical game is solved by CA-CMPG with thresholds tightened just so
-far that the policy's worst cost over the box is at most α.
+Here, in round j there are N_j = N_0·2^(j−1) samples of every (h, s, joint action), and one model (`shared_model.py`)
+that holds the true game with probability 1 − δ/(j(j + 1)). The empirical game is solved by CA-CMPG with thresholds
+tightened just so far that the policy's worst cost over the model is at most α.
 
-Guarantee: the box fails in any round with probability at most δ. While it holds, the policy's costs are at most their
+Guarantee: the model fails in any round with probability at most δ. While it holds, the policy's costs are at most their
 worst case, V^{r_i} is at least its worst case, and no feasible deviation of agent i is worth more than the optimum of
-its extended CMDP, whose box is the average of the joint box over what the others play. So what is called certified is
-an ε-Nash policy, whatever was solved on the way; no potential and no slack need be known.
+its extended CMDP. So what is called certified is an ε-Nash policy, whatever was solved on the way; no potential, no
+feasible start and no slack need be known. Where there is no slack, no policy can be proved feasible, and the samples
+run out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmpg.checks import CMPGError, FloatArray, InfeasibleError, frozen
-from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response, worst_case
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
-from cmpg.games.contraction import average_over
 from cmpg.games.joint import JointGame
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
-from cmpg.learning.outcome import LearnResult
-from cmpg.learning.samples import BudgetError, Known, Samples
+from cmpg.learning.outcome import LearnResult, claim
+from cmpg.learning.samples import BudgetError, Samples, SimulatorError
+from cmpg.learning.shared_model import JointModel, bound_policy, joint_model, proof_of_infeasibility
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy
 
 TIGHTENINGS = 6
 """Bisections for the tightened thresholds."""
 
-ASSUMPTIONS = ("samples are independent draws of the game's own law", "rewards and costs are known")
+ASSUMPTIONS = ("samples are independent draws of the game's own law, and the declared ranges hold",)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What is known after one round: the bounds of the best policy so far."""
+    """What is known after one round: the policy that was found, and its bounds."""
 
     samples_per_entry: int
-    gap: float  # no agent gains more than this
+    policy: JointPolicy
+    gap: float  # no agent gains more than this by leaving
     cost_ceilings: FloatArray  # [k]
-    feasible: bool
+    feasible: bool  # every ceiling is at most its threshold
 
 
 def learn_shared(
@@ -61,7 +62,7 @@ def learn_shared(
     Parameters
     ----------
     simulator
-        The game behind its door; it must let itself be drawn from (generative), and rewards and costs must be known.
+        The game behind its door; it must let itself be drawn from (generative).
     epsilon, delta
         With probability at least 1 − δ no agent gains more than ε by leaving.
     first_count, max_count
@@ -70,145 +71,136 @@ def learn_shared(
         How one probability is bounded.
     on_round
         Called with the bounds after every round.
+
+    Examples
+    --------
+    >>> from cmpg.learning.simulator import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> learn_shared(simulator, epsilon=0.5, delta=0.1).certified
+    True
     """
     check_accuracy(epsilon, delta)
-    if simulator.known.payoffs is None:
-        raise CMPGError("the shared model needs known rewards and costs. Use learn(...), which can estimate them.")
-    model = _Model(simulator.known, epsilon)
-    samples, count, rounds = None, 0, 0
-    best = _Judged(
-        JointPolicy.uniform(simulator.known.policy_shapes), np.inf, np.full(simulator.known.num_constraints, np.inf)
-    )
-    status, message = Status.LIMIT, "the samples ran out."
-    while count < max_count:
-        target = first_count * 2**rounds
-        try:
-            drawn = simulator.draw_all(count=target - count, purpose="model")
-        except BudgetError as stop:
-            message = str(stop)
-            break
-        samples = drawn if samples is None else samples + drawn
-        count, rounds = target, rounds + 1
-        best = model.judge(samples, delta=delta / (rounds * (rounds + 1)), interval=interval, before=best)
-        if on_round is not None:
-            on_round(Round(count, best.gap, best.cost_ceilings, model.feasible(best)))
-        if model.feasible(best) and best.gap <= epsilon:
-            status = Status.CERTIFIED
-            message = f"feasible, and no agent gains more than {epsilon:g} by leaving, with probability {1 - delta:g}."
-            break
-        if not np.any(model.uncertain(samples)):
-            message = f"the model is known, and still the gap is {best.gap:.4g}."
-            break
-    return LearnResult(
-        status=status,
-        message=message,
-        policy=best.policy,
-        epsilon=epsilon,
-        delta=delta,
-        samples=simulator.ledger.by_purpose,
-        assumptions=ASSUMPTIONS,
-        void=() if status is Status.CERTIFIED else (f"the bounds are {best.gap:.4g} apart, or a cost is unproved",),
-        settings={"samples_per_entry": count, "rounds": rounds},
-    )
+    if not 1 <= first_count <= max_count:
+        raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
+    run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval)
+    status, reason = Status.LIMIT, f"{max_count} samples of every entry are not enough."
+    try:
+        for _ in run.rounds(first_count, max_count):
+            if on_round is not None:
+                on_round(run.best)
+            if run.ended is not None:
+                status, reason = run.ended, run.reason
+                break
+    except BudgetError as stop:
+        reason = str(stop)
+    except KeyboardInterrupt:
+        status, reason = Status.INTERRUPTED, "it was interrupted."
+    except SimulatorError as fault:
+        fault.samples = run.with_samples_of(fault)
+        fault.result = run.conclude(status, str(fault))
+        raise
+    return run.conclude(status, reason)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """A joint policy and its worst case over a box."""
+class _Run:
+    """The samples so far, and the policy that was found with them."""
 
-    policy: JointPolicy
-    gap: float
-    cost_ceilings: FloatArray  # [k]
+    def __init__(self, simulator: Simulator, *, epsilon: float, delta: float, interval: Interval) -> None:
+        known = simulator.known
+        self.simulator, self.epsilon, self.delta, self.interval = simulator, epsilon, delta, interval
+        self.samples: Samples | None = None
+        self.number = 0
+        nothing = np.full(known.num_constraints, np.inf)
+        self.best = Round(0, JointPolicy.uniform(known.policy_shapes), np.inf, nothing, feasible=False)
+        self.ended: Status | None = None
+        self.reason = ""
 
+    def rounds(self, first: int, most: int) -> Iterator[None]:
+        """Draw, judge, and hand over, with twice the samples each time; the sizes do not depend on what is seen."""
+        count, target = 0, first
+        while target <= most:
+            drawn = self.simulator.draw_all(count=target - count, purpose="model")
+            self.samples = drawn if self.samples is None else self.samples + drawn
+            count, target = target, 2 * target
+            self.number += 1
+            self._judge(self.samples, count)
+            yield
 
-class _Model:
-    """The empirical game, its box, and what can be said of a policy in it."""
+    def _judge(self, samples: Samples, count: int) -> None:
+        """Solve the empirical game, tightened as far as necessary, and see whether that is an end."""
+        share = self.delta / (self.number * (self.number + 1))
+        model = joint_model(self.simulator.known, samples, delta=share, interval=self.interval)
+        found = _tightened(model, self.best.policy, epsilon=self.epsilon)
+        if found is None:
+            proof = proof_of_infeasibility(model)
+            if proof:
+                self.ended, self.reason = Status.INFEASIBLE, f"with probability {1 - self.delta:g}, {proof}"
+        else:
+            self.best = replace(found, samples_per_entry=count)
+            if self.best.feasible and self.best.gap <= self.epsilon:
+                self.ended = Status.CERTIFIED
+        if self.ended is None and not samples.visits.any():
+            self.ended, self.reason = Status.LIMIT, f"{self._bounds()} There is nothing to be drawn that would help."
 
-    def __init__(self, known: Known, epsilon: float) -> None:
-        self.known, self.epsilon = known, epsilon
+    def _bounds(self) -> str:
+        ceilings = ", ".join(f"{cost:.4g}" for cost in self.best.cost_ceilings)
+        limits = ", ".join(f"{limit:.4g}" for limit in self.simulator.known.thresholds)
+        costs = f"costs at most {ceilings} (thresholds {limits})" if ceilings else "no constraint"
+        return f"what is proved: {costs}, and gains of at most {self.best.gap:.4g} (epsilon {self.epsilon:.4g})."
 
-    def feasible(self, judged: _Judged) -> bool:
-        """Whether every worst cost is at most its threshold."""
-        return bool(np.all(judged.cost_ceilings <= self.known.thresholds))
+    def with_samples_of(self, fault: SimulatorError) -> Samples | None:
+        """Return all samples, with those that a fault cut short."""
+        parts = [part for part in (self.samples, fault.samples) if part is not None]
+        return parts[0] + parts[1] if len(parts) == 2 else (parts[0] if parts else None)
 
-    def uncertain(self, samples: Samples) -> bool:
-        """Whether there is anything left to learn: a game of one step or one state has no transition to learn."""
-        return self.known.horizon > 1 and self.known.num_states > 1 and samples.transitions.size > 0
-
-    def judge(self, samples: Samples, *, delta: float, interval: Interval, before: _Judged) -> _Judged:
-        """Solve the empirical game, tightened as far as the box makes necessary, and bound what it is worth."""
-        kernel, lower, upper = self._box(samples, delta=delta, interval=interval)
-        game = self._game(kernel)
-        boxes = (lower, upper)
-        untightened = self._solved(game, self.known.thresholds, boxes, start=before.policy)
-        if untightened is None:
-            return replace(before, gap=np.inf)
-        if self.feasible(untightened):
-            return untightened
-        excess = np.maximum(untightened.cost_ceilings - game.at(untightened.policy).costs, 0.0)
-        best, low, high = untightened, 0.0, 2.0
-        for _ in range(TIGHTENINGS):
-            middle = (low + high) / 2
-            tried = self._solved(game, self.known.thresholds - middle * excess, boxes, start=best.policy)
-            if tried is None or self.feasible(tried):
-                high, best = middle, best if tried is None else tried
-            else:
-                low = middle
-        return best
-
-    def _box(self, samples: Samples, *, delta: float, interval: Interval) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The empirical kernel and its bounds [H or 1, S, *A, S]; steps that are alike share their samples."""
-        known = self.known
-        shape = (known.horizon, known.num_states, *known.num_actions, known.num_states)
-        counts = samples.transitions
-        if known.stationary and len(counts):
-            counts = counts.sum(axis=0, keepdims=True)
-        trials = np.broadcast_to(counts.sum(axis=-1, keepdims=True), counts.shape)
-        possible = np.broadcast_to(True if known.support is None else known.support[: len(counts)], counts.shape)
-        number = max(int(possible.sum()), 1)
-        low, high = interval(counts, trials, delta=delta / number)
-        low, high = np.where(possible, low, 0.0), np.where(possible, high, 0.0)
-        mean = np.where(trials > 0, counts / np.maximum(trials, 1), possible / possible.sum(axis=-1, keepdims=True))
-        kernel, lower, upper = (np.full(shape, 1 / known.num_states) for _ in range(3))
-        for table, estimate in ((kernel, mean), (lower, low), (upper, high)):
-            if len(estimate):
-                table[:-1] = estimate
-        return kernel, lower, upper
-
-    def _game(self, kernel: FloatArray) -> JointGame:
-        assert self.known.payoffs is not None
-        return JointGame(
-            transition=kernel,
-            rewards=self.known.payoffs.rewards,
-            costs=self.known.payoffs.costs,
-            thresholds=self.known.thresholds,
-            initial=self.known.initial,
-            horizon=self.known.horizon,
+    def conclude(self, status: Status, reason: str) -> LearnResult:
+        """Gather the result."""
+        certified = status is Status.CERTIFIED
+        return LearnResult(
+            status=status,
+            message=claim(self.epsilon, self.delta) if certified else f"nothing is certified; {self._bounds()}",
+            policy=self.best.policy,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            samples=self.simulator.ledger.by_purpose,
+            assumptions=ASSUMPTIONS,
+            void=() if certified else (reason,),
+            settings={"samples_per_entry": self.best.samples_per_entry, "rounds": self.number},
         )
 
-    def _solved(
-        self, game: JointGame, thresholds: FloatArray, boxes: tuple[FloatArray, FloatArray], *, start: JointPolicy
-    ) -> _Judged | None:
-        """Solve the empirical game with other thresholds, and judge its policy; None where no start is found."""
-        tightened = replace(game, thresholds=frozen(np.asarray(thresholds)), trusted=True)
-        result = _ascent(tightened, start, self.epsilon / 16)
-        return None if result.policy is None else self._bounds(game, result.policy, boxes)
 
-    def _bounds(self, game: JointGame, policy: JointPolicy, boxes: tuple[FloatArray, FloatArray]) -> _Judged:
-        gaps, ceilings = [], np.zeros(self.known.num_constraints)
-        for agent in range(self.known.num_agents):
-            nominal = game.at(policy).induced_cmdp(agent)
-            lower, upper = (average_over(table, policy, keep=agent) for table in boxes)
-            box = BoxCMDP(nominal, lower=frozen(lower), upper=frozen(upper), trusted=True)
-            floor = -worst_case(box, policy[agent], -nominal.reward)
-            try:
-                ceiling = optimistic_response(box).bound
-            except InfeasibleError:
-                ceiling = np.inf
-            gaps.append(ceiling - floor)
-            if agent == 0:
-                ceilings = np.array([worst_case(box, policy[0], cost) for cost in nominal.costs])
-        return _Judged(policy, float(max(gaps)), ceilings)
+def _tightened(model: JointModel, start: JointPolicy, *, epsilon: float) -> Round | None:
+    """Return the policy for the loosest thresholds α − t·e that bring its worst costs to α; None where none is found.
+
+    As in `generative.tightened_candidate`, e is by how much the worst costs of the untightened policy exceed its
+    empirical ones, and t is found by bisection.
+    """
+    thresholds = model.game.thresholds
+    best = _solved(model, thresholds, start, epsilon=epsilon)
+    if best is None or best.feasible:
+        return best
+    excess = np.maximum(best.cost_ceilings - model.game.at(best.policy).costs, 0.0)
+    low, high = 0.0, 2.0
+    for _ in range(TIGHTENINGS):
+        middle = (low + high) / 2
+        tried = _solved(model, thresholds - middle * excess, best.policy, epsilon=epsilon)
+        if tried is None or tried.feasible:
+            high, best = middle, tried or best
+        else:
+            low = middle
+    return best
+
+
+def _solved(model: JointModel, thresholds: FloatArray, start: JointPolicy, *, epsilon: float) -> Round | None:
+    """Solve the empirical game with other thresholds, and bound what it is worth; None where no start is found."""
+    game = replace(model.game, thresholds=frozen(np.asarray(thresholds)), trusted=True)
+    policy = _ascent(game, start, epsilon / 16).policy
+    if policy is None:
+        return None
+    bounds = bound_policy(model, policy)
+    feasible = bool(np.all(bounds.cost_ceilings <= model.game.thresholds))
+    return Round(0, policy, bounds.gap, bounds.cost_ceilings, feasible)
 
 
 def _ascent(game: JointGame, start: JointPolicy, epsilon: float) -> Result:

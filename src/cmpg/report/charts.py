@@ -18,8 +18,8 @@ from cmpg.report.run_folder import Equilibrium
 from cmpg.report.threshold_curves import Resolved, ThresholdCurve
 from cmpg.report.wording import readable
 
-MOST_SERIES = 8
-"""One line per agent up to this many agents; above, only who moved is drawn."""
+MOST_SERIES = 4
+"""One line per agent up to this many agents; above, a line for who moves and dots for all."""
 
 MOST_POINTS = 2000
 """A longer trace is thinned evenly for drawing; its first and last iterations stay."""
@@ -89,15 +89,20 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
         lines = [_line(x, shown[:, i], name=name, colour=_colour(i), **dots) for i, name in enumerate(agents)]
     else:
         moved = [step.gain if step.gain > 0 else np.nan for step in steps]
-        lines = [_line(x, moved, name="who moves", colour=_colour(0), **dots)]
+        lines = [_all_gains(x, shown), _line(x, moved, name="who moves", colour=_colour(0), **dots)]
     lines.append(_limit_line(x, epsilon / 2, "ε/2: enough to move"))
     caption = "What an agent could gain by its best response, at each iteration. Gains of zero are below the axis."
-    figure = _figure(
-        lines,
-        x=_counted("iteration", len(trace)),
-        y=_decades("gain"),
-    )
+    figure = _figure(lines, x=_counted("iteration", len(trace)), y=_decades("gain"))
     return Chart("gains", "Gains", caption, figure)
+
+
+def _all_gains(x: Sequence[int], gains: FloatArray) -> dict[str, Any]:
+    """Draw the gains of everybody who was asked, as small dots."""
+    rows, agents = np.nonzero(np.isfinite(gains))
+    chosen = slice(None, None, max(1, len(rows) // MOST_POINTS))
+    along, up = np.asarray(x)[rows][chosen], gains[rows, agents][chosen]
+    marker = {"size": 4, "color": "var(--limit)", "opacity": 0.6}
+    return _line(along, up, name="all agents", colour="var(--limit)", mode="markers", marker=marker)
 
 
 def _decades(title: str) -> dict[str, Any]:

@@ -297,9 +297,10 @@
   }
 
   if (view) startViewer();
-  const named = tabs.find((tab) => "#" + tab.getAttribute("aria-controls") === location.hash);
+  const named = () => tabs.find((tab) => "#" + tab.getAttribute("aria-controls") === location.hash);
   document.querySelector(".tabs").hidden = false;
-  open(named || tabs[0]);
+  open(named() || tabs[0]);
+  addEventListener("hashchange", () => open(named() || tabs[0]));
   addEventListener("load", () => (window.requestIdleCallback || setTimeout)(startPlotly));
   addEventListener("beforeprint", () => { startPlotly(); document.querySelectorAll(".chart").forEach((div) => drawn.has(div) || draw(div)); });
   document.documentElement.dataset.ready = "yes";

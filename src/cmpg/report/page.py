@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -139,7 +140,7 @@ def _context(run: Run) -> dict[str, Any]:
     named = SCENARIOS.get(run.origin.name)
     context: dict[str, Any] = {
         "title": run.origin.name,
-        "subtitle": "" if named is None else named.summary.replace("`", ""),
+        "subtitle": "" if named is None else re.sub("`([^`]*)`", r"“\1”", named.summary),
         "verdict": verdict_of(run),
         "facts": facts_of(run),
         "provenance": provenance_of(run),
@@ -210,7 +211,7 @@ def _course(run: Run, gallery: _Gallery) -> dict[str, Any]:
     charts += cost_charts(run.trace, constraints, np.asarray(run.game.thresholds))[:MOST_CONSTRAINTS]
     return {
         "words": course_words(run),
-        "charts": gallery.hang(charts if len(run.trace) > 1 else []),
+        "charts": gallery.hang(charts if run.moves else []),
         "trace": trace_grid(run.trace, agents, constraints),
         "left_out": len(run.trace) > MOST_ROWS,
     }
@@ -233,13 +234,16 @@ def _budget(run: Run, claim: Claim, gallery: _Gallery) -> dict[str, Any]:
     spending: list[Chart] = []
     curves: list[Chart] = []
     resolved: list[Chart] = []
+    solved = False
     for j in sorted(highest.tolist()):
         limit, name = float(game.thresholds[j]), names[j]
         axis = name if len(names) > 1 else ""
         if certificate.costs[j] > 0:
             spending += spending_charts(spent.parts[j], spent.places, name=name, limit=limit, kind=spent.kind)
         for curve in threshold_curves(game, claim.policy, certificate, constraint=j):
-            curves.append(threshold_chart(curve, _agents(run)[curve.agent], axis))
+            solved = True
+            if not curve.is_flat:
+                curves.append(threshold_chart(curve, _agents(run)[curve.agent], axis))
         if run.status.name == "CERTIFIED" and is_cheap(game, run.moves):
             found = solve_around(game, claim.policy, constraint=j, epsilon=run.epsilon)
             resolved += [resolved_chart(found, axis, at=limit)] if len(found.thresholds) > 1 else []
@@ -247,22 +251,33 @@ def _budget(run: Run, claim: Claim, gallery: _Gallery) -> dict[str, Any]:
     return {
         "spending": gallery.hang(spending),
         "curves": gallery.hang(curves),
+        "no_curves": _no_curves(solved),
         "resolved": gallery.hang(resolved),
         "left_out": f"The {len(highest)} constraints with the highest prices are drawn." if few else "",
         "nothing": not certificate.costs.any(),
     }
 
 
+def _no_curves(solved: bool) -> str:
+    if solved:
+        return "Another limit, higher or lower, would change nothing for an agent who moves alone, as far as was tried."
+    return "Value against the limit is not drawn: the agents’ tables are too large to solve while a page is written."
+
+
 def _downloads(run: Run) -> dict[str, Any]:
     here = [path for path in (run.folder / name for name in FILES) if path.is_file()]
     small = [path for path in here if path.stat().st_size <= LARGEST_FILE]
-    links = [{"name": path.name, "href": _data_uri(path), "size": _size(path.stat().st_size)} for path in small]
+    contents = {path.name: path.read_bytes() for path in small}
+    if _is_checked_by_hand(run) and run.claim is not None:
+        contents["independent_check.py"] = _part("independent_check.py").encode()
+    links = [{"name": name, "href": _data_uri(name, body), "size": _size(len(body))} for name, body in contents.items()]
     return {"downloads": links, "too_large": [path.name for path in here if path not in small]}
 
 
-def _data_uri(path: Path) -> str:
-    kind = {".json": "application/json", ".csv": "text/csv"}.get(path.suffix, "application/octet-stream")
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+def _data_uri(name: str, body: bytes) -> str:
+    kinds = {".json": "application/json", ".csv": "text/csv", ".py": "text/x-python"}
+    kind = kinds.get(Path(name).suffix, "application/octet-stream")
+    return f"data:{kind};base64,{base64.b64encode(body).decode()}"
 
 
 def _size(count: int) -> str:

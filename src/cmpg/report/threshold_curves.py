@@ -49,6 +49,11 @@ class ThresholdCurve:
     bound: float  # V_i + gain_i
 
     @property
+    def is_flat(self) -> bool:
+        """Whether no threshold that was tried makes a difference."""
+        return bool(np.ptp(self.values) <= 1e-9 * max(abs(self.bound), 1.0))
+
+    @property
     def line(self) -> FloatArray:
         """The bound at every threshold: [points]."""
         return np.asarray(self.bound + self.price * (self.thresholds - self.at))

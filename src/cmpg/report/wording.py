@@ -123,7 +123,8 @@ def course_words(run: Run) -> str:
     """Say how many moves there were, and what the theory allows."""
     allowed = f"Theorem 1 allows at most {run.max_iterations:,} moves in a potential game."
     if run.moves == 0:
-        return f"Nobody moved: the start was an equilibrium already. {allowed}"
+        why = ": the start was an equilibrium already." if run.status is Status.CERTIFIED else "."
+        return f"Nobody moved{why} {allowed}"
     iterations, seconds = _count(len(run.trace), "iteration"), max(run.trace[-1].seconds, 0.01)
     return f"{_count(run.moves, 'move')} in {iterations} and {seconds:.2g} s. {allowed}"
 

@@ -26,6 +26,7 @@ from cmpg.report.reproduce.claims import (
 )
 from cmpg.report.reproduce.congestion_runs import (
     ENDINGS,
+    EPSILON,
     FIGURE,
     SAFE,
     CongestionRuns,
@@ -69,7 +70,7 @@ def study_congestion(setting: Setting) -> CongestionStudy:
     )
     section = Section(
         title="The congestion game",
-        note="Eight agents, four actions, two states, two steps; a crowd in `unsafe` costs 1, and α = 0.5.",
+        note="Eight agents, four actions, two states, two steps; a crowd in unsafe costs 1, and α = 0.5.",
         claims=claims,
         pictures=(*_run_pictures(found, setting.effort.congestion_runs), *_game_pictures(largest)),
     )
@@ -125,7 +126,7 @@ def _run_claims(found: CongestionRuns) -> list[Claim]:
             paper="over 50 runs",
             ours=f"{settled} of {len(runs)} runs certified, after {cycles:.1f} cycles on average",
             holds=settled == len(runs),
-            why="The certificate needs no potential, so it holds although the game has none.",
+            why=f"With ε = {EPSILON:g}. The certificate needs no potential, so it holds although the game has none.",
             numbers=(settled / len(runs), cycles),
         ),
         added(

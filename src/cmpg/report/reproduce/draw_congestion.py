@@ -79,7 +79,7 @@ def draw_action_counts(counts: FloatArray) -> Figure:
 
 def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> Figure:
     """Draw the shares of the endings, one row for each way to draw a start."""
-    figure = new_figure(6.2, 1.9)
+    figure = new_figure(6.4, 1.9)
     axes = figure.add_subplot()
     colours = (BLUE, RED, GREEN, GREY)
     for row, counts in enumerate(endings.values()):
@@ -87,7 +87,7 @@ def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> 
         for kind, count, colour in zip(kinds, counts, colours, strict=True):
             width = 100 * count / total
             axes.barh(row, width, left=left, color=colour, label=kind if row == 0 else None, edgecolor="white")
-            if width >= 6:
+            if width >= 4:
                 axes.text(left + width / 2, row, f"{width:.0f} %", ha="center", va="center", color="white")
             left += width
     axes.set_yticks(range(len(endings)), [f"{name}\n({sum(counts)} runs)" for name, counts in endings.items()])

@@ -19,7 +19,13 @@ def draw_dual_function(curve: DualCurve) -> Figure:
     light_grid(axes)
     axes.plot(curve.multipliers, curve.values, color=BLUE, label=r"$d(\lambda)$")
     axes.plot(
-        [curve.best_multiplier], [curve.dual], "o", color=RED, markersize=5, label=f"$D^{{*}} = {curve.dual:.4g}$"
+        [curve.best_multiplier],
+        [curve.dual],
+        "o",
+        color=RED,
+        markersize=5,
+        zorder=3,
+        label=f"$D^{{*}} = {curve.dual:.4g}$",
     )
     axes.axhline(curve.primal, color=GREEN, linestyle="--", label=f"$P^{{*}} = {curve.primal:.4f}$")
     axes.set_xlim(0, 2)

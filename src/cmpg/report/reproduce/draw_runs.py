@@ -30,7 +30,14 @@ def draw_runs(columns: Mapping[str, Sequence[Run]], *, threshold: float) -> Figu
     axes[0, 0].set_ylabel("reward difference")
     axes[1, 0].set_ylabel("cost")
     lines, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="outside lower center", ncols=min(len(labels), MOST_COLUMNS))
+    figure.legend(
+        lines,
+        labels,
+        loc="outside lower center",
+        ncols=min(len(labels), MOST_COLUMNS),
+        columnspacing=1.0,
+        handlelength=1.4,
+    )
     return figure
 
 

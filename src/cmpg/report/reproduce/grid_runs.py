@@ -19,7 +19,7 @@ from cmpg.games.local import LocalGame
 from cmpg.games.local_to_joint import lift_policy, to_joint
 from cmpg.policy import JointPolicy
 from cmpg.report.reproduce.effort import Setting
-from cmpg.report.reproduce.grid_paths import JointWay, joint_ways
+from cmpg.report.reproduce.grid_paths import JointWay, agent_ways, joint_ways
 from cmpg.report.reproduce.runs import Run, Start, count_infeasible_runs, run_many
 from cmpg.report.reproduce.solvers import AveragedPrimalDual, UniformFill
 from cmpg.scenarios.grid import grid_world_local
@@ -136,7 +136,7 @@ def shown_ways(game: JointGame, local: LocalGame, runs: tuple[Run, ...]) -> tupl
             found.append(joint_ways(game, policy))
         except GameError:
             continue
-    return min(found, key=len, default=())
+    return min(found, key=lambda ways: sum(len(agent_ways(ways, agent)) for agent in (0, 1)), default=())
 
 
 def joint_state_gaps(setting: Setting, found: GridRuns) -> FloatArray:

@@ -20,16 +20,20 @@ body { margin: 0 auto; max-width: 70rem; padding: 1.5rem 1rem 4rem; background: 
 h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 3rem; font-size: 1.3rem; }
 nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; list-style: none; }
 a { color: var(--added); } .note { color: var(--soft); }
-figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; background: #fff; border-radius: 4px; }
+.figures { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 1rem 2rem; margin: 1rem 0 1.5rem; }
+figure { margin: 0; max-width: 100%; }
+figure svg { width: 100%; height: auto; background: #fff; border-radius: 4px; padding: 4px; }
 figcaption { color: var(--soft); font-size: .9rem; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }
 th { font-weight: bold; } td.why { color: var(--soft); }
+col.claim { width: 25%; } col.paper { width: 16%; } col.ours { width: 32%; } col.verdict { width: 6rem; }
 .verdict { font-weight: bold; white-space: nowrap; } .agrees { color: var(--agrees); }
 .differs { color: var(--differs); } .added { color: var(--added); } .odd { color: var(--odd); }
-@media (max-width: 46rem) { thead { position: absolute; left: -999em; } tr { display: block; margin: 0 0 1rem;
+@media (max-width: 46rem) { table, tbody { display: block; } colgroup { display: none; }
+  thead { position: absolute; left: -999em; } tr { display: block; margin: 0 0 1rem;
   border-bottom: 2px solid var(--line); } td { display: block; border: 0; padding: .15rem 0; }
-  td::before { content: attr(data-label) ": "; font-weight: bold; color: var(--ink); } }
+  td:empty { display: none; } td::before { content: attr(data-label) ": "; font-weight: bold; color: var(--ink); } }
 """
 
 COLUMNS = ("claim", "paper", "ours", "verdict", "why")
@@ -75,11 +79,12 @@ def _legend() -> str:
 def _section(section: Section, drawings: Mapping[str, str]) -> str:
     figures = "".join(_figure(picture, drawings[picture.name]) for picture in section.pictures)
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    widths = "".join(f'<col class="{name}">' for name in COLUMNS)
     rows = "".join(_row(claim) for claim in section.claims)
     return (
         f'<section id="{_anchor(section)}">\n<h2>{escape(section.title)}</h2>\n'
-        f'<p class="note">{escape(section.note)}</p>\n{figures}'
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+        f'<p class="note">{escape(section.note)}</p>\n<div class="figures">\n{figures}</div>\n'
+        f"<table>\n<colgroup>{widths}</colgroup>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
     )
 
 
@@ -103,7 +108,9 @@ def _row(claim: Claim) -> str:
 
 def _figure(picture: Picture, svg: str) -> str:
     drawing = inline_svg(svg, prefix=picture.name, label=picture.caption)
-    return f"<figure>\n{drawing}\n<figcaption>{escape(picture.caption)}</figcaption>\n</figure>\n"
+    found = re.search(r'width="([0-9.]+pt)"', drawing)
+    width = f' style="width: {found[1]}"' if found else ""
+    return f"<figure{width}>\n{drawing}\n<figcaption>{escape(picture.caption)}</figcaption>\n</figure>\n"
 
 
 def inline_svg(svg: str, *, prefix: str, label: str) -> str:

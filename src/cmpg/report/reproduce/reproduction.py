@@ -20,7 +20,7 @@ from cmpg.report.records import check_out_folder
 from cmpg.report.reproduce.claims import Claim, Section, claim_records, claims_csv
 from cmpg.report.reproduce.congestion import study_congestion
 from cmpg.report.reproduce.counter_examples import study_counter_examples
-from cmpg.report.reproduce.effort import FULL, QUICK, Effort, Setting, Tick
+from cmpg.report.reproduce.effort import FULL, Effort, Setting, Tick
 from cmpg.report.reproduce.grid_world import study_grid_world
 from cmpg.report.reproduce.learning import study_learning
 from cmpg.report.reproduce.page import page
@@ -50,7 +50,7 @@ class Reproduction:
 
 
 def reproduce(
-    *, seed: int = 1, quick: bool = False, jobs: int = 1, on_progress: Tick = lambda *_: None
+    *, seed: int = 1, effort: Effort = FULL, jobs: int = 1, on_progress: Tick = lambda *_: None
 ) -> Reproduction:
     """Compute every figure, number and claim of the paper.
 
@@ -58,8 +58,8 @@ def reproduce(
     ----------
     seed
         Of all random numbers.
-    quick
-        A few runs of everything, for a first look; shares are then rough.
+    effort
+        How much to run: `FULL`, or `QUICK` for a first look with rough shares.
     jobs
         Threads; the answer has the same bits for any number.
     on_progress
@@ -70,7 +70,6 @@ def reproduce(
         raise CMPGError(f"seed is {seed}; it must not be negative.")
     if jobs < 1:
         raise CMPGError(f"jobs is {jobs}; at least one is needed.")
-    effort = QUICK if quick else FULL
     streams = np.random.SeedSequence(seed).spawn(5)
     matrix, grid, congestion, theory, learning = (Setting(effort, each, jobs, on_progress) for each in streams)
     counter_examples = study_counter_examples(matrix)

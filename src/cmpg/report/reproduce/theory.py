@@ -160,7 +160,7 @@ def _bound_claims(counts: Sequence[MoveCount]) -> list[Claim]:
             paper="at most T",
             ours="; ".join(f"{each.name}: {each.used} moves" for each in counts),
             holds=all(each.used <= min(each.corrected, each.printed) for each in counts),
-            why="The bound is far from tight: the runs asked for ε = 1e-6 even.",
+            why="The bound is far from tight: the runs asked for a smaller ε even.",
             numbers=tuple(each.used for each in counts),
         ),
     ]
@@ -233,7 +233,7 @@ def _occupancy_claims(rng: np.random.Generator) -> list[Claim]:
             ours=f"P_h gives the value {written(printed, digits=5)}; P_(h−1) gives the true one, "
             f"{written(values[0], digits=5)}",
             holds=abs(printed - values[0]) <= 1e-12,
-            why="The index is h − 1; here `transition[h]` leads from step h to step h + 1.",
+            why="The index is h − 1; here transition[h] leads from step h to step h + 1.",
             numbers=(printed, values[0]),
         ),
     ]

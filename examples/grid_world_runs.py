@@ -1,0 +1,60 @@
+"""The grid world: gains per agent and cycle, and the cost against its limit, over several runs of CA-CMPG.
+
+python examples/grid_world_runs.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import cmpg
+from cmpg.equilibrium.start import random_start
+from cmpg.scenarios.grid import grid_world_local
+
+
+def draw(out: Path = Path("grid_world_runs.svg"), *, runs: int = 20, seed: int = 1) -> Path:
+    games = {"joint-state policies": cmpg.scenarios.grid_world(), "own-cell policies": grid_world_local()}
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    panels = figure.subplots(2, 2, sharex="col")
+    for column, (name, game) in enumerate(games.items()):
+        gains, costs = ascend(game, runs=runs, rng=np.random.default_rng(seed))
+        for agent in range(game.num_agents):
+            band(panels[0, column], gains[:, :, agent], label=f"agent {agent + 1}")
+        band(panels[1, column], costs, label="cost")
+        panels[1, column].axhline(game.thresholds[0], color="red", linestyle="--", label="limit")
+        panels[0, column].set(title=f"{name}, {runs} runs", ylabel="reward difference")
+        panels[1, column].set(xlabel="cycle", ylabel="cost", ylim=(0, None))
+        for axes in panels[:, column]:
+            axes.legend()
+    figure.savefig(out)
+    return out
+
+
+def ascend(game, *, runs, rng):
+    """Gains [runs, cycles, n] and costs [runs, cycles]; a run that has ended gains nothing and keeps its cost."""
+    safe = cmpg.feasible_start(game).policy
+    traces = []
+    for _ in range(runs):
+        start = random_start(game, safe, rng=rng)
+        result = cmpg.coordinate_ascent(game, start, schedule=cmpg.GreatestGain(), rng=rng)
+        print(
+            f"{result.status.name}: values {result.values.round(4)}, cost {result.costs[0]:.4f}, {result.moves} moves"
+        )
+        traces.append(result.trace)
+    cycles = range(max(len(trace) for trace in traces))
+    gains = [[trace[t].gains if t < len(trace) else np.zeros(game.num_agents) for t in cycles] for trace in traces]
+    costs = [[trace[min(t, len(trace) - 1)].costs[0] for t in cycles] for trace in traces]
+    return np.array(gains), np.array(costs)
+
+
+def band(axes, rows, *, label):
+    """Plot the mean over the rows [runs, cycles], and its standard error."""
+    mean, error = rows.mean(axis=0), rows.std(axis=0) / max(len(rows) - 1, 1) ** 0.5
+    cycles = np.arange(1, len(mean) + 1)
+    (line,) = axes.plot(cycles, mean, label=label)
+    axes.fill_between(cycles, mean - error, mean + error, color=line.get_color(), alpha=0.2)
+
+
+if __name__ == "__main__":
+    print(f"written to {draw()}")

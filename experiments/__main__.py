@@ -1,0 +1,63 @@
+"""Run the experiments that are missing, and write the page.
+
+python -m experiments [--jobs 2] [--seeds N] [--results experiments/results] [--page docs/experiments.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from experiments.cases import MOST_FAILURES, cases
+from experiments.page import Found, page
+from experiments.runner import number_missing, read_results, results_of, run_missing
+from experiments.throughput import measure
+
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> int:
+    """Run, write, and return 1 where something failed more often than it may."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    given = _arguments()
+    chosen = [replace(case, seeds=min(case.seeds, given.seeds)) if given.seeds else case for case in cases()]
+    path = given.results / "seeds.jsonl"
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task("seeds", total=number_missing(chosen, path=path))
+        for _ in run_missing(chosen, path=path, jobs=given.jobs):
+            bar.advance(task)
+    records = read_results(path)
+    found = [Found(case, results_of(case, records)) for case in chosen]
+    given.page.write_text(page(found, measure()), encoding="utf-8")
+    print(f"written to {given.page}")
+    return _verdict(found)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="What learning from samples must show, over hundreds of seeds.")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--seeds", type=int, default=0, help="at most so many seeds of everything, for a first look")
+    parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results", help="folder of the records")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "experiments.md", help="where to write")
+    return parser.parse_args()
+
+
+def _verdict(found: list[Found]) -> int:
+    failed = 0
+    for each in found:
+        wrong = sum(not record["right"] for record in each.records)
+        unsafe = sum(record["unsafe_policies"] > 0 for record in each.records)
+        allowed = MOST_FAILURES * len(each.records) / 200
+        worst = wrong if each.case.experiment == "coverage" else unsafe
+        if worst > allowed:
+            print(f"{each.case.name}, {each.case.mode}: {worst} failures; at most {allowed:.0f} are allowed")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

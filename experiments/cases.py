@@ -1,0 +1,101 @@
+"""What is run: a game, a way to learn it, an accuracy, and a number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.games.joint import JointGame
+from cmpg.learning.exploration import Pace
+from cmpg.learning.generative import Adaptive
+from cmpg.learning.safe import safe_learner
+from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Method
+from cmpg.policy import JointPolicy
+from cmpg.scenarios.paper import counter_example
+from cmpg.scenarios.spectrum import spectrum
+from experiments.games import random_game, rare_catastrophe
+
+DELTA = 0.1
+ENTROPY = 20_240_611
+"""Everything random comes from this number, the case and the seed."""
+
+COVERAGE_SEEDS = 200
+SAFETY_SEEDS = 300
+MOST_FAILURES = 34
+"""Of 200 seeds with a failure rate of 0.1, more than 34 fail with probability 0.0008."""
+
+GAMES: dict[str, Callable[[], JointGame]] = {
+    "spectrum": spectrum,
+    "counter-example": counter_example,
+    "random": random_game,
+    "rare catastrophe": rare_catastrophe,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of a table: many seeds of one setting."""
+
+    experiment: str  # coverage or safety
+    game: str
+    mode: str  # generative, shared or safe
+    epsilon: float
+    seeds: int
+    behind: Behind = field(default_factory=Behind)
+    wander: bool = False  # a random feasible start for every seed, instead of the one of least cost
+
+    @property
+    def name(self) -> str:
+        """What this case is called in tables, and in the file of results."""
+        return f"{self.game}, payoffs unknown" if self.behind.payoff_noise is not None else self.game
+
+    @property
+    def key(self) -> str:
+        """Everything that decides the outcome, but for the seed: a result is used again only where all of it agrees."""
+        return repr((self, DELTA, ENTROPY))
+
+    def stream(self, seed: int) -> np.random.SeedSequence:
+        """Return the seed's own stream of random numbers."""
+        return np.random.SeedSequence([ENTROPY, *self.name.encode(), *self.mode.encode()], spawn_key=(seed,))
+
+    def method(self, game: JointGame, rng: np.random.Generator) -> Method:
+        """Return the way to learn."""
+        if self.mode == "shared":
+            return BySharedModel(self.epsilon, DELTA)
+        start = self._start(game, rng)
+        if self.mode == "generative":
+            return ByResponses(self.epsilon, DELTA, start, Adaptive())
+        known = self.behind.hide(game, rng=rng).known
+        pace = Pace(growth=0.2, most=10**12)
+        return ByResponses(self.epsilon, DELTA, start, safe_learner(known, epsilon=self.epsilon, pace=pace))
+
+    def _start(self, game: JointGame, rng: np.random.Generator) -> JointPolicy:
+        """A start that somebody vouches for, who knows the true game."""
+        safe = feasible_start(game).policy
+        if safe is None:
+            raise ValueError(f"{self.game} has no feasible start")
+        return random_start(game, safe, rng=rng) if self.wander else safe
+
+
+def cases() -> tuple[Case, ...]:
+    """Return all that is run seed by seed."""
+    unknown = Behind(payoff_noise=0.5)
+    coverage = [
+        case
+        for mode in ("generative", "shared")
+        for case in (
+            Case("coverage", "spectrum", mode, 0.3, COVERAGE_SEEDS),
+            Case("coverage", "counter-example", mode, 0.2, COVERAGE_SEEDS, wander=mode == "generative"),
+            Case("coverage", "counter-example", mode, 0.4, COVERAGE_SEEDS, unknown, wander=mode == "generative"),
+            Case("coverage", "random", mode, 0.5, COVERAGE_SEEDS),
+            Case("coverage", "rare catastrophe", mode, 0.5, COVERAGE_SEEDS),
+        )
+    ]
+    safety = [
+        Case("safety", "spectrum", "safe", 0.6, SAFETY_SEEDS),
+        Case("safety", "rare catastrophe", "safe", 0.5, SAFETY_SEEDS),
+    ]
+    return (*coverage, *safety)

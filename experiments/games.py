@@ -1,0 +1,67 @@
+"""The games of the experiments that are not scenarios of the library."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cmpg.games.contract import cheapest_policy
+from cmpg.games.joint import JointGame
+
+RANDOM_GAME_SEED = 11
+
+
+def random_game() -> JointGame:
+    """Return a game drawn once and for all: 2 agents, 4 states, 2 actions each, 3 steps, one common reward.
+
+    Dirichlet rows, a reward uniform in [0, 1], and a cost of 0.7 times the reward and 0.3 times noise, so that what
+    pays is dear; the threshold is 0.5 above the least possible cost. A common reward makes it a Markov potential game.
+    """
+    rng = np.random.default_rng(RANDOM_GAME_SEED)
+    states, actions, horizon = 4, (2, 2), 3
+    common, noise = rng.random((2, 1, states, *actions))
+    game = JointGame(
+        transition=rng.dirichlet(np.ones(states), size=(1, states, *actions)),
+        rewards=np.stack([common, common]),
+        costs=np.stack([0.7 * common + 0.3 * noise]),
+        thresholds=np.zeros(1),
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=horizon,
+    )
+    _, least = cheapest_policy(game, np.ones(1))
+    return JointGame(
+        transition=game.transition,
+        rewards=game.rewards,
+        costs=game.costs,
+        thresholds=np.array([least + 0.5]),
+        initial=game.initial,
+        horizon=horizon,
+    )
+
+
+def rare_catastrophe(*, chance: float = 1e-3, threshold: float = 0.002, horizon: int = 3) -> JointGame:
+    """Return a game in which boldness pays nearly always: 2 agents, careful or bold, with one common reward.
+
+    In `fine` each bold agent earns 0.4 more for both, and breaks everything with the given chance, independently of the
+    other. In `broken`, which is for ever, nothing is earned, and every step costs 1.
+    """
+    bold = np.indices((2, 2)).sum(axis=0)
+    breaks = 1.0 - (1.0 - chance) ** bold
+    transition = np.zeros((1, 2, 2, 2, 2))
+    transition[0, 0, ..., 0], transition[0, 0, ..., 1] = 1.0 - breaks, breaks
+    transition[0, 1, ..., 1] = 1.0
+    common = np.zeros((1, 2, 2, 2))
+    common[0, 0] = 0.2 + 0.4 * bold
+    costs = np.zeros((1, 1, 2, 2, 2))
+    costs[0, 0, 1] = 1.0
+    return JointGame(
+        transition=transition,
+        rewards=np.stack([common, common]),
+        costs=costs,
+        thresholds=np.array([threshold]),
+        initial=np.array([1.0, 0.0]),
+        horizon=horizon,
+        agents=("agent 1", "agent 2"),
+        states=("fine", "broken"),
+        actions=(("careful", "bold"),) * 2,
+        constraints=("steps in broken",),
+    )

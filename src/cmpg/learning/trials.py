@@ -1,0 +1,203 @@
+"""The same learning problem over many seeds, each result judged afterwards with the true model.
+
+Every seed has a stream of its own, spawned from one `SeedSequence`, so a trial has the same bits whoever runs it and
+however many run at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from cmpg.checks import CMPGError
+from cmpg.games.joint import JointGame
+from cmpg.learning.confidence import binomial_interval
+from cmpg.learning.generative import Adaptive
+from cmpg.learning.learn import learn
+from cmpg.learning.outcome import Judgement, LearnResult, judge
+from cmpg.learning.response import LearnedResponse
+from cmpg.learning.safe import SafeExploration
+from cmpg.learning.shared import Round, learn_shared
+from cmpg.learning.simulator import GameSimulator, Simulator
+from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a trial stands."""
+
+    samples: int  # so far, for whatever purpose
+    note: str  # the current certificate
+
+
+Watch = Callable[[Progress], None]
+
+
+class Method(Protocol):
+    """Learns an equilibrium from a simulator."""
+
+    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+        """Learn, and report on the way."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByResponses:
+    """Algorithm 2 with one of its learners."""
+
+    epsilon: float
+    delta: float
+    start: JointPolicy | None
+    learner: Adaptive | SafeExploration
+
+    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+        """Run `learn`."""
+
+        def show(note: str) -> None:
+            watch(Progress(simulator.ledger.total, note))
+
+        def on_round(found: LearnedResponse) -> None:
+            show(f"a response is known to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)")
+
+        return learn(
+            simulator,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            start=self.start,
+            learner=replace(self.learner, on_round=on_round),
+            on_progress=lambda step: show(f"iteration {step.iteration}: the largest gain seen is {step.gain:.3g}"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BySharedModel:
+    """The variant that explores once."""
+
+    epsilon: float
+    delta: float
+
+    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+        """Run `learn_shared`."""
+
+        def on_round(found: Round) -> None:
+            state = "feasible" if found.feasible else "not proved feasible yet"
+            watch(Progress(simulator.ledger.total, f"{state}, gains of at most {found.gap:.3g}"))
+
+        return learn_shared(simulator, epsilon=self.epsilon, delta=self.delta, on_round=on_round)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How the game is hidden: the options of `GameSimulator`."""
+
+    budget: int | None = None
+    payoff_noise: float | None = None
+    reveal_support: bool = False
+
+    def hide(self, game: JointGame, *, rng: np.random.Generator) -> GameSimulator:
+        """Put a game behind its door."""
+        return GameSimulator(
+            game, rng=rng, budget=self.budget, payoff_noise=self.payoff_noise, reveal_support=self.reveal_support
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One seed: what was learned, and what that is worth in truth."""
+
+    index: int
+    result: LearnResult
+    judgement: Judgement
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the policy is feasible and ε-Nash in truth."""
+        return self.judgement.right(self.result.epsilon)
+
+
+def trial(
+    game: JointGame,
+    method: Method,
+    *,
+    index: int,
+    stream: np.random.SeedSequence,
+    behind: Behind,
+    watch: Watch = lambda _: None,
+) -> Trial:
+    """Learn once behind the door, then open it and judge."""
+    began = time.perf_counter()
+    result = method(behind.hide(game, rng=np.random.default_rng(stream)), watch)
+    return Trial(index, result, judge(game, result), time.perf_counter() - began)
+
+
+def trials(
+    game: JointGame,
+    method: Method,
+    *,
+    streams: Sequence[np.random.SeedSequence],
+    jobs: int = 1,
+    behind: Behind | None = None,
+    watch: Watch = lambda _: None,
+) -> Iterator[Trial]:
+    """Run one trial per stream, and yield them in order as they are done.
+
+    Parameters
+    ----------
+    game
+        The true game, which only the simulator and the judge see.
+    method
+        How to learn.
+    streams
+        One seed each, as `SeedSequence(…).spawn(…)` gives them.
+    jobs
+        Processes; the trials have the same bits for any number.
+    behind
+        The budget of each trial, and what is hidden besides the transition.
+    watch
+        Called as a trial goes on; only where there is one process.
+    """
+    if jobs < 1 or jobs != int(jobs):
+        raise CMPGError(f"jobs is {jobs}; it must be a whole number of at least 1.")
+    hidden = behind or Behind()
+    if jobs == 1 or len(streams) == 1:
+        for index, stream in enumerate(streams):
+            yield trial(game, method, index=index, stream=stream, behind=hidden, watch=watch)
+        return
+    from joblib import Parallel, delayed  # heavy: imported where it is used
+
+    run = Parallel(n_jobs=min(jobs, len(streams)), return_as="generator")
+    yield from run(
+        delayed(trial)(game, method, index=index, stream=stream, behind=hidden) for index, stream in enumerate(streams)
+    )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of some trials came out in a way, and between what the true rate lies."""
+
+    count: int
+    trials: int
+    lowest: float  # Clopper-Pearson, 95 %
+    highest: float
+
+    @classmethod
+    def of(cls, outcomes: Sequence[bool]) -> Tally:
+        """Count the true ones.
+
+        Examples
+        --------
+        >>> Tally.of([False] * 30)
+        Tally(count=0, trials=30, lowest=0.0, highest=0.1157...)
+        """
+        count, total = sum(outcomes), len(outcomes)
+        lowest, highest = binomial_interval(np.array([count]), np.array([total]), delta=0.05)
+        return cls(count, total, float(lowest[0]), float(highest[0]))
+
+
+def wrong_claims(done: Sequence[Trial]) -> Tally:
+    """Count, among the certified trials, those whose policy is not what was promised; at most δ of them may be."""
+    return Tally.of([not each.right for each in done if each.result.certified])

@@ -1,0 +1,197 @@
+"""What learning leaves to read: a table over seeds, a summary, the theory's bounds; and the same as plain records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cmpg.learning.bounds_table import BoundRow, BoundsTable
+from cmpg.learning.slater import SlaterConstant
+from cmpg.learning.trials import Progress, Tally, Trial, wrong_claims
+
+MOST_REASONS = 6
+"""More reasons than this, why a guarantee is void, are summarised."""
+
+
+def trials_view(done: Sequence[Trial], *, thresholds: np.ndarray) -> RenderableType:
+    """Lay out one line per seed, then the summary."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"):
+        table.add_column(name, justify="left" if name == "status" else "right")
+    for each in done:
+        judged, result = each.judgement, each.result
+        costs = zip(judged.costs, thresholds, strict=True)
+        style = "" if result.certified and each.right else ("bold red" if result.certified else "yellow")
+        table.add_row(
+            str(each.index),
+            result.status.name,
+            str(result.moves) if result.trace else "–",
+            f"{judged.gap:.4f}",
+            ", ".join(f"{cost:.5g}/{limit:.5g}" for cost, limit in costs) or "none",
+            f"{judged.unsafe_episodes:,}" if result.played else "–",
+            f"{result.total_samples:,}",
+            f"{each.seconds:.1f}",
+            style=style,
+        )
+    return Group(table, *(Text(line) for line in summary_lines(done)))
+
+
+def summary_lines(done: Sequence[Trial]) -> list[str]:
+    """Say how many are certified, how many of those are wrong, what was unsafe, and what it took."""
+    if not done:
+        return ["nothing was learned."]
+    first = done[0].result
+    certified = [each for each in done if each.result.certified]
+    lines = [f"certified: {len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"]
+    if certified:
+        wrong = f"wrong claims: {tally_text(wrong_claims(done))}; at most {first.delta:g} is promised"
+        lines.append(f"{wrong} (judged with the true model)")
+    played = [each for each in done if each.result.played]
+    if played:
+        policies = sum(len(each.result.played) for each in played)
+        unsafe = sum(each.judgement.unsafe_policies for each in played)
+        lines.append(f"policies executed: {policies:,}, of which {unsafe:,} break a constraint")
+    lines.append(f"samples: {_samples_text(done)}")
+    return lines + _reasons(done)
+
+
+def tally_text(tally: Tally) -> str:
+    """Write a count with its interval."""
+    return f"{tally.count} of {tally.trials}, rate in [{tally.lowest:.4f}, {tally.highest:.4f}] (95 %, Clopper-Pearson)"
+
+
+def _samples_text(done: Sequence[Trial]) -> str:
+    totals = [each.result.total_samples for each in done]
+    purposes = sorted({purpose for each in done for purpose in each.result.samples})
+    means = (np.mean([each.result.samples.get(purpose, 0) for each in done]) for purpose in purposes)
+    parts = ", ".join(f"{mean:,.0f} for {purpose}" for purpose, mean in zip(purposes, means, strict=True))
+    spread = f"median {np.median(totals):,.0f}, from {min(totals):,} to {max(totals):,}"
+    return f"{spread}; on average {parts}" if parts else spread
+
+
+def _reasons(done: Sequence[Trial]) -> list[str]:
+    counted = Counter(reason for each in done for reason in each.result.void)
+    lines = [f"guarantee void because {reason} ({count}×)" for reason, count in counted.most_common(MOST_REASONS)]
+    rest = len(counted) - len(lines)
+    return [*lines, f"… and {rest} reasons more"] if rest > 0 else lines
+
+
+def progress_text(progress: Progress, *, seed: int, seeds: int) -> str:
+    """Say in one line where a trial stands."""
+    return f"seed {seed} (of {seeds}): {progress.samples:,} samples; {progress.note}"
+
+
+def trial_text(each: Trial, *, seeds: int) -> str:
+    """Say in one line how a trial ended."""
+    ended = f"{each.result.status.name}, {each.result.total_samples:,} samples, true gap {each.judgement.gap:.4f}"
+    return f"seed {each.index} (of {seeds}): {ended}, {each.seconds:.1f} s"
+
+
+def trial_record(each: Trial) -> dict[str, Any]:
+    """Return one trial as plain numbers and strings."""
+    result, judged = each.result, each.judgement
+    return {
+        "seed": each.index,
+        "status": result.status.name,
+        "certified": result.certified,
+        "message": result.message,
+        "void": list(result.void),
+        "assumptions": list(result.assumptions),
+        "epsilon": result.epsilon,
+        "delta": result.delta,
+        "moves": result.moves,
+        "samples": dict(result.samples),
+        "true_gap": judged.gap,
+        "true_costs": judged.costs.tolist(),
+        "feasible": judged.feasible,
+        "right": each.right,
+        "executed_policies": len(result.played),
+        "unsafe_policies": judged.unsafe_policies,
+        "unsafe_episodes": judged.unsafe_episodes,
+        "settings": dict(result.settings),
+        "seconds": each.seconds,
+    }
+
+
+def trials_record(done: Sequence[Trial]) -> dict[str, Any]:
+    """Return all trials and their summary as one record."""
+    wrong = wrong_claims(done)
+    return {
+        "format": "cmpg-learning",
+        "version": 1,
+        "certified": sum(each.result.certified for each in done),
+        "seeds": [trial_record(each) for each in done],
+        "wrong_claims": {
+            "count": wrong.count,
+            "trials": wrong.trials,
+            "interval": [wrong.lowest, wrong.highest],
+            "confidence": 0.95,
+        },
+    }
+
+
+def bounds_view(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> RenderableType:
+    """Lay out every bound of the theory, with what is runnable; `slacks` are the agents' at a feasible start."""
+    kind = "exact" if slater.exact else "a lower bound"
+    each = ", ".join(f"{slack:.4g}" for slack in slacks)
+    lines = [
+        Text(f"epsilon {table.epsilon:g}, delta {table.delta:g}"),
+        Text(f"Slater constant of Definition 1: {slater.value:.6g} ({kind})"),
+        Text(f"slack of each agent's CMDP at a feasible start: {each or 'no feasible start is known'}"),
+    ]
+    if table.slater != slater.value:
+        lines.append(Text(f"the bounds below assume a slack of {table.slater:g} instead"))
+    algorithm = ""
+    for row in sorted(table.rows, key=lambda row: row.algorithm):
+        if row.algorithm != algorithm:
+            algorithm = row.algorithm
+            lines.append(Text(f"\n{algorithm}", style="bold"))
+        lines += _bound_lines(row)
+    return Group(*lines)
+
+
+def _bound_lines(row: BoundRow) -> list[Text]:
+    constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
+    spent = f"at most {_size(row.samples)} samples, {_size(row.programs)} dynamic programs"
+    verdict = Text("    ")
+    verdict.append(row.verdict.reason, style="green" if row.verdict.runnable else "yellow")
+    return [Text(f"  {row.version}: {constants}"), Text(f"    {spent}"), verdict]
+
+
+def _size(number: float) -> str:
+    return "any number of" if np.isinf(number) else f"{number:.3g}"
+
+
+def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> dict[str, Any]:
+    """Return the bounds as plain numbers and strings; what is infinite is null."""
+    return {
+        "format": "cmpg-bounds",
+        "version": 1,
+        "epsilon": table.epsilon,
+        "delta": table.delta,
+        "slater": {"value": _finite(slater.value), "exact": slater.exact},
+        "assumed_slack": _finite(table.slater),
+        "slacks_at_start": [_finite(slack) for slack in slacks],
+        "rows": [
+            {
+                "algorithm": row.algorithm,
+                "version": row.version,
+                "constants": dict(row.constants),
+                "samples": _finite(row.samples),
+                "programs": _finite(row.programs),
+                "runnable": row.verdict.runnable,
+                "reason": row.verdict.reason,
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

@@ -1,0 +1,159 @@
+"""Joint policies: tables that are checked once and never change, and the file that holds them."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bad_files import WRONG_VALUES, mutated, refused, write_json
+from cmpg.checks import FileError, PolicyError
+from cmpg.policy import JointPolicy, load_policy
+from strategies import games, policies
+
+SHAPES = [(2, 3, 2), (2, 1, 4)]
+
+
+def same(one, other):
+    return len(one) == len(other) and all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.sampled_from(["json", "npz"]), st.booleans())
+def test_policies_survive_both_containers(tmp_path_factory, data, ending, with_prices):
+    game = data.draw(games(max_states=3, max_actions=3, max_horizon=3))
+    policy = data.draw(policies(game))
+    rng = np.random.default_rng(0)
+    prices = rng.exponential(size=(game.num_agents, game.num_constraints)) if with_prices else None
+    path = tmp_path_factory.mktemp("policy") / f"policy.{ending}"
+    policy.save(path, multipliers=prices)
+    again, found = load_policy(path)
+    assert same(policy, again)
+    assert all(not table.flags.writeable for table in again)
+    assert same(JointPolicy.load(path), policy)
+    if prices is None:
+        assert found is None
+    else:
+        assert np.array_equal(found.reshape(prices.shape), prices)
+
+
+def test_policies_keep_their_fingerprint(tmp_path):
+    policy = JointPolicy.random(SHAPES, rng=np.random.default_rng(4))
+    policy.save(tmp_path / "policy.json")
+    assert load_policy(tmp_path / "policy.json")[0].fingerprint() == policy.fingerprint()
+
+
+def test_a_policy_can_be_written_by_hand_in_thirds(tmp_path):
+    fields = {
+        "format": "cmpg-policy",
+        "version": 1,
+        "agent_0": [[["1/3", "2/3"], [0.1, 0.9]]],
+        "multipliers": [["1/3"]],
+    }
+    path = write_json(tmp_path / "policy.json", fields)
+    rounded, prices = load_policy(path)
+    assert rounded[0].dtype == np.float64
+    assert rounded[0].sum(axis=-1) == pytest.approx(1)
+    assert prices[0, 0] == 1 / 3
+    exact, prices = load_policy(path, exact=True)
+    assert exact[0].tolist() == [[[Fraction(1, 3), Fraction(2, 3)], [Fraction(1, 10), Fraction(9, 10)]]]
+    assert prices.tolist() == [[Fraction(1, 3)]]
+
+
+def test_exact_policies_are_written_exactly(tmp_path):
+    exact = JointPolicy((np.array([[[Fraction(1, 3), Fraction(2, 3)]]], dtype=object),))
+    exact.save(tmp_path / "policy.json")
+    assert load_policy(tmp_path / "policy.json", exact=True)[0][0].tolist() == exact[0].tolist()
+    exact.save(tmp_path / "policy.npz")
+    assert load_policy(tmp_path / "policy.npz")[0][0].tolist() == [[[1 / 3, 2 / 3]]]
+
+
+GOOD = {
+    "format": "cmpg-policy",
+    "version": 1,
+    "agent_0": [[[0.5, 0.5]]],
+    "agent_1": [[[1, 0]]],
+    "multipliers": [[0], [1]],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"agent_0": [[[0.5, 0.6]]]}, r"agent_0\[h=0, s=0\] sums to 1.1"),
+        ({"agent_1": [[[2, -1]]]}, r"agent_1\[h=0, s=0, entry=1\] is -1"),
+        ({"agent_1": [[1, 0]]}, r"agent_1 has shape \[1, 2\]"),
+        ({"agent_1": []}, r"agent_1 has shape \[0\]"),
+        ({"agent_1": [[[1, 0], [1]]]}, "ragged"),
+        ({"agent_1": "all"}, "agent_1 is 'all'"),
+        ({"agent_1": [[["x", 0]]]}, r"agent_1\[0, 0, 0\] is 'x'"),
+        ({"agent_3": [[[1, 0]]]}, "unknown field 'agent_3'"),
+        ({"colour": "red"}, "unknown field 'colour'"),
+        ({"multipliers": "none"}, "multipliers is 'none'"),
+        ({"multipliers": [[0], [0, 1]]}, "ragged"),
+        ({"format": "cmpg-game"}, "its format is 'cmpg-game'"),
+        ({"version": 7}, "its version is 7"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_file_is_said_with_its_path(tmp_path, changes, words):
+    path = write_json(tmp_path / "policy.json", GOOD | changes)
+    with pytest.raises((FileError, PolicyError), match=words) as problem:
+        load_policy(path)
+    assert str(path) in str(problem.value)
+
+
+def test_a_policy_file_without_agents(tmp_path):
+    path = write_json(tmp_path / "policy.json", {"format": "cmpg-policy", "version": 1})
+    with pytest.raises(FileError, match="there is no 'agent_0'"):
+        load_policy(path)
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_mutated_policy_files_raise_nothing_else(tmp_path, ending):
+    rng = np.random.default_rng(1)
+    JointPolicy.random(SHAPES, rng=rng).save(tmp_path / f"a.{ending}", multipliers=np.ones((2, 1)))
+    data, path = (tmp_path / f"a.{ending}").read_bytes(), tmp_path / f"b.{ending}"
+    refusals = 0
+    for _ in range(250):
+        path.write_bytes(mutated(data, rng))
+        exact = bool(rng.integers(2))
+        refusals += refused(lambda: load_policy(path, exact=exact), path)  # noqa: B023
+    assert refusals > 150
+
+
+@pytest.mark.parametrize("field", ["format", "version", "agent_0", "agent_1", "multipliers"])
+def test_any_field_may_hold_anything(tmp_path, field):
+    for value in WRONG_VALUES:
+        path = write_json(tmp_path / "policy.json", GOOD | {field: value})
+        for exact in (False, True):
+            is_refused = refused(lambda: load_policy(path, exact=exact), path)  # noqa: B023
+            assert is_refused or field == "multipliers" or value == [[[1.0]]]
+
+
+def test_a_policy_must_fit_its_game():
+    policy = JointPolicy.uniform(SHAPES)
+    policy.check_fits(SHAPES)
+    with pytest.raises(PolicyError, match="2 agents; the game has 1"):
+        policy.check_fits(SHAPES[:1])
+    with pytest.raises(PolicyError, match=r"policy\[1\] has shape \[2, 1, 4\]; \[2, 2, 4\]"):
+        policy.check_fits([SHAPES[0], (2, 2, 4)])
+
+
+def test_one_agent_moves_and_nobody_else():
+    policy = JointPolicy.uniform(SHAPES)
+    moved = policy.replace(1, np.eye(4)[np.zeros((2, 1), dtype=int)])
+    assert moved[0] is policy[0]
+    assert moved[1][:, :, 0].tolist() == [[1.0], [1.0]]
+    assert policy[1][0, 0, 0] == 0.25
+    with pytest.raises(PolicyError, match=r"policy\[1\] has shape"):
+        policy.replace(1, [[[1.0]]])
+    with pytest.raises(PolicyError, match=r"sums to 0\.9"):
+        policy.replace(1, np.full((2, 1, 4), 0.225))
+
+
+def test_mixtures_are_row_by_row():
+    one, other = JointPolicy.uniform(SHAPES), JointPolicy.random(SHAPES, rng=np.random.default_rng(2))
+    mixed = one.mix(other, 0.25)
+    for i in range(2):
+        np.testing.assert_allclose(mixed[i], 0.75 * one[i] + 0.25 * other[i], rtol=1e-15)

@@ -1,0 +1,180 @@
+"""The parts behind `cmpg reproduce`: ways on the grid, curves, endings, witnesses, and the paper's own solvers."""
+
+import io
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cmpg.checks import GameError
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import occupancy
+from cmpg.games.local_to_joint import lift_policy
+from cmpg.games.potential import recheck
+from cmpg.policy import JointPolicy
+from cmpg.report.reproduce import congestion_runs as crowd
+from cmpg.report.reproduce import grid_runs as grid
+from cmpg.report.reproduce.effort import QUICK, Setting
+from cmpg.report.reproduce.grid_paths import agent_ways, collision_probability, joint_ways
+from cmpg.report.reproduce.progress import ProgressDisplay
+from cmpg.report.reproduce.runs import cost_curve, count_infeasible_runs, gain_curve, run_many
+from cmpg.report.reproduce.solvers import AveragedPrimalDual, UniformFill
+from cmpg.report.reproduce.witness import largest_cycle, witness_by_hand
+from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios.paper import congestion_game, grid_world
+
+
+def setting(seed=0, jobs=1):
+    return Setting(QUICK, np.random.SeedSequence(seed), jobs, lambda *_: None)
+
+
+# The grid.
+
+
+def test_the_ways_of_the_figures_policy():
+    local, joint = grid_world_local(), grid_world()
+    ways = joint_ways(joint, lift_policy(local, grid.figure_policy(local)))
+    assert sum(way.probability for way in ways) == pytest.approx(1)
+    assert agent_ways(ways, 0)[0].cells == (0, 1, 2, 3, 7, 11)
+    assert [(way.cells, pytest.approx(way.probability)) for way in agent_ways(ways, 1)] == [
+        ((0, 4, 8, 9, 10, 11), 0.9),
+        ((0, 1, 5, 9, 10, 11), 0.1),
+    ]
+    assert collision_probability(ways, free=(0, 11)) == pytest.approx(0.1)
+
+
+def test_ways_add_up_to_the_games_own_values_and_costs():
+    """The rewards and collisions along the ways, weighted, are what the game says the policy is worth."""
+    local, joint = grid_world_local(), grid_world()
+    rewards = {1: 2.0, 4: 1.0, 11: 10.0}
+    for policy in (grid.figure_policy(local), grid.second_best_policy(local)):
+        lifted = lift_policy(local, policy)
+        ways = joint_ways(joint, lifted)
+        value = sum(way.probability * sum(rewards.get(c, 0.0) for pair in way.cells for c in pair) for way in ways)
+        cost = sum(way.probability * sum(a == b and a not in (0, 11) for a, b in way.cells) for way in ways)
+        assert joint.at(lifted).values[0] == pytest.approx(value)
+        assert joint.at(lifted).costs[0] == pytest.approx(cost)
+
+
+def test_a_policy_that_mixes_everywhere_has_too_many_ways():
+    joint = grid_world()
+    with pytest.raises(GameError, match="mixes at random"):
+        joint_ways(joint, joint.uniform_policy())
+
+
+def test_starts_of_cost_zero_cost_nothing():
+    for game in (grid_world(), grid_world_local()):
+        rng = np.random.default_rng(1)
+        assert all(game.at(grid.one_waits(game, rng)).costs[0] == 0 for _ in range(3))
+
+
+# Runs.
+
+
+def test_curves_carry_ended_runs_on():
+    runs = run_many(setting(), grid_world_local(), grid.one_waits, count=6, what="test")
+    gains, costs = gain_curve(runs), cost_curve(runs)
+    longest = max(len(run.costs) for run in runs)
+    assert gains.mean.shape == (longest, 2)
+    assert gains.mean[-1] == pytest.approx([0, 0], abs=1e-6)
+    assert costs.mean[0] == 0
+    last = np.array([run.costs[-1] for run in runs])
+    assert costs.mean[-1] == pytest.approx(last.mean())
+    assert costs.error[-1] == pytest.approx(last.std(ddof=1) / 6**0.5)
+    assert all(run.settled and run.violations(0.1) == 0 for run in runs)
+
+
+def test_runs_have_the_same_bits_for_any_number_of_jobs():
+    game = congestion_game()
+    one, two = (run_many(setting(5, jobs), game, crowd.from_simplex, count=4, what="test") for jobs in (1, 2))
+    assert [run.policy.fingerprint() for run in one] == [run.policy.fingerprint() for run in two]
+
+
+# Endings of the congestion game.
+
+
+def test_endings_are_told_by_their_counts():
+    split = [2] * 4 + [3] * 4
+    assert crowd.ending_of(crowd.figure_policy()) == crowd.FIGURE
+    assert crowd.ending_of(crowd.crowd_policy([split, [3] * 8], [[3] * 8, split])) == crowd.MIRROR
+    spread = crowd.crowd_policy([split, [0, 0, 1, 1, 2, 2, 3, 3]], [[3] * 8] * 2)
+    assert crowd.ending_of(spread) == crowd.COSTLESS
+    assert crowd.ending_of(JointPolicy.uniform(congestion_game().policy_shapes)) == crowd.OTHER
+
+
+def test_normalised_starts_are_policies():
+    game = congestion_game()
+    policy = crowd.normalised(game, np.random.default_rng(0))
+    assert policy.shapes == game.policy_shapes
+    assert all(np.allclose(table.sum(axis=-1), 1) for table in policy)
+
+
+# Witnesses.
+
+
+def test_the_witness_by_hand():
+    hand = witness_by_hand()
+    assert hand.values.tolist() == [[4, 4], [4, 3], [4, 3], [3, 8]]
+    assert abs(hand.residual) == 5
+
+
+def test_the_climb_evaluates_what_the_game_evaluates():
+    game = congestion_game(num_agents=4)
+    found = largest_cycle(game, proposals=300, rng=np.random.default_rng(0))
+    assert found.residual == pytest.approx(found.cycle.residual)
+    exact = recheck(game.exact(), found.cycle)
+    assert isinstance(exact, Fraction)
+    assert float(exact) == pytest.approx(found.residual)
+    assert abs(found.residual) > 1
+
+
+# The paper's own solvers.
+
+
+def agent_cmdp():
+    game = grid_world_local()
+    return game.at(grid.figure_policy(game)).induced_cmdp(1)
+
+
+def test_uniform_fill_changes_no_value_and_fills_what_is_not_visited():
+    cmdp = agent_cmdp()
+    filled, best = UniformFill()(cmdp), Exact()(cmdp)
+    assert filled.value == pytest.approx(best.value)
+    unvisited = occupancy(cmdp, best.policy).sum(axis=-1) == 0
+    assert np.all(filled.policy[unvisited] == 1 / cmdp.num_actions)
+
+
+def test_the_averaged_loop_exceeds_the_threshold_and_is_refused():
+    cmdp = agent_cmdp()
+    answer = AveragedPrimalDual(50, grid.MULTIPLIER_BOUND)(cmdp)
+    assert answer.costs[0] > cmdp.thresholds[0]
+    lost = count_infeasible_runs(
+        setting(),
+        grid_world_local(),
+        grid.one_waits,
+        count=2,
+        what="test",
+        solver=AveragedPrimalDual(20, grid.MULTIPLIER_BOUND),
+        epsilon=0.1,
+    )
+    assert lost == 2
+
+
+# Progress.
+
+
+def test_progress_is_plain_lines_off_a_terminal():
+    text = io.StringIO()
+    with ProgressDisplay(Console(file=text, force_terminal=False)) as display:
+        display.tick("runs", 1, 2)
+        display.tick("runs", 2, 2)
+    assert text.getvalue() == "runs: 2 of 2\n"
+
+
+def test_progress_is_a_bar_on_a_terminal():
+    text = io.StringIO()
+    with ProgressDisplay(Console(file=text, force_terminal=True, width=80)) as display:
+        display.tick("runs", 1, 2)
+        display.tick("runs", 2, 2)
+    assert "2/2" in text.getvalue()
