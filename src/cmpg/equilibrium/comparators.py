@@ -4,14 +4,18 @@ Every comparator is a value with its settings, called as `comparator(game, start
 `Comparison`: the policy that it returns, and how far its iterates went beyond the thresholds on the way. How far that
 policy is from a constrained Nash policy is for `certify_with_best_responses` to say.
 
-- `LagrangianDual`: the subgradient method on d(λ); the policy is the maximiser of L(·, λ) at the best λ seen.
+- `LagrangianDual`: the subgradient method on d(λ); the policy is a maximiser of L(·, λ) at the λ that it finds.
 - `IndependentGradient`: all agents follow the projected gradients of their own values, and the constraints are
   ignored (as Leonardos et al. do for potential games without constraints).
-- `LagrangianGradient`: the same on r_i − λ·c, while λ follows the violation.
+- `LagrangianGradient`: the same on r_i − λ·c, while λ follows the violation; the last feasible iterate.
 - `SwitchingGradient`: a step on the reward where the constraints hold and on the worst cost where they do not (as in
   CRPO), with a proximal term that keeps the agents near a centre, which moves from round to round.
 - `JointPlanner`: the best correlated policy, of which every agent plays its marginal; and the planner's bound.
 - `NashCA`: coordinate ascent that ignores the constraints; right where there are none.
+
+Step sizes are in units of the gradients at the start and at the uniform policy, so that the same settings fit games
+of any size and any currency; the defaults were the best of a grid over the library's scenarios. A method that may
+choose among its iterates returns a feasible one.
 
 Guarantee: none for the policies, which is the point. The numbers in a `Comparison` are evaluated from the model, and
 `upper_bound` is proved by weak duality.
@@ -20,7 +24,7 @@ Guarantee: none for the policies, which is the point. The numbers in a `Comparis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,7 +36,7 @@ from cmpg.cmdp.model import evaluate
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.branch_and_bound import marginals
 from cmpg.equilibrium.duality import lagrangian
-from cmpg.equilibrium.gradients import Anchor, gradient_step, squared_distance
+from cmpg.equilibrium.gradients import Anchor, gradient_step, policy_gradients, squared_distance
 from cmpg.equilibrium.stage_potential import joint_planner
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint import JointGame
@@ -67,61 +71,68 @@ class Comparator(Protocol):
 
 @dataclass(frozen=True)
 class LagrangianDual:
-    """Minimise d(λ) by subgradient steps, and return the maximiser of L(·, λ) at the least d(λ) seen.
+    """Minimise d(λ) by subgradient steps, and return a maximiser of L(·, λ) at the λ that was found.
 
     Each step is divided by the root of the summed squares of all violations so far, which frees it of their scale. The
-    maximisers are exact where the joint problem can be planned for. Elsewhere they are found by coordinate ascent on
-    the penalised rewards, from the previous one, and may be local.
+    maximisers are exact where the joint problem can be planned for, and λ is the one of least d(λ). Elsewhere they are
+    found by coordinate ascent on the penalised rewards from the start, which may end at a local one; d(λ) is then not
+    known, and λ is the mean over the last half of the steps.
     """
 
-    step_size: float = 1.0  # in units of (range of the rewards) / (size of the costs)
-    iterations: int = 200
+    step_size: float = 1.0  # in units of |∇V^r| / |∇V^c|
+    iterations: int = 60
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
         """Run the method; the start matters only where the joint problem cannot be planned for."""
         run = _Run(game)
-        position = best = run.see(game.at(start))
+        begin = run.see(game.at(start))
         maximise = _maximiser(game, rng)
-        scales = _Scales.of(game, position)
-        prices, squares, least = np.zeros(len(game.thresholds)), np.zeros(len(game.thresholds)), np.inf
-        for _ in range(self.iterations):
-            position = run.see(maximise(position, prices))
-            dual = lagrangian(game, position.policy, prices)
-            if dual < least:
-                best, least = position, dual
-            if len(prices) == 0:
-                break
+        scales = _Scales.of(game, begin)
+        prices, squares = np.zeros(len(game.thresholds)), np.zeros(len(game.thresholds))
+        path: list[tuple[float, FloatArray, Position]] = []
+        for _ in range(self.iterations if len(prices) else 1):
+            position = run.see(maximise.at(begin, prices))
+            path.append((lagrangian(game, position.policy, prices), prices, position))
             squares = squares + scales.violation(position) ** 2
             prices = scales.raised(prices, position, step_size=self.step_size / np.sqrt(np.maximum(squares, 1e-300)))
-        return run.ended(self, best)
+        if maximise.exact or len(prices) == 0:
+            return run.ended(self, min(path, key=lambda each: each[0])[2])
+        mean = np.mean([tried for _, tried, _ in path[len(path) // 2 :]], axis=0)
+        return run.ended(self, run.see(maximise.at(begin, mean)))
 
 
 @dataclass(frozen=True)
 class LagrangianGradient:
-    """Everybody follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation; the last iterate."""
+    """Everybody follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation.
 
-    step_size: float = 0.5  # in units of 1 / (range of the rewards)
-    dual_step_size: float = 0.1  # in units of (range of the rewards) / (size of the costs)
+    The last iterate that meets the thresholds is returned; the last one where none does.
+    """
+
+    step_size: float = 0.1  # in units of 1 / |∇V^r|
+    dual_step_size: float = 0.3  # in units of |∇V^r| / |∇V^c|²
     iterations: int = 300
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method; it is deterministic."""
         run = _Run(game)
-        return run.ended(self, _primal_dual(run, start, settings=self))
+        path = list(_primal_dual(run, start, settings=self))
+        feasible = [position for position in path if run.allows(position)]
+        return run.ended(self, (feasible or path)[-1])
 
 
 @dataclass(frozen=True)
 class IndependentGradient:
     """Everybody follows the projected gradient of its own value, at the same time; nobody looks at the constraints."""
 
-    step_size: float = 0.5  # in units of 1 / (range of the rewards)
+    step_size: float = 0.3  # in units of 1 / |∇V^r|
     iterations: int = 300
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method; it is deterministic."""
         run = _Run(game)
         free = LagrangianGradient(step_size=self.step_size, dual_step_size=0.0, iterations=self.iterations)
-        return run.ended(self, _primal_dual(run, start, settings=free))
+        *_, last = _primal_dual(run, start, settings=free)
+        return run.ended(self, last)
 
 
 @dataclass(frozen=True)
@@ -132,8 +143,8 @@ class SwitchingGradient:
     the constraints even with the proximal term added to their cost. The last centre is returned.
     """
 
-    step_size: float = 0.2  # in units of 1 / (range of the rewards), or of 1 / (size of the cost)
-    proximal_weight: float = 0.5
+    step_size: float = 0.1  # in units of 1 / |∇V^r|, or of 1 / |∇V^c|
+    proximal_weight: float = 0.1
     rounds: int = 20
     steps_per_round: int = 20
 
@@ -232,8 +243,13 @@ class _Run:
         if len(self.game.thresholds):
             excess = np.asarray(position.costs - self.game.thresholds, dtype=np.float64)
             self.worst = max(self.worst, float(excess.max()))
-            self.infeasible += bool((excess > position.cost_rounding).any())
+            self.infeasible += not self.allows(position)
         return position
+
+    def allows(self, position: Position) -> bool:
+        """Whether a joint policy meets the thresholds, up to rounding."""
+        excess = np.asarray(position.costs - self.game.thresholds, dtype=np.float64)
+        return bool((excess <= position.cost_rounding).all())
 
     def ended(self, method: Comparator, position: Position, *, upper_bound: float = np.inf) -> Comparison:
         """Return the record of the run."""
@@ -255,18 +271,20 @@ class _Run:
 class _Scales:
     """Sizes that free the step sizes of units."""
 
-    reward: float  # the largest range of an agent's value
-    costs: FloatArray  # [k]: the largest cost that an agent can cause
+    reward: float  # |∇V^r|: the largest entry of a gradient along the simplex
+    costs: FloatArray  # [k]: |∇V^c|
     thresholds: FloatArray  # [k]
 
     @classmethod
     def of(cls, game: Game, position: Position) -> _Scales:
-        sizes = np.max([position.induced_cmdp(agent).sizes[1:] for agent in range(game.num_agents)], axis=0)
-        reward = float(np.max(game.reward_ranges)) or 1.0
-        return cls(reward, np.where(sizes > 0, sizes, 1.0), np.asarray(game.thresholds, dtype=np.float64))
+        """Look at two places, because a gradient can vanish at one of them."""
+        places = (position, game.at(JointPolicy.uniform(game.policy_shapes)))
+        sizes = np.max([_gradient_sizes(place, agent) for place in places for agent in range(game.num_agents)], axis=0)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        return cls(float(sizes[0]), sizes[1:], np.asarray(game.thresholds, dtype=np.float64))
 
     def violation(self, position: Position) -> FloatArray:
-        """(V^c − α) in units of the costs: [k]."""
+        """(V^c − α) / |∇V^c|: [k]."""
         return np.asarray((position.costs - self.thresholds) / self.costs)
 
     def raised(self, prices: FloatArray, position: Position, *, step_size: float | FloatArray) -> FloatArray:
@@ -282,8 +300,17 @@ class _Scales:
         return np.asarray(-np.eye(1 + len(excess))[1 + worst] / self.costs[worst])
 
 
-def _primal_dual(run: _Run, start: JointPolicy, *, settings: LagrangianGradient) -> Position:
+def _gradient_sizes(position: Position, agent: int) -> FloatArray:
+    """The largest entries of ∇V^r and of each ∇V^c with respect to one agent's policy, along the simplex: [1 + k]."""
+    gradients = policy_gradients(position.induced_cmdp(agent), position.policy[agent])
+    along = gradients - gradients.mean(axis=-1, keepdims=True)
+    return np.asarray(np.abs(along).max(axis=(1, 2, 3)))
+
+
+def _primal_dual(run: _Run, start: JointPolicy, *, settings: LagrangianGradient) -> Iterator[Position]:
+    """Yield the start and every iterate, until the iterations are used up or nothing moves."""
     position = run.see(run.game.at(start))
+    yield position
     scales = _Scales.of(run.game, position)
     prices = np.zeros(len(run.game.thresholds))
     for _ in range(settings.iterations):
@@ -292,20 +319,28 @@ def _primal_dual(run: _Run, start: JointPolicy, *, settings: LagrangianGradient)
         moved = run.see(gradient_step(run.game, position, weights, step_size=settings.step_size))
         rests = squared_distance(moved.policy, position.policy) <= STILL and np.allclose(new_prices, prices, rtol=1e-12)
         position, prices = moved, new_prices
+        yield position
         if rests:
             break
-    return position
 
 
-def _maximiser(game: Game, rng: np.random.Generator | None) -> Callable[[Position, FloatArray], Position]:
-    """How to maximise L(·, λ): by a joint plan where there is one, else by coordinate ascent from where one stands."""
+@dataclass(frozen=True, eq=False)
+class _Maximiser:
+    """How to maximise L(·, λ), and whether the answer is a maximiser of all policies."""
+
+    at: Callable[[Position, FloatArray], Position]
+    exact: bool
+
+
+def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
+    """Plan jointly where the potential is the value of one reward, else ascend from where one stands."""
     if isinstance(game, JointGame):
         try:
             planner = joint_planner(game)
-        except GameError:  # the potential is not the value of one reward
-            return lambda position, prices: _penalised_ascent(position, prices, rng)
-        return lambda _, prices: game.at(game.split(plan(planner, prices, rng=rng).actions))
-    return lambda position, prices: _penalised_ascent(position, prices, rng)
+        except GameError:
+            return _Maximiser(lambda position, prices: _penalised_ascent(position, prices, rng), exact=False)
+        return _Maximiser(lambda _, prices: game.at(game.split(plan(planner, prices, rng=rng).actions)), exact=True)
+    return _Maximiser(lambda position, prices: _penalised_ascent(position, prices, rng), exact=False)
 
 
 def _penalised_ascent(

@@ -12,13 +12,14 @@ from rich.text import Text
 from cmpg.equilibrium.start import Start
 from cmpg.games.contract import Game
 from cmpg.games.potential import FourCycle, PotentialCheck, Verdict
+from cmpg.report.names import Names, counted
 
 
 def check_view(game: Game, start: Start, potential: PotentialCheck) -> RenderableType:
     """Lay out the findings, with the witness where there is one."""
     parts: list[RenderableType] = [_sizes(game), _feasibility(start), _potential(potential)]
     if potential.witness is not None:
-        parts.append(_witness_table(game, potential.witness))
+        parts.append(witness_view(game, potential.witness))
     return Group(*parts)
 
 
@@ -26,56 +27,72 @@ def _sizes(game: Game) -> Text:
     shapes = game.policy_shapes
     states, actions = sorted({s for _, s, _ in shapes}), sorted({a for _, _, a in shapes})
     time = f"horizon {game.horizon}" if game.discount is None else f"discount {game.discount}"
+    each = " each" if game.num_agents > 1 else ""
+    parts = [
+        counted(game.num_agents, "agent"),
+        _span(states, "state"),
+        f"{_span(actions, 'action')}{each}",
+        time,
+        counted(len(game.thresholds), "constraint"),
+        game.information,
+    ]
+    text = Text("well formed", style="bold green").append(f": {', '.join(parts)}", style="default")
     ranges = game.reward_ranges
-    return Text(
-        f"well formed: {game.num_agents} agents, {_span(states)} states, {_span(actions)} actions each, {time}, "
-        f"{len(game.thresholds)} constraints ({game.information}); values range over at most {ranges.max():.6g}"
-    )
+    return text.append(f"; values range over at most {ranges.max():.6g}", style="default")
 
 
-def _span(numbers: list[int]) -> str:
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+def _span(numbers: list[int], noun: str) -> str:
+    return counted(numbers[0], noun) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} {noun}s"
 
 
 def _feasibility(start: Start) -> Text:
     if start.policy is not None:
         text = Text("feasible", style="bold green")
-        return text.append(f": {start.found_by}; slack {start.slack:.6g}", style="default")
+        slack = "" if np.isinf(start.slack) else f"; slack {start.slack:.6g}"
+        return text.append(f": {start.found_by}{slack}", style="default")
     text = Text("infeasible" if start.proof is not None else "feasibility unknown", style="bold yellow")
     if start.proof is None:
         return text.append(f": {start.found_by}; least violation seen {-start.slack:.6g}", style="default")
     least, limit = start.proof.least_cost, start.proof.limit
-    weights = np.array2string(start.proof.multipliers, precision=4)
-    return text.append(
-        f": with weights {weights} every joint policy costs at least {least:.6g} > {limit:.6g}", style="default"
-    )
+    if len(start.proof.multipliers) == 1:
+        return text.append(f": every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed", style="default")
+    weights = ", ".join(f"{weight:.4g}" for weight in start.proof.multipliers)
+    told = f"with the weights {weights} every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed"
+    return text.append(f": {told}", style="default")
 
 
 def _potential(potential: PotentialCheck) -> Text:
+    words = {
+        Verdict.PROVEN: "a potential game, proven",
+        Verdict.TESTED: "a potential game, as far as tests can tell",
+        Verdict.REFUTED: "not a potential game",
+    }
     style = "bold yellow" if potential.verdict is Verdict.REFUTED else "bold green"
-    text = Text("potential ", style="default").append(potential.verdict.name, style=style)
+    text = Text(words[potential.verdict], style=style)
     text.append(f": {potential.reason}", style="default")
     if potential.error_probability is not None:
         text.append(f" (wrong with probability at most {potential.error_probability:.1e})", style="default")
     return text
 
 
-def _witness_table(game: Game, witness: FourCycle) -> Table:
-    i, j = witness.agents
+def witness_view(game: Game, witness: FourCycle) -> RenderableType:
+    """Lay out the four corners of a cycle that no potential allows, with the values of the two who move."""
+    names = Names.of(game)
+    one, other = (names.agent(agent) for agent in witness.agents)
     total = f"{abs(witness.residual):.6g}"
-    title = f"witness: agents {i} and {j} move in turn, and their gains around the cycle add up to {total}, not 0"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in ("corner", f"V of agent {i}", f"V of agent {j}"):
-        table.add_column(name, justify="right")
-    for name, corner in zip(("start", f"{i} moved", "both moved", f"{j} moved"), witness.corners, strict=True):
-        values = game.at(corner).values
-        table.add_row(name, f"{float(values[i]):.6f}", f"{float(values[j]):.6f}")
-    return table
+    text = Text(f"witness: {one} and {other} move in turn; around the cycle their gains add up to {total}, not 0.")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("corner")
+    for name in (one, other):
+        table.add_column(Text(f"value of {name}"), justify="right")
+    for corner, policy in zip(("start", f"{one} moved", "both moved", f"{other} moved"), witness.corners, strict=True):
+        values = game.at(policy).values
+        table.add_row(Text(corner), *(f"{float(values[agent]):.6f}" for agent in witness.agents))
+    return Group(text, table)
 
 
 def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[str, Any]:
     """Return the findings as a record; the witness carries all that is needed to check it again."""
-    witness = potential.witness
     return {
         "format": "cmpg-check",
         "version": 1,
@@ -84,18 +101,23 @@ def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[st
         "horizon": game.horizon,
         "discount": game.discount,
         "information": game.information,
+        "policy_shapes": [list(shape) for shape in game.policy_shapes],
         "reward_ranges": game.reward_ranges.tolist(),
         "feasible": True if start.policy is not None else (None if start.proof is None else False),
+        "feasible_by": start.found_by,
         "slack": None if np.isinf(start.slack) else start.slack,
         "infeasibility_multipliers": None if start.proof is None else start.proof.multipliers.tolist(),
         "potential": potential.verdict.name,
         "potential_reason": potential.reason,
         "error_probability": potential.error_probability,
-        "witness": None if witness is None else _witness_record(witness),
+        "witness": witness_record(potential.witness),
     }
 
 
-def _witness_record(witness: FourCycle) -> dict[str, Any]:
+def witness_record(witness: FourCycle | None) -> dict[str, Any] | None:
+    """Return a 4-cycle as plain numbers; None where there is none."""
+    if witness is None:
+        return None
     return {
         "agents": list(witness.agents),
         "residual": witness.residual,

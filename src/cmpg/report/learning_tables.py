@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cmpg.learning.bounds_table import BoundRow, BoundsTable
+from cmpg.learning.bounds_table import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Tally, Trial, wrong_claims
 
@@ -158,7 +158,8 @@ def bounds_view(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[flo
 
 def _bound_lines(row: BoundRow) -> list[Text]:
     constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
-    spent = f"at most {_size(row.samples)} samples, {_size(row.programs)} dynamic programs"
+    most = "for the values alone, up to" if row.version == ADAPTIVE else "up to"
+    spent = f"{most} {_size(row.samples)} samples; up to {_size(row.programs)} dynamic programs"
     verdict = Text("    ")
     verdict.append(row.verdict.reason, style="green" if row.verdict.runnable else "yellow")
     return [Text(f"  {row.version}: {constants}"), Text(f"    {spent}"), verdict]

@@ -51,10 +51,18 @@
 
   function drawVisible() {
     const visible = [...document.querySelectorAll(".chart")].filter((div) => div.offsetParent !== null);
-    if (visible.length) startPlotly();
     // A chart that was hidden while the window changed has its old size.
-    for (const div of visible) drawn.has(div) ? window.Plotly.Plots.resize(div) : draw(div);
-    document.documentElement.dataset.charts = String(drawn.size);
+    visible.filter((div) => drawn.has(div)).forEach((div) => window.Plotly.Plots.resize(div));
+    drawNext();
+  }
+
+  function drawNext() {
+    const next = [...document.querySelectorAll(".chart")].find((div) => div.offsetParent !== null && !drawn.has(div));
+    if (!next) return;
+    startPlotly();
+    draw(next);
+    // One at a time, so that the page answers in between.
+    setTimeout(drawNext, 0);
   }
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cmpg.equilibrium.certificate import Certificate
+from cmpg.checks import FloatArray
+from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
 from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.games.contract import Game
+from cmpg.report.game_view import witness_view
+from cmpg.report.names import Names, counted
 
-MOST_AGENTS = 12
-"""More agents than this are summarised."""
+MOST_ROWS = 12
+"""More agents or constraints than this are summarised."""
+
+MOST_PRICES = 3
+"""The prices of more constraints than this do not fit on a line."""
+
+NAME_COLUMNS = 26
 
 
-def result_view(result: Result) -> RenderableType:
-    """Lay out a result: verdict, agents, constraints, other equilibria."""
+def result_view(result: Result, game: Game) -> RenderableType:
+    """Lay out a result: verdict, agents, constraints, other equilibria, and the proof of a bad ending."""
+    names = Names.of(game)
     parts: list[RenderableType] = [verdict(result.status, result.message)]
+    if result.proof is not None:
+        parts.append(_proof_line(result.proof, names))
     if result.certificate is not None:
-        parts.append(certificate_view(result.certificate))
-        bound = f"{result.max_iterations:,}"
-        parts.append(Text(f"{result.moves} moves in {len(result.trace)} iterations (at most {bound} by Theorem 1)"))
+        parts.append(certificate_view(result.certificate, names))
+        work = f"{counted(result.moves, 'move')} in {counted(len(result.trace), 'iteration')}"
+        parts.append(Text(f"{work}, of at most {counted(result.max_iterations, 'move')}"))
     if len(result.equilibria) > 1:
         parts.append(equilibria_table(result.equilibria))
+    if result.witness is not None:
+        parts.append(witness_view(game, result.witness))
     return Group(*parts)
 
 
@@ -34,75 +48,108 @@ def verdict(status: Status, message: str) -> Text:
     text = Text(status.name, style=colour)
     text.append(f": {message}", style="default")
     if status is not Status.CERTIFIED:
-        text.append(f"\n{status.value}.", style="default")
+        text.append(f"\n{status.value[:1].upper()}{status.value[1:]}.", style="default")
     return text
 
 
-def certificate_view(certificate: Certificate) -> RenderableType:
+def _proof_line(proof: InfeasibilityProof, names: Names) -> Text:
+    """Write out what proves that no policy is feasible."""
+    if len(proof.multipliers) == 1:
+        text = f"{names.constraint(0)} costs at least {proof.least_cost:.9g}, whatever the agents do"
+        return Text(f"proof: {text}; the limit is {proof.limit:.9g}")
+    weights = ", ".join(f"{weight:.6g} · {names.constraint(j)}" for j, weight in enumerate(proof.multipliers) if weight)
+    text = f"{weights} add up to at least {proof.least_cost:.9g}, whatever the agents do"
+    return Text(f"proof: {text}; their limits add up to {proof.limit:.9g}")
+
+
+def certificate_view(certificate: Certificate, names: Names) -> RenderableType:
     """Lay out agents and constraints of a certificate."""
-    return Group(_agents_table(certificate), _constraints_table(certificate))
+    return Group(_agents_view(certificate, names), _constraints_view(certificate, names))
 
 
-def _agents_table(certificate: Certificate) -> Table:
-    table = Table(title=None, box=None, pad_edge=False)
-    for name in ("agent", "value", "could get", "gains at most"):
-        table.add_column(name, justify="right")
-    prices = certificate.multipliers.shape[1]
-    for j in range(prices):
-        table.add_column("price" if prices == 1 else f"price {j}", justify="right")
-    order = np.argsort(-certificate.gains, kind="stable") if len(certificate.gains) > MOST_AGENTS else None
-    shown = range(len(certificate.gains)) if order is None else sorted(order[:MOST_AGENTS].tolist())
+def _agents_view(certificate: Certificate, names: Names) -> RenderableType:
+    prices = certificate.multipliers[:, :MOST_PRICES]
+    heads = ["price"] if prices.shape[1] == 1 else [f"price {j}" for j in range(prices.shape[1])]
+    table = _table("agent", ["value", "could get", "gains at most", *heads])
+    shown, rest = _largest(certificate.gains)
     for i in shown:
         cells = [f"{certificate.values[i]:.6f}", f"{certificate.bounds[i]:.6f}", f"{certificate.gains[i]:.1e}"]
-        table.add_row(str(i), *cells, *(f"{price:.4f}" for price in certificate.multipliers[i]))
-    if order is not None:
-        rest = len(certificate.gains) - MOST_AGENTS
-        table.add_row("…", f"and {rest} agents", "", "who gain less", *[""] * prices)
-    return table
+        table.add_row(_short(names.agent(i)), *cells, *(f"{price:.4f}" for price in prices[i]))
+    if not rest:
+        return table
+    return Group(table, Text(f"and {counted(rest, 'agent')} more, who gain no more than those"))
 
 
-def _constraints_table(certificate: Certificate) -> RenderableType:
+def _constraints_view(certificate: Certificate, names: Names) -> RenderableType:
     if len(certificate.thresholds) == 0:
         return Text("no constraints")
+    table = _table("constraint", ["cost", "limit", "left"])
+    shown, rest = _largest(-certificate.slacks)
+    for j in shown:
+        cost, limit, left = certificate.costs[j], certificate.thresholds[j], certificate.slacks[j]
+        table.add_row(_short(names.constraint(j)), f"{cost:.9g}", f"{limit:.9g}", f"{left:.2g}")
+    if not rest:
+        return table
+    return Group(table, Text(f"and {counted(rest, 'constraint')} more, with no less left"))
+
+
+def _largest(numbers: FloatArray) -> tuple[Sequence[int], int]:
+    """Return the places of the largest numbers, in their order, and how many are left out."""
+    if len(numbers) <= MOST_ROWS:
+        return range(len(numbers)), 0
+    largest = np.argsort(-numbers, kind="stable")[:MOST_ROWS]
+    return sorted(largest.tolist()), len(numbers) - MOST_ROWS
+
+
+def _table(first: str, others: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("constraint", "cost", "limit", "left"):
-        table.add_column(name, justify="right")
-    rows = zip(certificate.costs, certificate.thresholds, certificate.slacks, strict=True)
-    for j, (cost, limit, left) in enumerate(rows):
-        table.add_row(str(j), f"{cost:.9g}", f"{limit:.9g}", f"{left:.2g}")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def equilibria_table(equilibria: Iterable[Result]) -> Table:
+def _short(name: str) -> Text:
+    return Text(name if len(name) <= NAME_COLUMNS else f"{name[: NAME_COLUMNS - 1]}…")
+
+
+def equilibria_table(equilibria: Iterable[Result]) -> RenderableType:
     """List the distinct equilibria, best first."""
-    table = Table(title="distinct equilibria, best first", title_justify="left", box=None, pad_edge=False)
-    for name in ("", "total value", "values", "costs"):
-        table.add_column(name, justify="right")
+    table = _table("", ["total value", "values", "costs"])
     for rank, each in enumerate(equilibria, 1):
-        values = ", ".join(f"{value:.4f}" for value in each.values[:8]) + (", …" if len(each.values) > 8 else "")
-        costs = ", ".join(f"{cost:.4g}" for cost in each.costs)
-        table.add_row(str(rank), f"{each.values.sum():.4f}", values, costs)
-    return table
+        costs = ", ".join(f"{cost:.4g}" for cost in each.costs[:MOST_PRICES])
+        table.add_row(str(rank), f"{each.values.sum():.4f}", _few(each.values), costs or "none")
+    return Group(Text("distinct equilibria, best first:"), table)
 
 
-def progress_line(step: Step, thresholds: np.ndarray) -> str:
+def _few(values: FloatArray) -> str:
+    if len(values) <= 4:
+        return ", ".join(f"{value:.4f}" for value in values)
+    return f"{values.min():.4f} to {values.max():.4f}"
+
+
+def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
     """Say in one line where a run stands: potential, cost against threshold, largest gain."""
-    pairs = zip(step.costs[:3], thresholds[:3], strict=True)
+    pairs = zip(step.costs[:MOST_PRICES], thresholds[:MOST_PRICES], strict=True)
     costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
-    mover = "nobody" if step.mover is None else f"agent {step.mover}"
+    mover = "nobody" if step.mover is None else names.agent(step.mover)
     return (
         f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "
         f"{mover} gains {step.gain:.3g}  {step.seconds:.1f} s"
     )
 
 
-def claim_verdict(certificate: Certificate, epsilon: float) -> Text:
+def claim_verdict(certificate: Certificate, epsilon: float, names: Names) -> Text:
     """Say whether a claim holds, in words."""
     proved = certificate.proves(epsilon)
     text = Text("PROVED" if proved else "NOT PROVED", style="bold green" if proved else "bold yellow")
-    gain = f"no agent gains more than {certificate.epsilon:.3g} by leaving"
-    text.append(f": the policy {certificate.feasibility.value}; {gain} ({certificate.information}, ", style="default")
-    text.append(f"{certificate.arithmetic} arithmetic).", style="default")
-    if not proved and certificate.feasible:
-        text.append(f" That is more than epsilon = {epsilon:g}; better multipliers may prove less.", style="default")
-    return text
+    kind = f"({certificate.information}, {certificate.arithmetic} arithmetic)"
+    if certificate.feasible:
+        gain = f"no agent gains more than {certificate.epsilon:.3g} by leaving"
+        text.append(f": the policy {certificate.feasibility.value}; {gain} {kind}.", style="default")
+        if not proved:
+            text.append(f" That is more than epsilon = {epsilon:g}; better multipliers may prove less.", style="default")
+        return text
+    worst = int(np.argmin(certificate.slacks))
+    over = f"{names.constraint(worst)} costs {certificate.costs[worst]:.9g}, {-certificate.slacks[worst]:.3g} too much"
+    return text.append(f": the policy {certificate.feasibility.value}: {over} {kind}.", style="default")

@@ -285,7 +285,7 @@ def _run_claims(setting: Setting) -> list[Claim]:
             "theorem-2-run",
             "CA-CMPG-E returns an ε-Nash policy with probability 1 − δ (Theorem 2)",
             paper="no experiment",
-            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()}, {result.moves} moves, "
+            ours=f"spectrum game, ε = {epsilon:g}, δ = {DELTA:g}: {result.status.name.lower()}, moves: {result.moves}, "
             f"{result.total_samples:,} samples; true gap {written(truth.gap, digits=3)}, cost "
             f"{written(truth.costs[0], digits=4)} of {written(game.thresholds[0])}",
             holds=result.certified and truth.right(epsilon),
