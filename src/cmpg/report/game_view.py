@@ -62,13 +62,10 @@ def _feasibility(start: Start) -> Text:
 
 
 def _potential(potential: PotentialCheck) -> Text:
-    words = {
-        Verdict.PROVEN: "a potential game, proven",
-        Verdict.TESTED: "a potential game, as far as tests can tell",
-        Verdict.REFUTED: "not a potential game",
-    }
     style = "bold yellow" if potential.verdict is Verdict.REFUTED else "bold green"
-    text = Text(words[potential.verdict], style=style)
+    text = Text("potential ", style="default").append(potential.verdict.name, style=style)
+    if potential.witness is not None:
+        return text.append(": this is not a Markov potential game", style="default")
     text.append(f": {potential.reason}", style="default")
     if potential.error_probability is not None:
         text.append(f" (wrong with probability at most {potential.error_probability:.1e})", style="default")
@@ -79,8 +76,8 @@ def witness_view(game: Game, witness: FourCycle) -> RenderableType:
     """Lay out the four corners of a cycle that no potential allows, with the values of the two who move."""
     names = Names.of(game)
     one, other = (names.agent(agent) for agent in witness.agents)
-    total = f"{abs(witness.residual):.6g}"
-    text = Text(f"witness: {one} and {other} move in turn; around the cycle their gains add up to {total}, not 0.")
+    told = f"{one} and {other} move in turn, and around the cycle their gains add up to {abs(witness.residual):.6g}"
+    rounding = f"rounding explains at most {witness.rounding:.1g}" if witness.rounding else "in exact numbers"
     table = Table(box=None, pad_edge=False)
     table.add_column("corner")
     for name in (one, other):
@@ -88,7 +85,7 @@ def witness_view(game: Game, witness: FourCycle) -> RenderableType:
     for corner, policy in zip(("start", f"{one} moved", "both moved", f"{other} moved"), witness.corners, strict=True):
         values = game.at(policy).values
         table.add_row(Text(corner), *(f"{float(values[agent]):.6f}" for agent in witness.agents))
-    return Group(text, table)
+    return Group(Text(f"witness: {told}, not 0 ({rounding})"), table)
 
 
 def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Results and certificates as plain records: what `--json` prints, and what a run folder keeps.
 
 A run folder holds `policy.npz`, `certificate.json`, `result.json`, `trace.csv`, and `game.npz`, so that anybody can
-check the claim without this run; and `scenario.json`, which says where the game came from and how to draw it.
-`result.json` is written last: a folder without it is half-written.
+check the claim without this run; and `scenario.json`, which says where the game came from and how to draw it. A game
+that was solved in exact numbers is also there as `game.json`, since a `.npz` holds floats. `result.json` is written
+last: a folder without it is half-written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
+import math
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -19,18 +21,20 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.checks import FileError
-from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
 from cmpg.equilibrium.result import Result
 from cmpg.games.contract import Game
 from cmpg.games.files import save_game
 from cmpg.report.drawings import Origin, drawing_of
+from cmpg.report.game_view import witness_record
 from cmpg.report.scenario_file import write_scenario
-from cmpg.storage import write_atomically
+from cmpg.storage import json_text, write_atomically
 
 
 def certificate_record(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate as a record of plain numbers and strings."""
-    return {
+    arrays = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "multipliers")
+    record = {
         "format": "cmpg-certificate",
         "version": 1,
         "feasible": certificate.feasible,
@@ -38,53 +42,66 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
         "epsilon": certificate.epsilon,
         "information": certificate.information,
         "arithmetic": certificate.arithmetic,
-        "values": certificate.values.tolist(),
-        "bounds": certificate.bounds.tolist(),
-        "gains": certificate.gains.tolist(),
-        "rounding": certificate.rounding.tolist(),
-        "costs": certificate.costs.tolist(),
-        "thresholds": certificate.thresholds.tolist(),
-        "multipliers": certificate.multipliers.tolist(),
+        **{name: getattr(certificate, name) for name in arrays},
     }
+    return {name: plain(value) for name, value in record.items()}
 
 
-def result_record(result: Result, *, seed: int | None = None, game_hash: str | None = None) -> dict[str, Any]:
-    """Return a result as a record of plain numbers and strings."""
+def result_record(
+    result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None
+) -> dict[str, Any]:
+    """Return a result as a record of plain numbers and strings; what is not finite is null."""
     known = result.certificate
-    gains = result.trace[-1].gains if result.trace else np.zeros(0)
-    return {
-        "format": "cmpg-result",
-        "version": 1,
-        "status": result.status.name,
-        "message": result.message,
-        "epsilon": result.epsilon,
-        "certified_epsilon": None if known is None else known.epsilon,
-        "information": None if known is None else known.information,
-        "values": result.values.tolist(),
-        "costs": result.costs.tolist(),
-        "thresholds": [] if known is None else known.thresholds.tolist(),
-        "gains": [None if np.isnan(gain) else float(gain) for gain in gains],
-        "multipliers": None if result.multipliers is None else result.multipliers.tolist(),
-        "iterations": len(result.trace),
-        "moves": result.moves,
-        "max_iterations": result.max_iterations,
-        "equilibria": [
-            {"values": each.values.tolist(), "costs": each.costs.tolist(), "epsilon": each.certificate.epsilon}
-            for each in result.equilibria
-            if each.certificate is not None
-        ],
-        "proof": None
-        if result.proof is None
-        else {
-            "multipliers": result.proof.multipliers.tolist(),
-            "least_cost": result.proof.least_cost,
-            "limit": result.proof.limit,
-        },
-        "settings": dict(result.settings),
-        "seed": seed,
-        "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
-        "game_sha256": game_hash,
-    }
+    return plain(
+        {
+            "format": "cmpg-result",
+            "version": 1,
+            "status": result.status.name,
+            "message": result.message,
+            "epsilon": result.epsilon,
+            "certified_epsilon": None if known is None else known.epsilon,
+            "information": game.information,
+            "arithmetic": None if known is None else known.arithmetic,
+            "values": result.values,
+            "costs": result.costs,
+            "thresholds": game.thresholds,
+            "gains": np.zeros(0) if known is None else known.gains,
+            "multipliers": result.multipliers,
+            "iterations": len(result.trace),
+            "moves": result.moves,
+            "max_iterations": result.max_iterations,
+            "equilibria": [
+                {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
+                for each in result.equilibria
+                if each.certificate is not None
+            ],
+            "proof": _proof_record(result.proof),
+            "witness": witness_record(result.witness),
+            "settings": dict(result.settings),
+            "seed": seed,
+            "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
+            "game_sha256": game_hash,
+        }
+    )
+
+
+def _proof_record(proof: InfeasibilityProof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {"multipliers": proof.multipliers, "least_cost": proof.least_cost, "limit": proof.limit}
+
+
+def plain(value: Any) -> Any:
+    """Return a record in what JSON knows: arrays as lists, and null for what is not finite."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.astype(np.float64).tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def trace_table(result: Result) -> str:
@@ -105,30 +122,61 @@ def trace_table(result: Result) -> str:
 
 
 def check_out_folder(folder: Path) -> None:
-    """Raise if a run folder cannot be written without writing over something."""
-    if folder.is_file():
-        raise FileError(f"{folder}: is a file; name a folder that is new or empty.")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise FileError(f"{folder}: is not empty; nothing is written over. Name a new folder, or remove this one.")
-    if not folder.parent.is_dir() and not folder.is_dir():
-        raise FileError(f"{folder}: its parent folder does not exist.")
+    """Raise if a run folder cannot be written, or not without writing over something."""
+    try:
+        if folder.is_dir():
+            if any(folder.iterdir()):
+                raise FileError(f"{folder}: is not empty; nothing is written over. Name a new folder, or empty it.")
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise FileError(f"{folder}: you may not write there. Name another folder.")
+        elif folder.exists():
+            raise FileError(f"{folder}: is a file; name a folder that is new or empty.")
+        elif not folder.parent.is_dir():
+            raise FileError(f"{folder}: its parent folder does not exist. Make it first.")
+        else:
+            # Only trying tells whether it can be made, and a long run shall not end in finding that out.
+            folder.mkdir()
+            folder.rmdir()
+    except OSError as problem:
+        raise FileError(f"{folder}: cannot be made ({problem.strerror}). Name another folder.") from None
 
 
-def write_run(folder: Path, game: Game, result: Result, *, seed: int | None, origin: Origin | None = None) -> None:
-    """Write a run folder; `origin` is where the game came from, for the page that is made of the folder."""
+def write_run(
+    folder: Path, game: Game, result: Result, *, seed: int | None, origin: Origin | None = None
+) -> dict[str, Any]:
+    """Write a run folder, and return the record of `result.json`.
+
+    Parameters
+    ----------
+    folder
+        New, or empty.
+    game, result
+        What was solved, and how it ended.
+    seed
+        Of the random numbers, where there were any.
+    origin
+        Where the game came from, for the page that is made of the folder.
+    """
     check_out_folder(folder)
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as problem:
+        raise FileError(f"{folder}: cannot be made ({problem.strerror}). Name another folder.") from None
     if origin is not None:
         write_scenario(folder / "scenario.json", origin, drawing_of(origin))
     save_game(game, folder / "game.npz")
+    if getattr(game, "is_exact", False):
+        save_game(game, folder / "game.json")
     digest = hashlib.sha256((folder / "game.npz").read_bytes()).hexdigest()
     if result.policy is not None:
         result.policy.save(folder / "policy.npz", multipliers=result.multipliers)
     if result.certificate is not None:
-        _write_text(folder / "certificate.json", json.dumps(certificate_record(result.certificate), indent=1))
+        _write_text(folder / "certificate.json", json_text(certificate_record(result.certificate)))
     _write_text(folder / "trace.csv", trace_table(result))
-    _write_text(folder / "result.json", json.dumps(result_record(result, seed=seed, game_hash=digest), indent=1))
+    record = result_record(result, game, seed=seed, game_hash=digest)
+    _write_text(folder / "result.json", json_text(record))
+    return record
 
 
 def _write_text(target: Path, text: str) -> None:
-    write_atomically(target, lambda stream: stream.write(text.encode()))
+    write_atomically(target, lambda stream: stream.write(text.encode(errors="backslashreplace")))

@@ -1,0 +1,403 @@
+"""Algorithm 2: what is called certified is right, and everything else says why it is not."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, known_of
+
+from cmpg.checks import CMPGError, InfeasibleError, PolicyError
+from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.schedule import RoundRobin
+from cmpg.equilibrium.start import feasible_start
+from cmpg.games.joint import JointGame
+from cmpg.learning.bounds import ascent_constants
+from cmpg.learning.environment import EnvironmentSimulator
+from cmpg.learning.exploration import Pace
+from cmpg.learning.generative import Adaptive
+from cmpg.learning.learn import learn
+from cmpg.learning.outcome import judge
+from cmpg.learning.response import Ending, LearnedResponse
+from cmpg.learning.safe import SafeExploration, safe_learner
+from cmpg.learning.samples import SimulatorError
+from cmpg.learning.simulator import GameSimulator
+from cmpg.learning.start import StartError
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import counter_example, spectrum
+
+
+def common_reward_game(seed=0, *, states=2, horizon=2, constraints=1, slack=0.4, steps=1):
+    """Two agents with one reward: a potential game; what pays is dear, so the constraint binds."""
+    rng = np.random.default_rng(seed)
+    table = (steps, states, 2, 2)
+    common = rng.random(table)
+    game = JointGame(
+        transition=rng.dirichlet(np.ones(states), size=table),
+        rewards=np.stack([common, common]),
+        costs=np.stack([0.7 * common + 0.3 * rng.random(table) for _ in range(constraints)])
+        if constraints
+        else np.zeros((0, *table)),
+        thresholds=np.full(constraints, 10.0),
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=horizon,
+    )
+    return replace(game, thresholds=game.at(feasible_start(game).policy).costs + slack)
+
+
+def matching_pennies():
+    """One wants to match, the other does not: there is no potential, and best responses run in a circle."""
+    match = np.eye(2).reshape(1, 1, 2, 2)
+    return JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.stack([match, 1 - match]),
+        costs=np.zeros((0, 1, 1, 2, 2)),
+        thresholds=[],
+        initial=[1.0],
+        horizon=1,
+    )
+
+
+def hidden(game, seed=0, **options):
+    return GameSimulator(game, rng=np.random.default_rng(seed), **options)
+
+
+def start_of(game):
+    return feasible_start(game).policy
+
+
+def pure(game, *actions):
+    """Every agent always plays its action."""
+    shapes = game.policy_shapes
+    return JointPolicy(tuple(np.eye(a)[np.full((h, s), own)] for (h, s, a), own in zip(shapes, actions, strict=True)))
+
+
+def assert_right(game, result):
+    assert result.certified
+    assert result.status is Status.CERTIFIED
+    assert result.void == ()
+    judged = judge(game, result)
+    assert judged.feasible
+    assert judged.gap <= result.epsilon
+    assert judged.unsafe_policies == 0
+
+
+def assert_void(result, reason):
+    assert not result.certified
+    assert result.status is not Status.CERTIFIED
+    assert any(reason in each for each in result.void), result.void
+    assert f"guarantee void because {result.void[0]}" in str(result)
+
+
+class TestWhatIsCertifiedIsRight:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_spectrum(self, seed):
+        game = spectrum()
+        result = learn(hidden(game, seed), epsilon=0.5, delta=0.1)
+        assert_right(game, result)
+        assert result.moves >= 1
+        assert set(result.samples) == {"values", "responses"}
+        assert result.total_samples == sum(result.samples.values())
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_random_game(self, seed):
+        game = common_reward_game(seed)
+        result = learn(hidden(game, seed), epsilon=0.4, delta=0.1, start=start_of(game))
+        assert_right(game, result)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_the_counter_example_with_unknown_payoffs_from_anywhere(self, seed):
+        game = counter_example()
+        start = start_of(game).mix(game.random_policy(rng=np.random.default_rng(seed)), 0.5)
+        assert game.at(start).costs[0] <= 0.5
+        result = learn(hidden(game, seed, payoff_noise=0.5), epsilon=0.8, delta=0.1, start=start)
+        assert_right(game, result)
+
+    @pytest.mark.parametrize("constraints", [0, 2])
+    def test_no_constraint_and_two(self, constraints):
+        game = common_reward_game(3, constraints=constraints)
+        assert_right(game, learn(hidden(game), epsilon=0.4, delta=0.1, start=start_of(game)))
+
+    def test_a_transition_that_differs_from_step_to_step(self):
+        game = common_reward_game(5, horizon=3, steps=3)
+        assert_right(game, learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game)))
+
+    def test_agents_that_take_turns(self):
+        game = common_reward_game(6)
+        result = learn(hidden(game), epsilon=0.4, delta=0.1, start=start_of(game), schedule=RoundRobin())
+        assert_right(game, result)
+
+    def test_a_single_agent(self):
+        game = JointGame(
+            transition=np.random.default_rng(0).dirichlet(np.ones(2), size=(1, 2, 2)),
+            rewards=[[[[0.0, 1.0], [0.5, 0.0]]]],
+            costs=[[[[0.0, 1.0], [0.0, 0.0]]]],
+            thresholds=[0.7],
+            initial=[0.5, 0.5],
+            horizon=2,
+        )
+        assert_right(game, learn(hidden(game), epsilon=0.3, delta=0.1))
+
+    def test_rewards_that_are_all_the_same(self):
+        game = common_reward_game(1)
+        flat = replace(game, rewards=np.ones(game.rewards.shape))
+        assert_right(flat, learn(hidden(flat), epsilon=0.1, delta=0.1, start=start_of(flat)))
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_safe_exploration_plays_nothing_unsafe(self, seed):
+        game = common_reward_game(seed)
+        simulator = hidden(game, seed)
+        learner = safe_learner(simulator.known, epsilon=0.8, pace=Pace(growth=0.3))
+        result = learn(simulator, epsilon=0.8, delta=0.1, start=start_of(game), learner=learner)
+        assert_right(game, result)
+        assert len(result.played) > 5
+        assert sum(each.episodes for each in result.played) * 2 == result.total_samples
+        assert len({each.policy.fingerprint() for each in result.played}) == len(result.played)
+        if result.moves:
+            assert (game.at(result.policy).costs <= game.thresholds - learner.margin).all()
+
+    def test_the_same_seed_gives_the_same_bits(self):
+        game = spectrum()
+        first, second = (learn(hidden(game, 7), epsilon=0.5, delta=0.1) for _ in range(2))
+        assert first.policy.fingerprint() == second.policy.fingerprint()
+        assert first.samples == second.samples
+
+
+class TestTheGuarantee:
+    """The constants of Theorem 2, as the learner and the simulator see them."""
+
+    def test_delta_and_epsilon_are_split_and_nothing_is_asked_beyond_iteration_t(self):
+        game = matching_pennies()
+        simulator = hidden(game)
+        constants = ascent_constants(simulator.known, epsilon=1.5, delta=0.1)
+        learner = NeverTheSame(game)
+        result = learn(simulator, epsilon=1.5, delta=0.1, start=pure(game, 0, 0), learner=learner)
+        assert constants.max_iterations == 6  # 4 (1 + 1)/1.5
+        assert all(asked == (1.5 / 4, 0.1 / (2 * 2 * 6)) for asked in learner.asked)
+        assert len(learner.asked) <= 2 * 6
+        assert result.samples["values"] <= (2 + 1) * 6 * constants.episodes
+        assert result.status is Status.NOT_POTENTIAL
+        assert len(result.trace) == 6
+        assert_void(result, "there is no potential, with probability 0.9: 6 moves gain more than one allows.")
+
+    def test_a_circle_of_best_responses_proves_that_there_is_no_potential(self):
+        game = matching_pennies()
+        result = learn(hidden(game), epsilon=0.4, delta=0.1, start=pure(game, 0, 0))
+        assert result.status is Status.NOT_POTENTIAL
+        assert result.moves == 4
+        assert_void(result, "leads back to a policy seen before")
+
+    def test_learners_never_see_the_transition(self):
+        game = spectrum()
+        door = Door(hidden(game))
+        result = learn(door, epsilon=0.5, delta=0.1)
+        assert_right(game, result)
+        reachable = list(arrays_in([door.known, door.ledger, result], set()))
+        assert len(reachable) > 10
+        assert not any(np.shares_memory(array, game.transition) for array in reachable)
+
+    def test_the_start_is_an_assumption_unless_it_is_safe_whatever_the_transition(self):
+        game = common_reward_game(2)
+        vouched = learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game))
+        assert vouched.assumptions[0].startswith("the start meets the constraints (measured: ")
+        idle = learn(hidden(spectrum()), epsilon=0.8, delta=0.1)
+        assert not any("start" in each for each in idle.assumptions)
+
+
+@dataclass
+class NeverTheSame:
+    """Answers with the best response of matching pennies, but for a dust of probability that is never the same."""
+
+    game: JointGame
+    asked: list = field(default_factory=list)
+
+    def __call__(self, problem, *, epsilon, delta):
+        self.asked.append((epsilon, delta))
+        dust = 1e-6 * len(self.asked)
+        other = problem.policy[1 - problem.agent][0, 0, 1] > 0.5
+        wanted = int(other) if problem.agent == 0 else 1 - int(other)
+        row = np.full(2, dust)
+        row[wanted] = 1 - dust
+        return answered(problem, Ending.CERTIFIED, row.reshape(1, 1, 2), epsilon=epsilon, delta=delta)
+
+
+def answered(problem, ending, policy, *, epsilon=0.1, delta=0.1, message="as told"):
+    nothing = np.zeros(problem.known.num_constraints)
+    return LearnedResponse(
+        ending=ending,
+        message=message,
+        policy=policy,
+        value_floor=0.0,
+        value_ceiling=0.0,
+        cost_ceilings=nothing,
+        multipliers=nothing,
+        epsilon=epsilon,
+        delta=delta,
+        samples=0,
+        samples_per_entry=0,
+        work=0,
+    )
+
+
+class TestEndings:
+    def test_no_slack_cannot_be_certified(self):
+        game = no_slack_game()
+        start = pure(game, 0, 0)
+        assert game.at(start).slacks[0] == 0
+        learner = SafeExploration(margin=0.01, pace=Pace(most=1000))
+        result = learn(hidden(game), epsilon=0.4, delta=0.1, start=start, learner=learner)
+        assert result.status is Status.LIMIT
+        assert_void(result, "agent 0: cannot be certified: constraint 0 has the threshold 0.5")
+        assert judge(game, result).unsafe_policies == 0
+
+    def test_a_response_that_is_not_certified_is_neither_played_nor_moved_to(self):
+        game = common_reward_game(0)
+        dearest = pure(game, 1, 1)
+
+        def useless(problem, *, epsilon, delta):
+            return answered(problem, Ending.LIMIT, dearest[problem.agent], message="nothing is known yet")
+
+        start = start_of(game)
+        result = learn(hidden(game), epsilon=0.4, delta=0.1, start=start, learner=useless)
+        assert_void(result, "agent 1: nothing is known yet")
+        assert [each.policy.fingerprint() for each in result.played] == [start.fingerprint()]
+        assert result.policy is start
+
+    @pytest.mark.parametrize("budget", [1, 10_000, 50_000])
+    def test_a_budget_is_kept(self, budget):
+        game = spectrum()
+        simulator = hidden(game, budget=budget)
+        result = learn(simulator, epsilon=0.5, delta=0.1)
+        assert result.status is Status.LIMIT
+        assert_void(result, f"of the budget of {float(budget):.4g} are left")
+        assert result.total_samples == simulator.ledger.total <= budget
+        assert judge(game, result).feasible
+
+    def test_a_safe_run_out_of_budget_keeps_what_it_played(self):
+        game = spectrum()
+        simulator = hidden(game, budget=100_000)
+        learner = safe_learner(simulator.known, epsilon=0.4, pace=Pace(growth=0.5))
+        result = learn(simulator, epsilon=0.4, delta=0.1, learner=learner)
+        assert not result.certified
+        assert result.void
+        assert sum(each.episodes for each in result.played) * 2 == result.total_samples <= 100_000
+        assert judge(game, result).unsafe_policies == 0
+
+    def test_a_time_limit(self):
+        result = learn(hidden(spectrum()), epsilon=0.1, delta=0.1, time_limit=-1.0)
+        assert_void(result, "the time limit was reached")
+
+    def test_an_interrupt_keeps_the_incumbent(self):
+        def stop(step):
+            raise KeyboardInterrupt
+
+        result = learn(hidden(spectrum()), epsilon=0.5, delta=0.1, on_progress=stop)
+        assert result.status is Status.INTERRUPTED
+        assert_void(result, "interrupted")
+        assert result.total_samples > 0
+
+
+def no_slack_game():
+    """All costs are paid at the first step, by agent 0's action 0 as much as is allowed; where it leads is unknown."""
+    rng = np.random.default_rng(0)
+    costs = np.zeros((1, 2, 2, 2, 2))
+    costs[0, 0, :, 0, :], costs[0, 0, :, 1, :] = 0.5, 1.0
+    return JointGame(
+        transition=rng.dirichlet(np.ones(2), size=(1, 2, 2, 2)),
+        rewards=np.stack([rng.random((2, 2, 2, 2))] * 2),
+        costs=costs,
+        thresholds=[0.5],
+        initial=[0.5, 0.5],
+        horizon=2,
+    )
+
+
+class TestStarts:
+    def test_one_that_cannot_meet_the_constraints_is_refused_before_the_first_sample(self):
+        game = counter_example()
+        simulator = hidden(game)
+        with pytest.raises(StartError, match="constraint 0 has the threshold 0.5, and .* costs at least 1") as caught:
+            learn(simulator, epsilon=0.2, delta=0.1, start=pure(game, 1, 1))
+        assert simulator.ledger.total == 0
+        assert isinstance(caught.value, InfeasibleError)
+
+    def test_one_that_episodes_refute_is_refused_with_what_was_seen(self):
+        game = common_reward_game(0, slack=0.02)
+        dear = pure(game, *worst_actions(game))
+        assert game.at(dear).slacks[0] < -0.2
+        simulator = hidden(game)
+        with pytest.raises(StartError, match=r"infeasible with probability 0.9: over \d+ episodes it costs") as caught:
+            learn(simulator, epsilon=0.2, delta=0.1, start=dear)
+        result = caught.value.result
+        assert not result.certified
+        assert result.samples == {"values": simulator.ledger.total}
+        assert result.total_samples > 0
+        assert result.policy is dear
+
+    def test_one_that_is_a_little_infeasible_is_found_out_by_the_responses_or_stays_an_assumption(self):
+        """Nobody can tell a cost from its threshold by less than the samples allow; then it is said."""
+        game = common_reward_game(0)
+        close = replace(game, thresholds=game.at(game.uniform_policy()).costs - 1e-6)
+        result = learn(hidden(close), epsilon=0.8, delta=0.1, start=close.uniform_policy())
+        assert result.assumptions[0].startswith("the start meets the constraints (measured: ")
+
+    def test_one_against_which_an_agent_has_no_feasible_policy_is_refused(self):
+        game = common_reward_game(0)
+
+        def hopeless(problem, *, epsilon, delta):
+            return answered(problem, Ending.INFEASIBLE, problem.policy[problem.agent], message="least cost 9.")
+
+        with pytest.raises(StartError, match=r"against it agent 0 has no policy .* \(least cost 9\.\)") as caught:
+            learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game), learner=hopeless)
+        assert caught.value.result.total_samples > 0
+
+    def test_without_one_a_safe_one_must_be_found(self):
+        with pytest.raises(StartError, match="no start is given, and none was found"):
+            learn(hidden(common_reward_game(0, slack=0.01)), epsilon=0.2, delta=0.1)
+
+    def test_one_of_another_shape_is_refused(self):
+        with pytest.raises(PolicyError):
+            learn(hidden(spectrum()), epsilon=0.2, delta=0.1, start=counter_example().uniform_policy())
+
+
+def worst_actions(game):
+    costs = {(a, b): game.at(pure(game, a, b)).costs[0] for a in (0, 1) for b in (0, 1)}
+    return max(costs, key=costs.get)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (-1, 0.1), (np.nan, 0.1), (0.1, 0.0), (0.1, 1.0)])
+    def test_accuracies_out_of_range(self, epsilon, delta):
+        with pytest.raises(CMPGError, match="epsilon is|delta is"):
+            learn(hidden(spectrum()), epsilon=epsilon, delta=delta)
+
+    def test_a_budget_of_nothing(self):
+        with pytest.raises(SimulatorError, match="budget is 0"):
+            hidden(spectrum(), budget=0)
+
+    @pytest.mark.parametrize("kind", ["state", "nan", "range"])
+    @pytest.mark.parametrize("late", [False, True])
+    def test_an_environment_that_fails_is_named_and_nothing_is_lost(self, kind, late):
+        game = common_reward_game(0)
+        constants = ascent_constants(known_of(game), epsilon=1.0, delta=0.1)
+        at = constants.episodes * 2 + 100 if late else 101
+        answer, message = WRONG[kind]
+        environment = Faulty(game, at=at, answer=answer)
+        simulator = EnvironmentSimulator(environment, known=known_of(game), rng=np.random.default_rng(0))
+        with pytest.raises(SimulatorError, match=message.split("; ")[0].replace("h=1", r"h=\d")) as caught:
+            learn(simulator, epsilon=1.0, delta=0.1, start=start_of(game), learner=Adaptive(first_count=500))
+        fault = caught.value
+        assert simulator.ledger.total == at
+        assert dict(fault.result.samples) == simulator.ledger.by_purpose
+        assert fault.result.void
+        assert not fault.result.certified
+        drawn_now = simulator.ledger.by_purpose["responses" if late else "values"]
+        assert fault.samples.visits.sum() == drawn_now - 1
+        assert len(fault.result.played) == (1 if late else 0)
+
+    def test_an_environment_of_the_user_s_own_is_learned(self):
+        game = common_reward_game(4)
+        simulator = EnvironmentSimulator(
+            TableEnvironment(game), known=known_of(game), rng=np.random.default_rng(0), budget=10**6
+        )
+        result = learn(simulator, epsilon=1.5, delta=0.2, start=start_of(game))
+        assert_right(game, result)
