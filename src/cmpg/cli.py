@@ -1,57 +1,58 @@
-"""The command: `cmpg scenarios | solve | check | certify | learn | bounds | reproduce`.
+"""The command: `cmpg scenarios | solve | check | certify | report | learn | bounds | reproduce | compare`.
 
-Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input. Errors go to stderr, in one
-paragraph.
+Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
+was anything to keep. Errors go to stderr, in one paragraph.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from cmpg import __version__
-from cmpg.checks import CMPGError
+from cmpg.checks import CMPGError, FileError, InfeasibleError
+from cmpg.cli_compare import register as register_compare
 from cmpg.cli_learning import register as register_learning
+from cmpg.cli_output import ProgressLine, complain, remark, show, show_json, speak_any_text
 from cmpg.cli_reproduce import register as register_reproduce
-from cmpg.cli_targets import game_of, origin_of
-from cmpg.equilibrium.result import Step
+from cmpg.cli_targets import MEANINGS, chosen, finite, game_of, listed_options, origin_of, policy_of
 from cmpg.games.contract import Game
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Nash policies of constrained Markov potential games, with a certificate behind every answer.",
+    epilog="Exit codes: 0 certified, 1 ended without a certificate, 2 bad input.",
 )
-out = Console()
-err = Console(stderr=True)
 
 SCENARIO_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-Target = Annotated[str, typer.Argument(help="A scenario's name (see `cmpg scenarios`) or a game file.")]
+Target = Annotated[
+    str, typer.Argument(metavar="GAME", help="A scenario (see `cmpg scenarios`) with its own options, or a game file.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, on standard output.")]
-Seed = Annotated[int | None, typer.Option(help="Seeds random starts and ties, and scenarios that draw their agents.")]
+Seed = Annotated[int | None, typer.Option(min=0, metavar="<int>", help="Of all that is drawn: agents, starts, ties.")]
 
 
 def main() -> None:
     """Run the command, and turn errors on purpose into one paragraph and exit code 2."""
+    speak_any_text()
     try:
         app()
     except CMPGError as error:
-        err.print(f"[bold red]error[/]: {_escaped(str(error))}", soft_wrap=True, highlight=False)
-        sys.exit(2)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+        complain(str(error))
+    except MemoryError:
+        complain("there is not enough memory for a game of this size. Try fewer agents, states or steps.")
+    except OSError as error:
+        complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
+    sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)
@@ -62,26 +63,28 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 @app.command()
-def scenarios(name: Annotated[str | None, typer.Argument(help="Show the options of one scenario.")] = None) -> None:
-    """List the games that come with the library, or the options of one."""
+def scenarios(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show the options of one scenario.")] = None,
+) -> None:
+    """List the games that come with the library."""
     from rich.table import Table
+    from rich.text import Text
 
     from cmpg.scenarios import SCENARIOS, scenario
 
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
     if name is None:
-        table.add_column("scenario", style="bold")
-        table.add_column("what it is")
         for each in SCENARIOS.values():
-            table.add_row(each.name, each.summary)
-    else:
-        named = scenario(name)
-        out.print(f"[bold]{named.name}[/]: {named.summary}")
-        table.add_column("option", style="bold")
-        table.add_column("default")
-        for option, default in named.options.items():
-            table.add_row(f"--{option.replace('_', '-')}", "" if default is None else str(default))
-    out.print(table)
+            table.add_row(Text(each.name, style="bold"), Text(each.summary))
+        show(table, "", "cmpg scenarios NAME lists the options of one; cmpg solve NAME solves it.")
+        return
+    named = scenario(name)
+    for option, default in listed_options(named).items():
+        given = ",".join(map(str, default)) if isinstance(default, tuple) else default
+        told = MEANINGS.get(option, "")
+        told = told if given is None or len(str(given)) > 40 else f"{told} [{given}]"
+        table.add_row(Text(f"--{option.replace('_', '-')}", style="bold"), Text(told))
+    show(f"{named.name}: {named.summary}", table)
 
 
 @app.command(context_settings=SCENARIO_OPTIONS)
@@ -89,87 +92,110 @@ def solve(
     context: typer.Context,
     target: Target,
     epsilon: Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")] = 1e-6,
-    restarts: Annotated[int, typer.Option(help="Runs in all; the best equilibrium is returned, all are listed.")] = 1,
-    prefer: Annotated[str, typer.Option(help="Which equilibrium is best: potential or welfare.")] = "potential",
+    restarts: Annotated[
+        int, typer.Option(min=1, metavar="<int>", help="Runs from different starts; the best ending is kept.")
+    ] = 1,
+    prefer: Annotated[str, typer.Option(help="Which ending is best: potential or welfare.")] = "potential",
     solver: Annotated[str, typer.Option(help="Best responses: exact, lp or primal-dual.")] = "exact",
     schedule: Annotated[str, typer.Option(help="Who moves: auto, greatest-gain or round-robin.")] = "auto",
-    max_iterations: Annotated[int | None, typer.Option(help="Moves at most; Theorem 1's bound unless given.")] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds at most.")] = float("inf"),
-    workers: Annotated[int, typer.Option(help="Threads.")] = 1,
+    max_iterations: Annotated[
+        int | None, typer.Option(min=0, metavar="<int>", help="Moves at most; Theorem 1's bound if left out.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds at most, of each run.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="<int>", help="Threads; the answer is the same for any number.")
+    ] = 1,
     seed: Seed = None,
-    start: Annotated[Path | None, typer.Option(help="A feasible policy file to start from.")] = None,
+    start: Annotated[Path | None, typer.Option(help="A file with a feasible policy to start from.")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Judge in exact rational arithmetic (small games).")] = False,
-    output: Annotated[Path | None, typer.Option("--out", help="A new folder for policy, certificate, trace.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="A new folder for game, policy and certificate.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Find a feasible policy from which no agent gains by leaving, and prove it."""
-    from cmpg.cli_targets import chosen
+    """Find a feasible policy that nobody gains by leaving."""
     from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
     from cmpg.equilibrium.solve import by_potential, by_welfare
     from cmpg.equilibrium.solve import solve as find
-    from cmpg.policy import JointPolicy
-    from cmpg.report.records import check_out_folder, result_record, write_run
-    from cmpg.report.tables import result_view
+    from cmpg.report.records import check_out_folder
 
     if output is not None:
         check_out_folder(output)
-    preference = chosen("prefer", prefer, {"potential": by_potential, "welfare": by_welfare})
-    method = chosen("solver", solver, {"exact": _exact, "lp": _lp, "primal-dual": _primal_dual})(epsilon)
     turns = {"auto": None, "greatest-gain": GreatestGain(), "round-robin": RoundRobin()}
+    methods = {"exact": _exact, "lp": _lp, "primal-dual": _primal_dual}
+    settings: dict[str, Any] = {
+        "prefer": chosen("prefer", prefer, {"potential": by_potential, "welfare": by_welfare}),
+        "solver": chosen("solver", solver, methods)(finite("epsilon", epsilon, positive=True)),
+        "schedule": chosen("schedule", schedule, turns),
+        "max_iterations": max_iterations,
+        "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
+        "workers": workers,
+    }
     game = game_of(target, context.args, seed=seed, exact=exact)
-    with _Progress(game) as progress:
+    first = None if start is None else policy_of(start, game)[0]
+    drawn = 0 if seed is None and restarts > 1 else seed
+    rng = None if drawn is None else np.random.default_rng(drawn)
+    with ProgressLine(game) as progress:
         result = find(
-            game,
-            epsilon=epsilon,
-            start=None if start is None else JointPolicy.load(start),
-            restarts=restarts,
-            prefer=preference,
-            rng=None if seed is None and restarts == 1 else np.random.default_rng(seed),
-            solver=method,
-            schedule=chosen("schedule", schedule, turns),
-            max_iterations=max_iterations,
-            time_limit=time_limit,
-            workers=workers,
-            on_progress=progress.show,
+            game, epsilon=epsilon, start=first, restarts=restarts, rng=rng, on_progress=progress.show, **settings
         )
-    if output is not None:
-        write_run(output, game, result, seed=seed, origin=origin_of(target, context.args, seed=seed))
-    if as_json:
-        print(json.dumps(result_record(result, seed=seed)))
-    else:
-        out.print(result_view(result), soft_wrap=False)
-        if output is not None:
-            out.print(f"written to {output}/; check it with: cmpg certify {output}/game.npz {output}/policy.npz")
+    origin = origin_of(target, context.args, seed=seed)
+    _deliver(result, game, output=output, seed=drawn, origin=origin, as_json=as_json)
     raise typer.Exit(0 if result.certified else 1)
+
+
+def _deliver(result: Any, game: Game, *, output: Path | None, seed: int | None, origin: Any, as_json: bool) -> None:
+    """Write the run folder, and show the result, even where writing fails."""
+    from cmpg.report.records import result_record, write_run
+    from cmpg.report.tables import result_view
+
+    record, failure = None, None
+    if output is not None:
+        try:
+            record = write_run(output, game, result, seed=seed, origin=origin)
+        except FileError as problem:
+            failure = problem
+    if as_json:
+        show_json(record or result_record(result, game, seed=seed))
+    else:
+        show(result_view(result, game))
+    if failure is not None:
+        raise failure
+    if output is not None and not as_json:
+        judge = "game.json" if (output / "game.json").exists() else "game.npz"
+        check = f"; check it with: cmpg certify {output}/{judge} {output}/policy.npz" if result.policy else ""
+        show(f"written to {output}/{check}")
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A run folder, written by `cmpg solve … --out`.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder, written by `cmpg solve … --out`.")],
     output: Annotated[Path | None, typer.Option("--out", "-o", help="The page; report.html in the folder.")] = None,
 ) -> None:
-    """Write one self-contained HTML page about a run: verdict, proof, policy viewer, charts."""
+    """Write one HTML page about a run: proof, policy, charts."""
     from cmpg.report.page import write_page
 
     target = folder / "report.html" if output is None else output
     size = write_page(folder, target)
-    out.print(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser", soft_wrap=True, highlight=False)
+    show(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser")
 
 
 @app.command(context_settings=SCENARIO_OPTIONS)
 def check(context: typer.Context, target: Target, seed: Seed = None, as_json: Json = False) -> None:
-    """Look at a game: its size, whether it is feasible, and whether it is a Markov potential game."""
+    """Look at a game: sizes, feasibility, potential.
+
+    Exit code 0 if it is feasible and nothing speaks against a potential, 1 if not.
+    """
     from cmpg.equilibrium.start import feasible_start
     from cmpg.games.potential import Verdict, check_potential
     from cmpg.report.game_view import check_record, check_view
+    from cmpg.report.records import plain
 
     game = game_of(target, context.args, seed=seed, exact=False)
     found = feasible_start(game)
-    potential = check_potential(game, rng=np.random.default_rng(seed))
+    potential = check_potential(game, rng=np.random.default_rng(seed or 0))
     if as_json:
-        print(json.dumps(check_record(game, found, potential)))
+        show_json(plain(check_record(game, found, potential)))
     else:
-        out.print(check_view(game, found, potential))
+        show(check_view(game, found, potential))
     raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
 
 
@@ -177,38 +203,50 @@ def check(context: typer.Context, target: Target, seed: Seed = None, as_json: Js
 def certify(
     context: typer.Context,
     target: Target,
-    policy: Annotated[Path, typer.Argument(help="A policy file, with the multipliers that prove it.")],
+    policy: Annotated[
+        Path, typer.Argument(metavar="POLICY", help="A policy file, with the multipliers that prove it.")
+    ],
     epsilon: Annotated[float, typer.Option(help="The gain that is still called Nash.")] = 1e-6,
     exact: Annotated[bool, typer.Option("--exact", help="Compute with rationals (small games).")] = False,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Check somebody's claim that a policy is feasible and Nash, by backward induction alone."""
+    """Check a claim that a policy is feasible and Nash.
+
+    By backward induction alone, whatever found the policy. Exit code 0 if the claim is proved, 1 if it is not.
+    """
     from cmpg.equilibrium.certificate import certify as judge
-    from cmpg.policy import load_policy
+    from cmpg.report.names import Names
     from cmpg.report.records import certificate_record
     from cmpg.report.tables import certificate_view, claim_verdict
 
+    finite("epsilon", epsilon)
     game = game_of(target, context.args, seed=seed, exact=exact)
-    tables, multipliers = load_policy(policy)
-    tables.check_fits(game.policy_shapes)
+    tables, multipliers = policy_of(policy, game, exact=exact)
     if multipliers is None and len(game.thresholds):
-        err.print("the policy file has no multipliers: best responses are solved for to propose some", highlight=False)
+        remark("the policy file has no multipliers: best responses are solved for to propose some")
         multipliers = _proposed_multipliers(game, tables)
     certificate = judge(game, tables, multipliers, exact=exact)
+    proved, names = certificate.proves(epsilon), Names.of(game)
     if as_json:
-        print(json.dumps(certificate_record(certificate)))
+        show_json(certificate_record(certificate) | {"claimed_epsilon": epsilon, "proved": proved})
     else:
-        out.print(claim_verdict(certificate, epsilon))
-        out.print(certificate_view(certificate))
-    raise typer.Exit(0 if certificate.proves(epsilon) else 1)
+        show(claim_verdict(certificate, epsilon, names), certificate_view(certificate, names))
+    raise typer.Exit(0 if proved else 1)
 
 
-def _proposed_multipliers(game: Game, policy: Any) -> Any:
+def _proposed_multipliers(game: Any, policy: Any) -> Any:
+    """Solve each agent's problem for its prices; zero where the others leave it no feasible policy."""
     from cmpg.cmdp.exact import Exact
 
-    position = game.at(policy)
-    return np.array([Exact()(position.induced_cmdp(agent)).multipliers for agent in range(game.num_agents)])
+    position = (game.floats() if getattr(game, "is_exact", False) else game).at(policy)
+    prices = np.zeros((game.num_agents, len(game.thresholds)))
+    for agent in range(game.num_agents):
+        try:
+            prices[agent] = Exact()(position.induced_cmdp(agent)).multipliers
+        except InfeasibleError:
+            continue
+    return prices
 
 
 def _exact(epsilon: float) -> Any:  # noqa: ARG001
@@ -229,34 +267,6 @@ def _primal_dual(epsilon: float) -> Any:
     return PrimalDual(tolerance=epsilon / 4)
 
 
-class _Progress:
-    """A live line on a terminal; elsewhere a plain line now and then."""
-
-    def __init__(self, game: Game) -> None:
-        self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
-        self._status = err.status("starting") if err.is_terminal else None
-        self._shown = 0.0
-
-    def __enter__(self) -> _Progress:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, step: Step) -> None:
-        """Show where the run stands."""
-        from cmpg.report.tables import progress_line
-
-        line = progress_line(step, self._thresholds)
-        if self._status is not None:
-            self._status.update(line)
-        elif step.seconds >= self._shown:
-            print(line, file=sys.stderr)
-            self._shown = step.seconds + 1.0
-
-
 register_reproduce(app)
+register_compare(app)
 register_learning(app)

@@ -17,7 +17,7 @@ from cmpg.games.contract import Game
 from cmpg.games.files import load_game
 from cmpg.policy import JointPolicy, load_policy
 from cmpg.report.drawings import Origin
-from cmpg.scenarios import Scenario, scenario
+from cmpg.scenarios import SCENARIOS, Scenario, scenario
 from cmpg.storage import ENDINGS
 
 Choice = TypeVar("Choice")
@@ -95,10 +95,14 @@ def _is_file(target: str) -> bool:
     path = Path(target)
     if path.suffix.lower() in ENDINGS:
         return True
+    if target in SCENARIOS:
+        return False
     if path.is_dir():
         raise FileError(f"{target}: is a folder; name the game file in it, such as {path / 'game.npz'}.")
     if len(path.parts) > 1 or path.suffix or path.exists():
-        raise FileError(f"{target}: a game file ends in {' or '.join(ENDINGS)}; `cmpg scenarios` lists what has a name.")
+        raise FileError(
+            f"{target}: a game file ends in {' or '.join(ENDINGS)}; `cmpg scenarios` lists what has a name."
+        )
     return False
 
 
@@ -122,7 +126,9 @@ def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
 def finite(option: str, value: float, *, positive: bool = False) -> float:
     """Return a number that a command line gives, or raise where it is none to compute with."""
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        raise CMPGError(f"--{option} is {value}; a {'positive number' if positive else 'number of at least 0'} is required.")
+        raise CMPGError(
+            f"--{option} is {value}; a {'positive number' if positive else 'number of at least 0'} is required."
+        )
     return value
 
 

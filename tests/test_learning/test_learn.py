@@ -21,7 +21,7 @@ from cmpg.learning.response import Ending, LearnedResponse
 from cmpg.learning.safe import SafeExploration, safe_learner
 from cmpg.learning.samples import SimulatorError
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.start import StartError
+from cmpg.learning.start import StartError, cost_range
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
 
@@ -196,7 +196,7 @@ class TestTheGuarantee:
         assert not any(np.shares_memory(array, game.transition) for array in reachable)
 
     def test_the_start_is_an_assumption_unless_it_is_safe_whatever_the_transition(self):
-        game = common_reward_game(2)
+        game = common_reward_game(2, slack=0.05)
         vouched = learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game))
         assert vouched.assumptions[0].startswith("the start meets the constraints (measured: ")
         idle = learn(hidden(spectrum()), epsilon=0.8, delta=0.1)
@@ -321,10 +321,11 @@ class TestStarts:
         assert isinstance(caught.value, InfeasibleError)
 
     def test_one_that_episodes_refute_is_refused_with_what_was_seen(self):
-        game = common_reward_game(0, slack=0.02)
-        dear = pure(game, *worst_actions(game))
-        assert game.at(dear).slacks[0] < -0.2
-        simulator = hidden(game)
+        game = common_reward_game(0)
+        dear = game.uniform_policy()
+        tight = replace(game, thresholds=game.at(dear).costs - 0.1)
+        assert cost_range(hidden(tight), dear).floors[0] < tight.thresholds[0]
+        simulator = hidden(tight)
         with pytest.raises(StartError, match=r"infeasible with probability 0.9: over \d+ episodes it costs") as caught:
             learn(simulator, epsilon=0.2, delta=0.1, start=dear)
         result = caught.value.result
@@ -357,11 +358,6 @@ class TestStarts:
     def test_one_of_another_shape_is_refused(self):
         with pytest.raises(PolicyError):
             learn(hidden(spectrum()), epsilon=0.2, delta=0.1, start=counter_example().uniform_policy())
-
-
-def worst_actions(game):
-    costs = {(a, b): game.at(pure(game, a, b)).costs[0] for a in (0, 1) for b in (0, 1)}
-    return max(costs, key=costs.get)
 
 
 class TestBadInput:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cmpg.checks import CMPGError
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint import JointGame
@@ -250,6 +251,4 @@ def test_games_of_this_file_bind():
             initial=game.initial,
             horizon=game.horizon,
         )
-        from cmpg.equilibrium.solve import solve
-
         assert game.at(solve(free).policy).costs[0] > game.thresholds[0]

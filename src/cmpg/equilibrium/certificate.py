@@ -135,8 +135,11 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
 def _judge_agent(position: Position, agent: int, prices: FloatArray) -> tuple[Any, Any, float]:
     """What one agent gets, what it could get at most, and how much rounding could hide in the difference."""
     cmdp = position.induced_cmdp(agent)
-    value = evaluate(cmdp, position.policy[agent]).value
-    return value, dual_bound(cmdp, prices), gain_rounding(cmdp, prices)
+    present = evaluate(cmdp, position.policy[agent])
+    # A game may hand its agents a little less than is left, for rounding; a deviation may spend all that is left.
+    withheld = prices @ (present.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
+    allowance = gain_rounding(cmdp, prices) + float(2 * np.asarray(prices, dtype=np.float64) @ position.cost_rounding)
+    return present.value, dual_bound(cmdp, prices) + withheld, allowance
 
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:

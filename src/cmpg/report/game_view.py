@@ -55,7 +55,9 @@ def _feasibility(start: Start) -> Text:
         return text.append(f": {start.found_by}; least violation seen {-start.slack:.6g}", style="default")
     least, limit = start.proof.least_cost, start.proof.limit
     if len(start.proof.multipliers) == 1:
-        return text.append(f": every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed", style="default")
+        return text.append(
+            f": every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed", style="default"
+        )
     weights = ", ".join(f"{weight:.4g}" for weight in start.proof.multipliers)
     told = f"with the weights {weights} every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed"
     return text.append(f": {told}", style="default")

@@ -52,37 +52,36 @@ def result_record(
 ) -> dict[str, Any]:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
     known = result.certificate
-    return plain(
-        {
-            "format": "cmpg-result",
-            "version": 1,
-            "status": result.status.name,
-            "message": result.message,
-            "epsilon": result.epsilon,
-            "certified_epsilon": None if known is None else known.epsilon,
-            "information": game.information,
-            "arithmetic": None if known is None else known.arithmetic,
-            "values": result.values,
-            "costs": result.costs,
-            "thresholds": game.thresholds,
-            "gains": np.zeros(0) if known is None else known.gains,
-            "multipliers": result.multipliers,
-            "iterations": len(result.trace),
-            "moves": result.moves,
-            "max_iterations": result.max_iterations,
-            "equilibria": [
-                {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
-                for each in result.equilibria
-                if each.certificate is not None
-            ],
-            "proof": _proof_record(result.proof),
-            "witness": witness_record(result.witness),
-            "settings": dict(result.settings),
-            "seed": seed,
-            "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
-            "game_sha256": game_hash,
-        }
-    )
+    record: dict[str, Any] = {
+        "format": "cmpg-result",
+        "version": 1,
+        "status": result.status.name,
+        "message": result.message,
+        "epsilon": result.epsilon,
+        "certified_epsilon": None if known is None else known.epsilon,
+        "information": game.information,
+        "arithmetic": None if known is None else known.arithmetic,
+        "values": result.values,
+        "costs": result.costs,
+        "thresholds": game.thresholds,
+        "gains": np.zeros(0) if known is None else known.gains,
+        "multipliers": result.multipliers,
+        "iterations": len(result.trace),
+        "moves": result.moves,
+        "max_iterations": result.max_iterations,
+        "equilibria": [
+            {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
+            for each in result.equilibria
+            if each.certificate is not None
+        ],
+        "proof": _proof_record(result.proof),
+        "witness": witness_record(result.witness),
+        "settings": dict(result.settings),
+        "seed": seed,
+        "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "game_sha256": game_hash,
+    }
+    return {name: plain(value) for name, value in record.items()}
 
 
 def _proof_record(proof: InfeasibilityProof | None) -> dict[str, Any] | None:

@@ -148,7 +148,9 @@ def claim_verdict(certificate: Certificate, epsilon: float, names: Names) -> Tex
         gain = f"no agent gains more than {certificate.epsilon:.3g} by leaving"
         text.append(f": the policy {certificate.feasibility.value}; {gain} {kind}.", style="default")
         if not proved:
-            text.append(f" That is more than epsilon = {epsilon:g}; better multipliers may prove less.", style="default")
+            text.append(
+                f" That is more than epsilon = {epsilon:g}; better multipliers may prove less.", style="default"
+            )
         return text
     worst = int(np.argmin(certificate.slacks))
     over = f"{names.constraint(worst)} costs {certificate.costs[worst]:.9g}, {-certificate.slacks[worst]:.3g} too much"

@@ -17,6 +17,7 @@ from typing import Any
 from cmpg.checks import GameError
 from cmpg.games.contract import Game
 from cmpg.scenarios.charging import charging
+from cmpg.scenarios.congestion import counting_congestion_game
 from cmpg.scenarios.grid import grid_world_local
 from cmpg.scenarios.paper import (
     congestion_game,
@@ -61,6 +62,7 @@ _ALL = (
     Scenario("modified-counter-example", "2 agents, 2 actions, strong duality (appendix)", modified_counter_example),
     Scenario("grid-world", "2 agents on a 4×4 grid, who see each other and must not collide", grid_world),
     Scenario("congestion", "8 agents, 4 actions; not a potential game, which `check` proves", congestion_game),
+    Scenario("congestion-counting", "the same for any number of agents, by counts", counting_congestion_game),
     Scenario("congestion-common-reward", "the same with the welfare as common reward", congestion_game_common_reward),
     Scenario("congestion-exogenous", "the same with a state that moves by itself", congestion_game_exogenous),
     Scenario("grid-world-local", "the grid world, with policies that see the own cell only", grid_world_local),

@@ -1,0 +1,93 @@
+"""Where the command speaks: tables on standard output, errors and progress on standard error.
+
+On a terminal lines are broken at its width, and progress is one live line. Elsewhere nothing is broken or coloured, and
+progress is a plain line a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from cmpg.equilibrium.result import Step
+from cmpg.games.contract import Game
+from cmpg.report.names import Names
+
+WIDE = 10_000
+"""Columns of a file or a pipe: whoever reads it breaks the lines."""
+
+
+def show(*parts: RenderableType) -> None:
+    """Print for people, on standard output; strings are taken as they are."""
+    console = _console(stderr=False)
+    for part in parts:
+        console.print(Text(part) if isinstance(part, str) else part, highlight=False)
+
+
+def show_json(record: Any) -> None:
+    """Print one JSON object, and nothing else, on standard output."""
+    print(json.dumps(record, allow_nan=False))
+
+
+def complain(text: str) -> None:
+    """Say on standard error, in one paragraph, what is wrong."""
+    _console(stderr=True).print(Text("error", style="bold red").append(f": {text}", style="default"), soft_wrap=True)
+
+
+def remark(text: str) -> None:
+    """Say something on standard error."""
+    _console(stderr=True).print(Text(text), soft_wrap=True)
+
+
+def speak_any_text() -> None:
+    """Write what the terminal's encoding does not know as escapes, rather than stop."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    # COLUMNS is a wish; a terminal knows its own width.
+    return Console(stderr=stderr, width=None if stream.isatty() or "COLUMNS" in os.environ else WIDE)
+
+
+class ProgressLine:
+    """A live line on a terminal; elsewhere a plain line, the first at once and then one a second at most."""
+
+    def __init__(self, game: Game) -> None:
+        self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
+        self._names = Names.of(game)
+        console = Console(stderr=True)
+        self._status = console.status("looking for a feasible start") if console.is_terminal else None
+        self._next = 0.0
+
+    def __enter__(self) -> ProgressLine:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+        if kind is KeyboardInterrupt:
+            remark("interrupted before a feasible policy was known: there is nothing to keep")
+
+    def show(self, step: Step) -> None:
+        """Show where the run stands."""
+        from cmpg.report.tables import progress_line
+
+        line = progress_line(step, self._thresholds, self._names)
+        if self._status is not None:
+            self._status.update(Text(line, no_wrap=True, overflow="ellipsis"))
+        elif time.monotonic() >= self._next:
+            print(line, file=sys.stderr, flush=True)
+            self._next = time.monotonic() + 1.0

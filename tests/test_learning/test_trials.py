@@ -1,0 +1,75 @@
+"""Many seeds: the same bits for any number of processes, and counts with their intervals."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from cmpg.checks import CMPGError
+from cmpg.learning.exploration import Pace
+from cmpg.learning.generative import Adaptive
+from cmpg.learning.safe import safe_learner
+from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Tally, trials, wrong_claims
+from cmpg.scenarios import counter_example, spectrum
+
+
+def run(method, *, seeds=3, jobs=1, game=None, **options):
+    streams = np.random.SeedSequence(4).spawn(seeds)
+    return list(trials(game or spectrum(), method, streams=streams, jobs=jobs, **options))
+
+
+def bits(done):
+    return [(each.index, each.result.policy.fingerprint(), dict(each.result.samples)) for each in done]
+
+
+def test_processes_change_no_bit():
+    method = ByResponses(0.8, 0.1, None, Adaptive())
+    alone, together = run(method), run(method, jobs=2)
+    assert bits(alone) == bits(together)
+    assert len({key for _, key, _ in bits(alone)}) == 3  # the seeds differ from each other
+    assert wrong_claims(alone) == wrong_claims(together) == Tally.of([False] * 3)
+
+
+def test_progress_is_watched():
+    seen = []
+    known = Behind().hide(counter_example(), rng=np.random.default_rng(0)).known
+    methods = [
+        ByResponses(0.8, 0.1, None, Adaptive()),
+        ByResponses(0.8, 0.1, None, safe_learner(known, epsilon=0.8, pace=Pace(growth=0.5))),
+        BySharedModel(0.8, 0.1),
+    ]
+    for method in methods:
+        before = len(seen)
+        done = run(method, seeds=1, watch=seen.append, behind=Behind(payoff_noise=0.1), game=counter_example())
+        assert done[0].right
+        assert len(seen) > before
+        assert seen[-1].samples == done[0].result.total_samples
+
+
+def test_the_budget_is_for_each_seed():
+    done = run(BySharedModel(0.001, 0.1), behind=Behind(budget=10_000))
+    assert [each.result.certified for each in done] == [False] * 3
+    assert all(0 < each.result.total_samples <= 10_000 for each in done)
+    assert wrong_claims(done).trials == 0
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 200), (3, 200), (34, 200), (5, 5)])
+def test_intervals_are_those_of_another_library(count, total):
+    tally = Tally.of([True] * count + [False] * (total - count))
+    other = binomtest(count, total).proportion_ci(0.95, method="exact")
+    assert (tally.count, tally.trials) == (count, total)
+    assert tally.lowest == pytest.approx(other.low)
+    assert tally.highest == pytest.approx(other.high)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5])
+def test_a_wrong_number_of_processes_is_refused(jobs):
+    with pytest.raises(CMPGError, match="jobs is"):
+        run(BySharedModel(0.5, 0.1), jobs=jobs)
+
+
+def test_the_margin_of_the_safe_learner_follows_epsilon_and_the_budget():
+    known = Behind().hide(spectrum(), rng=np.random.default_rng(0)).known
+    assert safe_learner(known, epsilon=0.1).margin == pytest.approx(0.15 * 0.1 / 1.8 / 16)
+    assert safe_learner(known, epsilon=0.1, margin=0.02).margin == 0.02
+    learner = safe_learner(known, epsilon=0.1)
+    assert learner.least_slack * known.cost_spans.sum() == pytest.approx(learner.margin / 4)
