@@ -7,6 +7,7 @@ was anything to keep. Errors go to stderr, in one paragraph.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,6 +138,8 @@ def solve(
         result = find(
             game, epsilon=epsilon, start=first, restarts=restarts, rng=rng, on_progress=progress.show, **settings
         )
+    asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
+    result = replace(result, settings={**result.settings, **asked, "start": start and str(start), "exact": exact})
     origin = origin_of(target, context.args, seed=seed)
     _deliver(result, game, output=output, seed=drawn, origin=origin, as_json=as_json)
     raise typer.Exit(0 if result.certified else 1)

@@ -37,6 +37,10 @@ CHECKS = 1e-8
 OTHER: dict[Method, Method] = {"simplex": "ipm", "ipm": "simplex"}
 
 
+NOISE = 1e-8
+"""Odds below this are taken for HiGHS's tolerance, if what is left is a single plan that meets the thresholds."""
+
+
 @dataclass(frozen=True)
 class LinearProgram:
     """One linear program per response: slow on large state spaces, at its best with many constraints on few states.
@@ -85,8 +89,17 @@ def _response(cmdp: CMDP, proposal: Proposal, safe: Slack | None, *, work: int) 
     if safe is None:
         policy = policy_from_occupancy(visits, greedy_policy(cmdp, prices))
     else:
-        policy = repaired(cmdp, visits, safe)
+        policy = _rounded_off(visits, safe)
+        # A single plan that costs α or less is taken as it is, for the reason that `frontier.py` gives.
+        if not np.isin(policy, (0.0, 1.0)).all() or (evaluate(cmdp, policy).costs > cmdp.thresholds).any():
+            policy = repaired(cmdp, visits, safe)
     return respond(cmdp, policy, multipliers=prices, work=work)
+
+
+def _rounded_off(visits: FloatArray, safe: Slack) -> FloatArray:
+    """Return the policy without what is only HiGHS's tolerance; rows that are not visited are those of the safe one."""
+    totals = visits.sum(axis=-1, keepdims=True)
+    return policy_from_occupancy(np.where(visits > NOISE * np.maximum(totals, NOISE), visits, 0.0), safe.policy)
 
 
 def _reward_unit(cmdp: CMDP) -> float:

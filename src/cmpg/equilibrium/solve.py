@@ -184,4 +184,8 @@ def _judged_exactly(game: Game, result: Result) -> Result:
             f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {certificate.feasibility.value}."
         )
         return _with(result, status=Status.LIMIT, message=text, certificate=certificate)
-    return _with(result, certificate=certificate)
+    if not result.certified:
+        return _with(result, certificate=certificate)
+    gain, kind = certificate.epsilon, certificate.information
+    text = f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind}, exact arithmetic)."
+    return _with(result, message=text, certificate=certificate)
