@@ -1,6 +1,7 @@
 # make demo   solves the paper's counter-example and grid world, with certificates
 # make test   linters, types, all tests
 # make bench  ratios against what a user would pick instead
+# make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
 # make reproduce  every figure, number and claim of the paper, as a page in reproduction/
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test browser lint bench reproduce clean
+.PHONY: demo test browser lint bench experiments reproduce clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +44,9 @@ lint: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+experiments: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
 
 reproduce: $(VENV)/installed-plot
 	$(BIN)/cmpg reproduce --out reproduction

@@ -2,9 +2,11 @@
 
 Run: python benchmarks/bench_cmdp.py [--quick] [--time-limit SECONDS]
 
-HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. It is
-stopped after two minutes (five seconds with --quick), and the ratio is then a lower bound. The exit code is 1 where
-answers differ by more than 1e-8, or a target is missed that the time limit allows to be reached.
+HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. Times are
+those of the processor, so that other work on the machine does not count; for HiGHS, which may use several threads, the
+smaller of processor and elapsed time. It is stopped after two minutes (five seconds with --quick), and the ratio is
+then a lower bound. The exit code is 1 where answers differ by more than 1e-8, or a target is missed that the time limit
+allows to be judged.
 """
 
 from __future__ import annotations
@@ -81,9 +83,9 @@ def _with_binding_thresholds(transition, shape, constraints, rng) -> CMDP:
 def seconds_of(work, *, repeats: int) -> float:
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
@@ -99,21 +101,25 @@ class HighsRun:
 
 def run_highs(cmdp: CMDP, method: str, time_limit: float) -> HighsRun:
     model = occupancy_model(cmdp)
-    start = time.perf_counter()
+    elapsed, processor = time.perf_counter(), time.process_time()
+
+    def seconds() -> float:
+        return min(time.perf_counter() - elapsed, time.process_time() - processor)
+
     try:
         proposal = propose(model, method=method, time_limit=time_limit)
     except SolverError:
-        return HighsRun(method, time.perf_counter() - start, None)
-    seconds = time.perf_counter() - start
+        return HighsRun(method, seconds(), None)
+    taken = seconds()
     rewards = np.broadcast_to(cmdp.reward, cmdp.policy_shape)
-    return HighsRun(method, seconds, float(proposal.values @ rewards.ravel()))
+    return HighsRun(method, taken, float(proposal.values @ rewards.ravel()))
 
 
 def compare(case: Case, time_limit: float) -> bool:
     """Print one block of the report; return whether everything is as it must be."""
     cmdp = case.cmdp
     answer = Exact()(cmdp)
-    fast = seconds_of(lambda: Exact()(cmdp), repeats=5)
+    fast = seconds_of(lambda: Exact()(cmdp), repeats=10)
     runs = [run_highs(cmdp, method, time_limit) for method in ("simplex", "ipm")]
     done = [run for run in runs if run.value is not None]
     best = min((run.seconds for run in done), default=min(run.seconds for run in runs))
@@ -126,7 +132,7 @@ def compare(case: Case, time_limit: float) -> bool:
     print(f"  difference of values: {max(differences):.1e}" if done else "  HiGHS did not finish: no value to compare")
     memory = peak_memory(cmdp)
     print(f"  peak memory, model included: {memory:.2f} times the model's arrays   (target {MEMORY_TARGET:g})")
-    reached = ratio >= case.target or (not done and best / fast < case.target)
+    reached = ratio >= case.target or not done
     return reached and max(differences, default=0.0) <= AGREEMENT
 
 

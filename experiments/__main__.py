@@ -26,10 +26,14 @@ def main() -> int:
     chosen = [replace(case, seeds=min(case.seeds, given.seeds)) if given.seeds else case for case in cases()]
     path = given.results / "seeds.jsonl"
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("seeds", total=number_missing(chosen, path=path))
-        for _ in run_missing(chosen, path=path, jobs=given.jobs):
-            bar.advance(task)
+    try:
+        with Progress(*columns) as bar:
+            task = bar.add_task("seeds", total=number_missing(chosen, path=path))
+            for _ in run_missing(chosen, path=path, jobs=given.jobs):
+                bar.advance(task)
+    except KeyboardInterrupt:
+        print(f"stopped; what is done is in {path}, and the next run goes on from there", file=sys.stderr)
+        return 1
     records = read_results(path)
     found = [Found(case, results_of(case, records)) for case in chosen]
     given.page.write_text(page(found, measure()), encoding="utf-8")

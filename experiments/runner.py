@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.equilibrium.result import Status
 from cmpg.learning.trials import trial
 from cmpg.report.learning_tables import trial_record
 from experiments.cases import GAMES, Case
@@ -22,6 +23,8 @@ def run_seed(case: Case, seed: int) -> Record:
     for_start, for_run = case.stream(seed).spawn(2)
     method = case.method(game, np.random.default_rng(for_start))
     done = trial(game, method, index=seed, stream=for_run, behind=case.behind)
+    if done.result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # half a run is no result
     return {"key": case.key, **trial_record(done)}
 
 
@@ -54,7 +57,7 @@ def run_missing(cases: Sequence[Case], *, path: Path, jobs: int) -> Iterator[Non
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as stream:
         stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        run = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        run = Parallel(n_jobs=jobs, return_as="generator")
         for record in run(delayed(run_seed)(case, seed) for case, seed in missing):
             stream.write(json.dumps(record) + "\n")
             stream.flush()

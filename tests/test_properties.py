@@ -30,8 +30,8 @@ def test_ascent_is_feasible_monotone_bounded_and_certified(sample, schedule):
     game, epsilon, steps = sample.game, suitable_epsilon(sample.game), []
     result = coordinate_ascent(game, sample.start, epsilon=epsilon, schedule=schedule, on_progress=steps.append)
     if result.multipliers.size and result.multipliers.max() * game.costs.max() > 1e9 * np.abs(game.rewards).max():
-        # A budget that is met to the last bit can leave the others a sliver of it whose price has no bound; then floating
-        # point may not prove what holds, and says so.
+        # A budget that is met to the last bit can leave the others a sliver of it whose price has no bound; then
+        # floating point may not prove what holds, and says so.
         assert result.certified or "rounding" in result.message
     else:
         assert result.status is Status.CERTIFIED, result.message

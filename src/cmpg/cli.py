@@ -46,7 +46,7 @@ def main() -> None:
     """Run the command, and turn errors on purpose into one paragraph and exit code 2."""
     speak_any_text()
     try:
-        app()
+        app(prog_name="cmpg")
     except CMPGError as error:
         complain(str(error))
     except MemoryError:

@@ -38,7 +38,7 @@ def show_json(record: Any) -> None:
 
 def complain(text: str) -> None:
     """Say on standard error, in one paragraph, what is wrong."""
-    _console(stderr=True).print(Text("error", style="bold red").append(f": {text}", style="default"), soft_wrap=True)
+    _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {text}"), soft_wrap=True)
 
 
 def remark(text: str) -> None:

@@ -73,7 +73,8 @@ def test_values_and_costs_are_those_of_a_loop_within_the_stated_rounding(drawn):
     for i in range(game.num_agents):
         assert abs(Fraction(position.values[i]) - values[i]) <= Fraction(position.induced_cmdp(0).rounding) * bounds[i]
     for j in range(game.num_constraints):
-        assert abs(Fraction(position.costs[j]) - costs[j]) <= Fraction(float(position.cost_rounding[j])) * (1 + Fraction(1, 10**9))
+        allowed = Fraction(float(position.cost_rounding[j])) * (1 + Fraction(1, 10**9))
+        assert abs(Fraction(position.costs[j]) - costs[j]) <= allowed
 
 
 @settings(deadline=None, max_examples=20)

@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from run_folders import SOLVED, PageReader, command, solve_into
+from typer.testing import CliRunner
 
 import cmpg
+from cmpg.checks import FileError
+from cmpg.cli import app
 from cmpg.equilibrium.result import Result, Status
 from cmpg.games.joint import JointGame
 from cmpg.games.local import LocalAgent, LocalGame
@@ -379,3 +382,32 @@ def test_notebooks_show_a_result():
     nothing = replace(result, certificate=None, message="<b>")
     assert "&lt;b&gt;" in nothing._repr_html_()
     assert "table" not in nothing._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A learning run of two seeds, written by the command."""
+    folder = tmp_path_factory.mktemp("learned") / "run"
+    words = ["learn", "spectrum", "--mode", "shared", "--epsilon", "0.5", "--delta", "0.1", "--seeds", "2"]
+    done = CliRunner().invoke(app, [*words, "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_a_learning_run_has_a_page_with_every_seed(learned, tmp_path):
+    size = write_page(learned, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert size < 6_000_000
+    for line in (learned / "seeds.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        assert f'value="{record["true_gap"]!r}"' in page
+        assert f"{sum(record['samples'].values()):,}" in page
+
+
+def test_a_learning_run_that_was_cut_short_is_refused(learned, tmp_path):
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    (cut / "seeds.jsonl").write_text((learned / "seeds.jsonl").read_text()[:-40])
+    with pytest.raises(FileError, match="line 2: not valid JSON"):
+        write_page(cut, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()

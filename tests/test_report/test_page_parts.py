@@ -157,7 +157,7 @@ class TestCharts:
         ]
         for chart in made:
             self.check(chart)
-        assert made[-1].caption.startswith("3 of 100 episodes")
+        assert made[-1].caption.startswith("3 of 100 executed policies")
 
     def test_what_is_not_a_number_is_left_open(self):
         gains = [np.array([0.5, np.nan]), np.array([np.nan, 0.25]), np.array([0.0, 0.0])]

@@ -14,7 +14,7 @@ policy is from a constrained Nash policy is for `certify_with_best_responses` to
 - `NashCA`: coordinate ascent that ignores the constraints; right where there are none.
 
 Step sizes are in units of the gradients at the start and at the uniform policy, so that the same settings fit games
-of any size and any currency; the defaults were the best of a grid over the library's scenarios. A method that may
+of any size and any currency; the defaults were chosen from a grid over the library's scenarios. A method that may
 choose among its iterates returns a feasible one.
 
 Guarantee: none for the policies, which is the point. The numbers in a `Comparison` are evaluated from the model, and
@@ -80,7 +80,7 @@ class LagrangianDual:
     """
 
     step_size: float = 1.0  # in units of |∇V^r| / |∇V^c|
-    iterations: int = 60
+    iterations: int = 40
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
         """Run the method; the start matters only where the joint problem cannot be planned for."""
@@ -110,7 +110,7 @@ class LagrangianGradient:
 
     step_size: float = 0.1  # in units of 1 / |∇V^r|
     dual_step_size: float = 0.3  # in units of |∇V^r| / |∇V^c|²
-    iterations: int = 300
+    iterations: int = 200
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method; it is deterministic."""
@@ -125,7 +125,7 @@ class IndependentGradient:
     """Everybody follows the projected gradient of its own value, at the same time; nobody looks at the constraints."""
 
     step_size: float = 0.3  # in units of 1 / |∇V^r|
-    iterations: int = 300
+    iterations: int = 200
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method; it is deterministic."""
@@ -146,7 +146,7 @@ class SwitchingGradient:
     step_size: float = 0.1  # in units of 1 / |∇V^r|, or of 1 / |∇V^c|
     proximal_weight: float = 0.1
     rounds: int = 20
-    steps_per_round: int = 20
+    steps_per_round: int = 15
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method, from a feasible start if it is to do well; it is deterministic."""

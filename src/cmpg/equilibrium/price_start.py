@@ -1,15 +1,15 @@
-"""A better start for many agents: let everybody pay the same price for the budget, and lower it while the budget holds.
+"""A better start for many agents: let everybody pay the same prices for the budgets, and steer the prices.
 
 In turns, the first agent whose constraint binds would take all that is left, and the others could only respond within
 a sliver of budget whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent
-maximises V^{r_i} − t·u·V^c, one plan and no constraint, at a common price t; that is the paper's penalised game
-(Proposition 2), a potential game as well. From a feasible policy with slack s, no move at a price t ≥ Σ_i G_i/s can
-leave the feasible set, since Φ − t·V^c only rises. From there the price is lowered step by step, and then bisected,
-as long as the budget holds.
+maximises V^{r_i} − λ·V^c, one plan and no constraint, at common prices λ; that is the paper's penalised game
+(Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the answer.
+Otherwise, after each round of moves, the price of a budget is raised where too much of it is used, and lowered where
+too little is; then the agents come to rest at the last prices, or at the next higher ones at which the budgets hold.
 
-Where it ends, at price t and slack s, weak duality with λ_i = t·u bounds every agent's gain by t·u·s plus what it
-could gain at the price: so the better the price, the less is left for the ascent to do, and all agents' multipliers
-are nearly the same.
+Guarantee: the policy is feasible, being the given one where nothing better is found. Where the agents rest at prices λ
+and slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at the prices: so the
+better the prices, the less is left for the ascent to do, and all agents' multipliers are nearly the same.
 """
 
 from __future__ import annotations
@@ -21,146 +21,139 @@ import numpy as np
 from cmpg.checks import FloatArray, IntArray
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, maximise, plan
-from cmpg.equilibrium.start import is_feasible, worst_slack
+from cmpg.equilibrium.start import is_feasible
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
 
-LOWERING = 8.0
-"""The price is divided by this until the budget breaks."""
+ROUNDS = 12
+"""Rounds of moves after each of which the prices are changed."""
 
-REFINEMENTS = 3
-"""Prices tried between the last one that held and the first that broke."""
+ELASTICITY = 0.75
+"""The price of a budget of which the share u is used is multiplied by u to this power."""
 
-LAST_CYCLES = 15
-"""Rounds of moves at the last price; while it is sought, one round at each price is enough."""
+LARGEST_STEP = 8.0
+"""But by no more than this; and by its square root, the root of that, …, each time that the direction changes."""
 
-MOST_RAISES = 20
-RAISING = 1.2
-"""What settles at the last price may break the budget after all; then the price is raised by this factor."""
+SMALLEST_STEP = 1.05
+"""Where the largest step has become as small as this, prices are as good as they get."""
 
-SMALL = 1e-7
-"""A gain of less than this share of an agent's range is not worth a move."""
+LAST_ROUNDS = 15
+"""Rounds of moves at the last prices."""
 
-CHEAP = 1e-9
-"""A price that takes less than this share of the values is as good as none."""
+RAISES = (1.0, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
+"""At the last prices the agents may come to rest outside the budgets after all; those prices are then raised."""
+
+LOWERINGS, ENOUGH = 4, 0.95
+"""Lower prices are tried so many times, while less than this share of every budget is used."""
+
+COARSE, FINE = 1e-4, 1e-7
+"""While prices change, and at the end, a gain of less than this share of an agent's range is not worth a move."""
+
+NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class PricedStart:
-    """A feasible policy, and the price of the budget at which the agents came to it."""
+    """A feasible policy, and the prices of the budgets at which the agents came to it."""
 
     policy: JointPolicy
     multipliers: FloatArray  # [k]
 
 
 def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> PricedStart:
-    """Return a feasible policy near which all agents agree on the price of the budget.
+    """Return a feasible policy near which all agents agree on the prices of the budgets.
 
     Parameters
     ----------
     game
-        A game with at least one constraint.
+        A game with at least one constraint and a finite horizon.
     start
         A feasible policy; it is returned as it is where it has no slack.
     rng
         Breaks ties at random.
     """
-    units = _units(game)
-    position = game.at(start)
-    slack, most = worst_slack(position), float(np.sum(game.reward_ranges))
-    if not slack > 0 or not most > 0:
-        return PricedStart(start, np.zeros(len(units)))
-    safe = most / slack
-    search = _Search(game, units, _Stop(position, safe), rng)
-    search.try_price(safe / game.num_agents)
-    while search.held.price == safe and search.broke is not None and search.broke.price * LOWERING < safe:
-        search.try_price(search.broke.price * LOWERING)
-    if search.broke is None and not np.any(search.held.position.costs):
-        search.try_free()
-    while search.broke is None and search.held.price > 0:
-        price = search.held.price / LOWERING
-        cheap = price * float(np.abs(game.thresholds @ units) + slack) < CHEAP * most
-        search.try_price(0.0 if cheap else price)
-    if search.held.price > 0:
-        search.refine()
-    last = search.settled_for_good()
-    return PricedStart(last.position.policy, last.price * units)
+    first, nothing = game.at(start), np.zeros(len(game.thresholds))
+    if not is_feasible(first) or not np.all(first.costs < game.thresholds):
+        return PricedStart(start, nothing)
+    selfish = _settle(first, nothing, rounds=1, worth=COARSE, rng=rng)
+    if is_feasible(selfish):
+        free = _settle(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
+        if is_feasible(free):
+            return PricedStart(free.policy, nothing)
+    stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(game.reward_ranges))
+    steered = _steered(game, first, stake / (game.thresholds - first.costs), rng=rng)
+    rested = _rested(game, steered, rng=rng)
+    if rested is None:
+        return PricedStart(start, nothing)
+    last = _lowered(game, first, rested, rng=rng)
+    return PricedStart(last.position.policy, last.prices)
 
 
 @dataclass(frozen=True, eq=False)
-class _Stop:
-    """Where the agents came to rest at a price."""
-
+class _Priced:
     position: Position
-    price: float
+    prices: FloatArray  # [k]
 
 
-class _Search:
-    """The lowest price so far at which the budget held, and the highest at which it broke."""
+def _steered(game: Game, first: Position, prices: FloatArray, *, rng: np.random.Generator | None) -> _Priced:
+    """Let agents move in rounds, and after each change the prices by how much of each budget is used."""
+    position, slacks = first, game.thresholds - first.costs
+    largest = np.full(len(prices), np.log(LARGEST_STEP))
+    before = np.zeros(len(prices))
+    for _ in range(ROUNDS):
+        moved = _settle(position, prices, rounds=1, worth=COARSE, rng=rng)
+        used = (moved.costs - first.costs) / slacks
+        quiet, position = moved is position, moved
+        if (quiet and 0.9 < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
+            break
+        change = ELASTICITY * np.log(np.maximum(used, NOTHING))
+        largest = np.where(change * before < 0, largest / 2, largest)
+        prices = prices * np.exp(np.clip(change, -largest, largest))
+        before = change
+    return _Priced(position, prices)
 
-    def __init__(self, game: Game, units: FloatArray, held: _Stop, rng: np.random.Generator | None) -> None:
-        self.game, self.units, self.rng = game, units, rng
-        self.held = held
-        self.broke: _Stop | None = None
 
-    def try_price(self, price: float) -> None:
-        """Let the agents settle at a price, from where the budget held last."""
-        stop = _Stop(_settle(self.held.position, price * self.units, cycles=1, rng=self.rng), price)
-        if is_feasible(stop.position):
-            self.held = stop
+def _rested(game: Game, steered: _Priced, *, rng: np.random.Generator | None) -> _Priced | None:
+    """Let the agents come to rest, at higher prices where the budgets do not hold; None where that does not help."""
+    position, prices = steered.position, steered.prices
+    for factor in RAISES:
+        prices = prices * np.where(position.costs > game.thresholds, factor, 1.0)
+        position = _settle(position, prices, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
+        if is_feasible(position):
+            return _Priced(position, prices)
+    return None
+
+
+def _lowered(game: Game, first: Position, held: _Priced, *, rng: np.random.Generator | None) -> _Priced:
+    """Lower the prices at which the agents rest, until nearly all of a budget is used, or it would not hold."""
+    broke = np.zeros(len(held.prices))
+    for _ in range(LOWERINGS):
+        used = (held.position.costs - first.costs) / (game.thresholds - first.costs)
+        if used.max() > ENOUGH:
+            break
+        prices = held.prices * np.clip(used, 1 / LARGEST_STEP, 1.0) ** ELASTICITY
+        prices = np.where(prices > broke, prices, np.sqrt(held.prices * broke))
+        position = _settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
+        if is_feasible(position):
+            held = _Priced(position, prices)
         else:
-            self.broke = stop
-
-    def try_free(self) -> None:
-        """Let the agents settle at no price at all; if that breaks the budget, it says little about other prices."""
-        self.try_price(0.0)
-        self.broke = None
-
-    def refine(self) -> None:
-        """Try prices in between, where the budget would just be spent if its use were a power of the price."""
-        for _ in range(REFINEMENTS):
-            if self.broke is None or self.broke.price <= 0:
-                return
-            low, high = self.broke.price, self.held.price
-            most, least = _used(self.game, self.broke.position), _used(self.game, self.held.position)
-            share = np.log(most) / (np.log(most) - np.log(least)) if 0 < least < 1 < most else 0.5
-            self.try_price(float(low ** (1 - share) * high**share) if 0.1 < share < 0.9 else float(np.sqrt(low * high)))
-
-    def settled_for_good(self) -> _Stop:
-        """Let the agents come to rest at the price that held, or at the next higher one at which they stay feasible."""
-        position, price = self.held.position, self.held.price
-        for _ in range(MOST_RAISES):
-            position = _settle(position, price * self.units, cycles=LAST_CYCLES, rng=self.rng)
-            if is_feasible(position):
-                return _Stop(position, price)
-            price = max(price * RAISING, CHEAP)
-        return self.held
+            broke = prices
+    return held
 
 
-def _units(game: Game) -> FloatArray:
-    """Price every constraint in units of its own threshold, so that none counts for nothing: [k]."""
-    sizes = np.abs(np.asarray(game.thresholds, dtype=np.float64))
-    largest = float(sizes.max()) or 1.0
-    return np.asarray(largest / np.where(sizes > 1e-9 * largest, sizes, largest))
-
-
-def _used(game: Game, position: Position) -> float:
-    """Return the largest share of a threshold that is spent."""
-    limits = np.asarray(game.thresholds, dtype=np.float64)
-    return float(np.max(position.costs / np.where(limits > 0, limits, np.inf)))
-
-
-def _settle(position: Position, prices: FloatArray, *, cycles: int, rng: np.random.Generator | None) -> Position:
-    """Let agents in turn move to their best plan at these prices, until nobody gains or for a few rounds."""
+def _settle(
+    position: Position, prices: FloatArray, *, rounds: int, worth: float, rng: np.random.Generator | None
+) -> Position:
+    """Let agents in turn move to what is best for them at these prices, until nobody gains or for a few rounds."""
     agents = len(position.policy)
     quiet = 0
-    for turn in range(cycles * agents):
+    for turn in range(rounds * agents):
         agent = turn % agents
         cmdp, present = position.induced_cmdp(agent), position.present(agent)
         best = maximise(cmdp, prices)
         gain = best.value - float(present.value - prices @ present.costs)
         noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
-        quiet = quiet + 1 if gain <= max(noise, SMALL * cmdp.reward_range) else 0
+        quiet = quiet + 1 if gain <= max(noise, worth * cmdp.reward_range) else 0
         if quiet >= agents:
             break
         if quiet == 0:
@@ -169,7 +162,7 @@ def _settle(position: Position, prices: FloatArray, *, cycles: int, rng: np.rand
 
 
 def _best_table(cmdp: CMDP, actions: IntArray, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
-    """Return the table of the best actions; where a rule for ties counts, that of a plan."""
+    """Return the table of the best actions; where the rule for ties counts, that of a plan."""
     if rng is None and prices.all():
         return certain_rows(actions, cmdp.num_actions)
     return plan(cmdp, prices, rng=rng).policy(cmdp.num_actions)

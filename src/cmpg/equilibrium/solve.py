@@ -5,6 +5,7 @@ among the endings.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -80,11 +81,11 @@ def solve(
         return _without_start(found, epsilon)
     ascend = partial(_ascend, played, epsilon=epsilon, settings=settings)
     runs = [ascend(found.policy, priced=start is None, rng=rng if restarts == 1 else None)]
-    for _ in range(restarts - 1):
-        assert rng is not None
-        runs.append(ascend(random_start(played, found.policy, rng=rng), priced=True, rng=rng))
-        if runs[-1].status is Status.INTERRUPTED:
-            break
+    # Ctrl-C keeps what the runs so far have found.
+    with suppress(KeyboardInterrupt):
+        while len(runs) < restarts and runs[-1].status is not Status.INTERRUPTED:
+            assert rng is not None
+            runs.append(ascend(random_start(played, found.policy, rng=rng), priced=True, rng=rng))
     result = _with_witness(played, _best_of(played, runs, prefer))
     result = _moved_inside(played, result, rng=rng, settings=settings)
     return _judged_exactly(game, result) if played is not game else result

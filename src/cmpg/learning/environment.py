@@ -116,6 +116,7 @@ class EnvironmentSimulator:
     ) -> Iterator[tuple[Entry, int]]:
         place = self._place()
         with self._charged(total, tally, purpose=purpose):
+            self._environment.reset(self._rng)  # where it goes does not matter: this hands over the generator
             for entry in entries:
                 place(entry[0], entry[1])
                 yield entry, self._step(entry, tally)

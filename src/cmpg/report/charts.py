@@ -242,31 +242,36 @@ def resolved_chart(resolved: Resolved, constraint: str, *, at: float) -> Chart:
 
 
 def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> Chart:
-    """Draw the largest gain of an agent against the samples spent, for a run that learned.
+    """Draw the largest gain of an agent against the samples spent, one dot per seed of a learning run.
 
     Parameters
     ----------
     samples, gaps : [m]
-        Samples so far, and what an agent could still gain then.
+        Samples in all, and what an agent could truly gain at the end.
     """
-    line = _line(samples, np.where(gaps > 0, gaps, np.nan), name="gap", colour=_colour(0), mode="lines+markers")
+    line = _line(samples, np.where(gaps > 0, gaps, np.nan), name="gap", colour=_colour(0), mode="markers")
     figure = _figure(
         [line, _limit_line(samples.tolist(), epsilon, "ε")],
         x=_decades("samples"),
         y=_decades("largest gain"),
     )
-    return Chart("samples", "Samples against gap", "What an agent could still gain, after so many samples.", figure)
+    return Chart(
+        "samples",
+        "Samples against gap",
+        "What an agent could truly gain at the end, and the samples of that seed.",
+        figure,
+    )
 
 
-def unsafe_chart(episodes: FloatArray, unsafe: FloatArray) -> Chart:
-    """Draw how many of the episodes so far were played with a policy that breaks a constraint.
+def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
+    """Draw how many of the policies executed so far break a constraint, judged with the true model.
 
     Parameters
     ----------
-    episodes, unsafe : [m]
-        Episodes so far, and those among them whose policy was unsafe.
+    executed, unsafe : [m]
+        Policies executed so far, seed after seed, and those among them that are unsafe.
     """
-    line = _line(episodes, unsafe, name="unsafe episodes", colour=_colour(5), line={"shape": "hv"})
-    caption = f"{int(unsafe[-1]):,} of {int(episodes[-1]):,} episodes were played with a policy that breaks a limit."
-    figure = _figure([line], x=_axis("episodes"), y=_axis("unsafe so far", rangemode="tozero"))
-    return Chart("unsafe", "Unsafe episodes", caption, figure)
+    line = _line(executed, unsafe, name="unsafe policies", colour=_colour(5), line={"shape": "hv"})
+    caption = f"{int(unsafe[-1]):,} of {int(executed[-1]):,} executed policies break a limit."
+    figure = _figure([line], x=_axis("executed policies"), y=_axis("unsafe so far", rangemode="tozero"))
+    return Chart("unsafe", "Safety of what was executed", caption, figure)

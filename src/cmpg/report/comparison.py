@@ -47,10 +47,10 @@ Every method starts from the same random feasible policy, and one judge looks at
   policy that breaks the thresholds can have more of both. *none* where the game has no potential.
 - **Seconds.** Wall-clock time of that method. Only ours includes a proof of the answer.
 
-The gradient methods take steps in units of their gradients. Their settings were the best of a grid over these games,
+The gradient methods take steps in units of their gradients. Their settings were chosen from a grid over these games,
 one setting for all of them. The primal-dual gradient may return its last feasible iterate. The dual maximises its
-Lagrangian exactly where a joint plan can do so. The joint planner solves for the best correlated policy; the agents
-then play its marginals.
+Lagrangian exactly where a joint plan can do so. The joint planner solves for the best correlated policy, and the agents
+then play its marginals; it does not apply to games without joint tables.
 """
 
 
@@ -92,7 +92,7 @@ def comparison_page(games: Mapping[str, GameComparison], *, command: str) -> str
         "",
     ]
     for name, game in games.items():
-        lines += [f"## {name}", "", f"{_setting(game)}.", ""]
+        lines += [f"## {name}", "", f"{_setting(game).capitalize()}.", ""]
         lines += _markdown_table(COLUMNS, [_cells(entry) for entry in game.entries])
         lines += ["", _restarted(game), ""]
     return "\n".join(lines)
@@ -181,8 +181,8 @@ def _overview_cell(entry: Judged | Refusal | None) -> str:
 def _setting(game: GameComparison) -> str:
     limits = ", ".join(f"{limit:.4g}" for limit in game.thresholds) or "none"
     costs = ", ".join(f"{cost:.4g}" for cost in game.start_costs) or "none"
-    kind = "a Markov potential game" if game.is_potential else "not a Markov potential game"
-    return f"{kind}; thresholds {limits}; the start costs {costs}"
+    kind = "potential game" if game.is_potential else "not a potential game"
+    return f"{kind}, thresholds {limits}, cost of the start {costs}"
 
 
 def _restarted(game: GameComparison) -> str:

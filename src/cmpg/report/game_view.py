@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cmpg.equilibrium.start import Start
 from cmpg.games.contract import Game
-from cmpg.games.potential import FourCycle, PotentialCheck, Verdict
+from cmpg.games.potential import FourCycle, PotentialCheck
 from cmpg.report.names import Names, counted
 
 
@@ -36,9 +36,8 @@ def _sizes(game: Game) -> Text:
         counted(len(game.thresholds), "constraint"),
         game.information,
     ]
-    text = Text("well formed", style="bold green").append(f": {', '.join(parts)}", style="default")
-    ranges = game.reward_ranges
-    return text.append(f"; values range over at most {ranges.max():.6g}", style="default")
+    ranges = f"values range over at most {game.reward_ranges.max():.6g}"
+    return Text.assemble(("well formed", "bold green"), f": {', '.join(parts)}; {ranges}")
 
 
 def _span(numbers: list[int], noun: str) -> str:
@@ -47,31 +46,25 @@ def _span(numbers: list[int], noun: str) -> str:
 
 def _feasibility(start: Start) -> Text:
     if start.policy is not None:
-        text = Text("feasible", style="bold green")
         slack = "" if np.isinf(start.slack) else f"; slack {start.slack:.6g}"
-        return text.append(f": {start.found_by}{slack}", style="default")
-    text = Text("infeasible" if start.proof is not None else "feasibility unknown", style="bold yellow")
+        return Text.assemble(("feasible", "bold green"), f": {start.found_by}{slack}")
     if start.proof is None:
-        return text.append(f": {start.found_by}; least violation seen {-start.slack:.6g}", style="default")
-    least, limit = start.proof.least_cost, start.proof.limit
-    if len(start.proof.multipliers) == 1:
-        return text.append(
-            f": every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed", style="default"
-        )
+        told = f"{start.found_by}; least violation seen {-start.slack:.6g}"
+        return Text.assemble(("feasibility unknown", "bold yellow"), f": {told}")
     weights = ", ".join(f"{weight:.4g}" for weight in start.proof.multipliers)
-    told = f"with the weights {weights} every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed"
-    return text.append(f": {told}", style="default")
+    given = "" if len(start.proof.multipliers) == 1 else f"with the weights {weights} "
+    least, limit = start.proof.least_cost, start.proof.limit
+    told = f"{given}every joint policy costs at least {least:.6g}, and {limit:.6g} is allowed"
+    return Text.assemble(("infeasible", "bold yellow"), f": {told}")
 
 
 def _potential(potential: PotentialCheck) -> Text:
-    style = "bold yellow" if potential.verdict is Verdict.REFUTED else "bold green"
-    text = Text("potential ", style="default").append(potential.verdict.name, style=style)
     if potential.witness is not None:
-        return text.append(": this is not a Markov potential game", style="default")
-    text.append(f": {potential.reason}", style="default")
+        return Text.assemble("potential ", (potential.verdict.name, "bold yellow"), ": no Markov potential game")
+    told = potential.reason.rstrip(".")
     if potential.error_probability is not None:
-        text.append(f" (wrong with probability at most {potential.error_probability:.1e})", style="default")
-    return text
+        told += f" (wrong with probability at most {potential.error_probability:.1e})"
+    return Text.assemble("potential ", (potential.verdict.name, "bold green"), f": {told}")
 
 
 def witness_view(game: Game, witness: FourCycle) -> RenderableType:

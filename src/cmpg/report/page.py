@@ -29,6 +29,7 @@ from cmpg.report.charts import (
     spending_charts,
     threshold_chart,
 )
+from cmpg.report.learning_page import RECORDS, is_learning_run, learning_context
 from cmpg.report.page_tables import (
     MOST_ROWS,
     Grid,
@@ -75,7 +76,8 @@ def write_page(folder: Path, target: Path) -> int:
     if target.is_dir():
         raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
     render, plotly = _extras()
-    page = render(_context(read_run(folder)) | {"plotly": plotly}).encode()
+    context = _learned(folder) if is_learning_run(folder) else _context(read_run(folder))
+    page = render(context | {"plotly": plotly}).encode()
     write_atomically(target, lambda stream: stream.write(page))
     return len(page)
 
@@ -147,6 +149,8 @@ def _context(run: Run) -> dict[str, Any]:
         "proof": _proof_words(run),
         "folder": run.folder,
         "epsilon": f"{run.epsilon:g}",
+        "seeds": None,
+        "seed_charts": [],
         "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
         "css": _part("page.css"),
         "js": _part("page.js"),
@@ -160,6 +164,27 @@ def _context(run: Run) -> dict[str, Any]:
     missing = {"course": context["course"], "policy": context["view"], "budget": context["budget"]}
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
     context["figures"] = _inside_script(json.dumps(gallery.figures, separators=(",", ":")))
+    return context
+
+
+def _learned(folder: Path) -> dict[str, Any]:
+    """Everything that the template names, for a learning run: no claim to check by hand, but a table of seeds."""
+    gallery = _Gallery()
+    context, charts = learning_context(folder)
+    nothing = ("agents", "constraints", "equilibria", "course", "view", "budget", "script")
+    context |= {name: None for name in nothing} | {"proof": "", "too_large": [], "equilibria_charts": []}
+    records = (folder / RECORDS).read_bytes()
+    link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
+    context |= {
+        "folder": folder,
+        "epsilon": "",
+        "css": _part("page.css"),
+        "js": _part("page.js"),
+        "downloads": [link] if len(records) <= LARGEST_FILE else [],
+        "seed_charts": gallery.hang(charts),
+        "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
+        "figures": _inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
+    }
     return context
 
 

@@ -45,11 +45,8 @@ def result_view(result: Result, game: Game) -> RenderableType:
 def verdict(status: Status, message: str) -> Text:
     """Say how it ended, and what to do."""
     colour = "bold green" if status is Status.CERTIFIED else "bold yellow"
-    text = Text(status.name, style=colour)
-    text.append(f": {message}", style="default")
-    if status is not Status.CERTIFIED:
-        text.append(f"\n{status.value[:1].upper()}{status.value[1:]}.", style="default")
-    return text
+    advice = "" if status is Status.CERTIFIED else f"\n{status.value[:1].upper()}{status.value[1:]}."
+    return Text.assemble((status.name, colour), f": {message}{advice}")
 
 
 def _proof_line(proof: InfeasibilityProof, names: Names) -> Text:
@@ -142,16 +139,13 @@ def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
 def claim_verdict(certificate: Certificate, epsilon: float, names: Names) -> Text:
     """Say whether a claim holds, in words."""
     proved = certificate.proves(epsilon)
-    text = Text("PROVED" if proved else "NOT PROVED", style="bold green" if proved else "bold yellow")
+    head = ("PROVED", "bold green") if proved else ("NOT PROVED", "bold yellow")
     kind = f"({certificate.information}, {certificate.arithmetic} arithmetic)"
-    if certificate.feasible:
-        gain = f"no agent gains more than {certificate.epsilon:.3g} by leaving"
-        text.append(f": the policy {certificate.feasibility.value}; {gain} {kind}.", style="default")
-        if not proved:
-            text.append(
-                f" That is more than epsilon = {epsilon:g}; better multipliers may prove less.", style="default"
-            )
-        return text
-    worst = int(np.argmin(certificate.slacks))
-    over = f"{names.constraint(worst)} costs {certificate.costs[worst]:.9g}, {-certificate.slacks[worst]:.3g} too much"
-    return text.append(f": the policy {certificate.feasibility.value}: {over} {kind}.", style="default")
+    if not certificate.feasible:
+        worst = int(np.argmin(certificate.slacks))
+        over = f"{-certificate.slacks[worst]:.3g} more than {certificate.thresholds[worst]:.9g}"
+        told = f"{names.constraint(worst)} costs {certificate.costs[worst]:.9g}, {over}"
+        return Text.assemble(head, f": the policy {certificate.feasibility.value}: {told} {kind}.")
+    gain = f"no agent gains more than {certificate.epsilon:.3g} by leaving"
+    rest = "" if proved else f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
+    return Text.assemble(head, f": the policy {certificate.feasibility.value}; {gain} {kind}.{rest}")

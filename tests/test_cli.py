@@ -1,0 +1,704 @@
+"""The command as its users meet it: what it says, where it says it, what it leaves behind, and its exit codes."""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cmpg as library
+from bad_files import a_stranger, write_json
+from cmpg.checks import FileError
+from cmpg.cli import app
+from cmpg.cli_targets import MEANINGS, listed_options
+from cmpg.policy import JointPolicy, load_policy
+from cmpg.scenarios import SCENARIOS
+from command_line import PROGRAM, cmpg, on_a_terminal, program
+
+COMMANDS = ("scenarios", "solve", "check", "certify", "report", "learn", "bounds", "reproduce")
+
+RADIOS = {
+    "format": "cmpg-game",
+    "version": 1,
+    "form": "joint",
+    "horizon": 1,
+    "initial": [1],
+    "transition": [[[[[1], [1]], [[1], [1]]]]],
+    "rewards": [[[[[0, 0], [1, 0]]]], [[[[0, 1], [0, 0]]]]],
+    "costs": [[[[[0, 0], [0, 1]]]]],
+    "thresholds": ["1/4"],
+    "agents": ["Ada", "Bo"],
+    "actions": [["silent", "send"], ["silent", "send"]],
+    "constraints": ["clashes"],
+}
+
+PENNIES = {
+    "format": "cmpg-game",
+    "version": 1,
+    "form": "joint",
+    "horizon": 1,
+    "initial": [1],
+    "transition": [[[[[1], [1]], [[1], [1]]]]],
+    "rewards": [[[[[1, -1], [-1, 1]]]], [[[[-1, 1], [1, -1]]]]],
+}
+
+
+@pytest.fixture
+def radios(tmp_path):
+    return write_json(tmp_path / "radios.json", RADIOS)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder of the counter-example."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    assert cmpg("solve", "counter-example", "--out", folder).code == 0
+    return folder
+
+
+def policy_file(path, *tables, **fields):
+    agents = {f"agent_{i}": table for i, table in enumerate(tables)}
+    return write_json(path, {"format": "cmpg-policy", "version": 1, **agents, **fields})
+
+
+def is_one_paragraph(text):
+    return text.startswith("error: ") and text.count("\n") == 1 and "Traceback" not in text
+
+
+# What there is
+
+
+def test_every_command_has_a_short_help():
+    listed = CliRunner().invoke(app, ["--help"])
+    assert listed.exit_code == 0
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} +[A-Z]", listed.output, re.MULTILINE)
+        told = CliRunner().invoke(app, [name, "--help"])
+        assert told.exit_code == 0
+        assert told.output.startswith("Usage: ")
+        assert max(len(line) for line in told.output.splitlines()) <= 80
+        assert CliRunner().invoke(app, [name, "-h"]).output == told.output
+    assert all(len(line) <= 80 for line in listed.output.splitlines())
+
+
+def test_nothing_to_do_is_answered_with_help():
+    ran = cmpg()
+    assert ran.code == 2
+    assert "Usage: cmpg" in ran.out + ran.err
+
+
+def test_the_version():
+    assert cmpg("--version") == type(cmpg("--version"))(0, f"{library.__version__}\n", "")
+    assert program("--version").out == f"{library.__version__}\n"
+
+
+def test_every_scenario_is_listed():
+    listed = cmpg("scenarios")
+    assert listed.code == 0
+    for each in SCENARIOS.values():
+        assert re.search(rf"^{each.name} +{re.escape(each.summary)}", listed.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_option_of_a_scenario_is_explained(name):
+    told = cmpg("scenarios", name)
+    assert told.code == 0
+    for option in listed_options(SCENARIOS[name]):
+        assert MEANINGS[option]
+        assert f"--{option.replace('_', '-')} " in told.out
+
+
+# solve
+
+
+def test_solve_says_the_verdict_first_and_uses_names(radios):
+    ran = cmpg("solve", radios)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("CERTIFIED: feasible, and no agent gains more than ")
+    assert lines[0].endswith("by leaving (joint-state policies).")
+    assert any(line.startswith("Ada ") for line in lines)
+    assert any(line.startswith("clashes ") for line in lines)
+    assert "\x1b" not in ran.out + ran.err
+
+
+def test_progress_is_plain_lines_on_standard_error():
+    ran = cmpg("solve", "grid-world")
+    assert re.fullmatch(
+        r"iteration +1  potential \+0  cost 0/0.1  agent 1 gains 0.1  \d+\.\d s\n", ran.err.splitlines(True)[0]
+    )
+    assert "iteration" not in ran.out.replace("iterations", "")
+
+
+def test_json_is_one_object_and_nothing_else():
+    ran = cmpg("solve", "counter-example", "--restarts", "3", "--json")
+    assert ran.out.count("\n") == 1
+    record = json.loads(ran.out)
+    assert record["status"] == "CERTIFIED"
+    assert record["settings"]["restarts"] == 3
+    assert len(record["equilibria"]) >= 1
+    narrow = program("solve", "counter-example", "--restarts", "3", "--json", COLUMNS="20")
+    assert json.loads(narrow.out)["values"] == record["values"]
+
+
+def test_the_same_seed_gives_the_same_answer(tmp_path):
+    for name in ("a", "b"):
+        cmpg("solve", "counter-example", "--restarts", 5, "--seed", 3, "--out", tmp_path / name)
+    for name in ("policy.npz", "game.npz", "certificate.json", "result.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_restarts_without_a_seed_are_repeatable_and_say_with_which():
+    one, other = (json.loads(cmpg("solve", "counter-example", "--restarts", 4, "--json").out) for _ in range(2))
+    assert one == other
+    assert one["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--solver", "lp"),
+        ("--solver", "primal-dual", "--epsilon", "0.01"),
+        ("--schedule", "round-robin"),
+        ("--schedule", "greatest-gain", "--workers", "2"),
+        ("--restarts", "3", "--prefer", "welfare"),
+        ("--seed", "5"),
+        ("--exact",),
+        ("--time-limit", "60", "--max-iterations", "1000"),
+    ],
+)
+def test_options_of_solve(words):
+    ran = cmpg("solve", "counter-example", *words, "--json")
+    assert ran.code == 0
+    record = json.loads(ran.out)
+    assert record["certified_epsilon"] <= record["epsilon"]
+    assert record["arithmetic"] == ("exact" if "--exact" in words else "floating point")
+
+
+def test_a_run_folder_has_all_that_a_doubter_needs(run):
+    assert sorted(each.name for each in run.iterdir()) == [
+        "certificate.json",
+        "game.npz",
+        "policy.npz",
+        "result.json",
+        "scenario.json",
+        "trace.csv",
+    ]
+    result, certificate = (json.loads((run / f"{name}.json").read_text()) for name in ("result", "certificate"))
+    assert result["format"] == "cmpg-result"
+    assert result["status"] == "CERTIFIED"
+    assert result["message"]
+    assert result["epsilon"] == 1e-6
+    assert result["thresholds"] == [0.5]
+    assert result["values"] == certificate["values"]
+    assert result["costs"] == certificate["costs"]
+    assert result["gains"] == certificate["gains"]
+    assert result["iterations"] >= 1
+    assert {"solver", "schedule", "workers", "restarts", "prefer", "time_limit"} <= set(result["settings"])
+    assert result["seed"] is None
+    assert result["versions"]["cmpg"] == library.__version__
+    assert result["game_sha256"] == hashlib.sha256((run / "game.npz").read_bytes()).hexdigest()
+    assert certificate["feasibility"] == "PROVEN"
+    _, multipliers = load_policy(run / "policy.npz")
+    assert multipliers.tolist() == result["multipliers"] == certificate["multipliers"]
+    with (run / "trace.csv").open(newline="") as lines:
+        trace = list(csv.DictReader(lines))
+    assert len(trace) == result["iterations"]
+    assert list(trace[0]) == ["iteration", "mover", "gain", "potential", "seconds", "cost_0", "gain_0", "gain_1"]
+
+
+def test_a_run_can_be_checked_from_its_folder_alone(run):
+    ran = cmpg("certify", run / "game.npz", run / "policy.npz", "--exact")
+    assert ran.code == 0
+    assert ran.out.startswith("PROVED: ")
+
+
+def test_the_folder_is_named_with_the_command_that_checks_it(tmp_path):
+    ran = cmpg("solve", "counter-example", "--out", tmp_path / "a [b]")
+    last = ran.out.splitlines()[-1]
+    folder = f"{tmp_path}/a [b]"
+    assert last == f"written to {folder}/; check it with: cmpg certify {folder}/game.npz {folder}/policy.npz"
+
+
+def test_an_exact_run_keeps_the_exact_game_too(tmp_path, radios):
+    third = write_json(tmp_path / "third.json", RADIOS | {"thresholds": ["1/3"]})
+    ran = cmpg("solve", third, "--exact", "--out", tmp_path / "run")
+    assert ran.code == 0
+    assert "exact arithmetic" in ran.out
+    assert str(library.load_game(tmp_path / "run" / "game.json", exact=True).thresholds[0]) == "1/3"
+    assert cmpg("certify", tmp_path / "run" / "game.json", tmp_path / "run" / "policy.npz", "--exact").code == 0
+
+
+def test_nothing_is_written_over(run):
+    before = {each.name: each.read_bytes() for each in run.iterdir()}
+    ran = cmpg("solve", "grid-world", "--out", run)
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+    assert "is not empty; nothing is written over" in ran.err
+    assert {each.name: each.read_bytes() for each in run.iterdir()} == before
+
+
+def test_an_empty_folder_may_be_filled(tmp_path):
+    assert cmpg("solve", "counter-example", "--out", tmp_path).code == 0
+    assert (tmp_path / "result.json").exists()
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    cases = {
+        tmp_path / "file": "is a file",
+        tmp_path / "no" / "where": "its parent folder does not exist",
+        tmp_path / "file" / "below": "its parent folder does not exist",
+        tmp_path / ("long" * 100): "cannot be made",
+    }
+    for folder, words in cases.items():
+        ran = cmpg("solve", "counter-example", "--out", folder)
+        assert ran.code == 2
+        assert is_one_paragraph(ran.err)
+        assert words in ran.err
+        assert ran.out == ""
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_folders_in_which_one_may_not_write(tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside").chmod(0o555)
+    with a_stranger():
+        for folder in (tmp_path / "inside", tmp_path / "inside" / "run"):
+            ran = cmpg("solve", "counter-example", "--out", folder)
+            assert ran.code == 2
+            assert is_one_paragraph(ran.err)
+    (tmp_path / "inside").chmod(0o755)
+
+
+def test_a_result_is_shown_even_where_it_cannot_be_written(tmp_path):
+    with patch("cmpg.report.records.save_game", side_effect=FileError("game.npz: cannot be written (disk full).")):
+        ran = cmpg("solve", "counter-example", "--out", tmp_path / "run")
+    assert ran.code == 2
+    assert ran.out.startswith("CERTIFIED")
+    assert ran.err.splitlines()[-1] == "error: game.npz: cannot be written (disk full)."
+
+
+def test_an_infeasible_game_ends_with_its_proof(tmp_path):
+    ran = cmpg("solve", "counter-example", "--threshold", "-1", "--out", tmp_path / "run")
+    assert ran.code == 1
+    assert ran.out.startswith("INFEASIBLE: ")
+    assert "proof: both play 2 costs at least 0, whatever the agents do; the limit is -1" in ran.out
+    assert "cmpg certify" not in ran.out
+    record = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert record["status"] == "INFEASIBLE"
+    assert record["proof"] == {"multipliers": [1.0], "least_cost": 0.0, "limit": pytest.approx(-1.0, rel=1e-12)}
+    assert record["thresholds"] == [-1.0]
+    assert sorted(each.name for each in (tmp_path / "run").iterdir()) == [
+        "game.npz",
+        "result.json",
+        "scenario.json",
+        "trace.csv",
+    ]
+
+
+@pytest.mark.parametrize("words", [("--max-iterations", "0"), ("--time-limit", "0")])
+def test_a_limit_ends_with_the_incumbent(words):
+    ran = cmpg("solve", "grid-world", *words, "--json")
+    assert ran.code == 1
+    record = json.loads(ran.out)
+    assert record["status"] == "LIMIT"
+    assert record["certified_epsilon"] > record["epsilon"]
+    assert record["values"]
+
+
+def test_a_game_without_a_potential_ends_with_a_witness(tmp_path):
+    game = write_json(tmp_path / "pennies.json", PENNIES)
+    start = policy_file(tmp_path / "start.json", [[[1, 0]]], [[[1, 0]]])
+    ran = cmpg("solve", game, "--start", start)
+    assert ran.code == 1
+    assert ran.out.startswith("NOT_POTENTIAL: ")
+    assert "witness: agent 0 and agent 1 move in turn" in ran.out
+    record = json.loads(cmpg("solve", game, "--start", start, "--json").out)
+    assert abs(record["witness"]["residual"]) > record["witness"]["rounding"]
+
+
+def test_a_start_that_breaks_the_budget_is_refused(tmp_path, radios):
+    start = policy_file(tmp_path / "start.json", [[[0, 1]]], [[[0, 1]]])
+    ran = cmpg("solve", radios, "--start", start)
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+    assert "the start is infeasible" in ran.err
+
+
+def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
+    shown = []
+
+    def stop(_, step):
+        shown.append(step)
+        raise KeyboardInterrupt
+
+    with patch("cmpg.cli_output.ProgressLine.show", stop):
+        ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
+    assert ran.code == 1
+    assert ran.out.startswith("INTERRUPTED: ")
+    record = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert record["status"] == "INTERRUPTED"
+    assert cmpg("certify", tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz", "--epsilon", 1).code == 0
+
+
+def test_an_interruption_before_there_is_a_policy(tmp_path):
+    with patch("cmpg.equilibrium.solve.feasible_start", side_effect=KeyboardInterrupt):
+        ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
+    assert ran.code == 130
+    assert ran.err == "interrupted before a feasible policy was known: there is nothing to keep\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_from_outside(tmp_path):
+    words = ["solve", "congestion-counting", "--num-agents", "60", "--restarts", "500", "--out", str(tmp_path / "run")]
+    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            first = running.stderr.readline()
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert first.startswith("iteration")
+    assert "Traceback" not in err
+    assert (running.returncode, out.split(":")[0]) in [(1, "INTERRUPTED"), (0, "CERTIFIED")]
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_ctrl_c_between_restarts_keeps_the_best_so_far():
+    with patch("cmpg.equilibrium.solve.random_start", side_effect=KeyboardInterrupt):
+        ran = cmpg("solve", "counter-example", "--restarts", "10", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["status"] == "CERTIFIED"
+
+
+def test_too_little_memory_is_no_traceback():
+    with patch("cmpg.equilibrium.solve.feasible_start", side_effect=MemoryError):
+        ran = cmpg("solve", "grid-world")
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+
+
+# check
+
+
+def test_check_refutes_the_congestion_game_with_a_witness():
+    ran = cmpg("check", "congestion")
+    assert ran.code == 1
+    assert "potential REFUTED" in ran.out
+    assert re.search(r"witness: agent \d and agent \d move in turn, .* add up to [\d.]+, not 0", ran.out)
+    record = json.loads(cmpg("check", "congestion", "--json").out)
+    game = SCENARIOS["congestion"].build()
+    i, j = record["witness"]["agents"]
+    old = JointPolicy(tuple(np.array(table) for table in record["witness"]["policy"]))
+    new_i, new_j = record["witness"]["deviations"]
+    corners = [old, old.replace(i, new_i), old.replace(i, new_i).replace(j, new_j), old.replace(j, new_j)]
+    gaps = [game.at(corner).values[j] - game.at(corner).values[i] for corner in corners]
+    assert gaps[0] - gaps[1] + gaps[2] - gaps[3] == pytest.approx(record["witness"]["residual"])
+    assert cmpg("check", "congestion").out == ran.out
+
+
+@pytest.mark.parametrize("name", ["grid-world", "charging", "spectrum", "congestion-exogenous"])
+def test_check_of_a_feasible_potential_game(name):
+    ran = cmpg("check", name)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].startswith("well formed: ")
+    assert ran.out.splitlines()[1].startswith("feasible: ")
+    assert "potential PROVEN: " in ran.out
+
+
+def test_check_of_an_infeasible_game():
+    ran = cmpg("check", "counter-example", "--threshold=-1")
+    assert ran.code == 1
+    assert "infeasible: every joint policy costs at least 0, and -1 is allowed" in ran.out
+    record = json.loads(cmpg("check", "counter-example", "--threshold=-1", "--json").out)
+    assert record["feasible"] is False
+    assert record["infeasibility_multipliers"] == [1.0]
+
+
+def test_check_of_a_game_without_constraints(tmp_path):
+    ran = cmpg("check", write_json(tmp_path / "pennies.json", PENNIES))
+    assert ran.code == 1
+    assert "0 constraints" in ran.out
+    assert "feasible: no constraint" in ran.out
+    assert "inf" not in ran.out.replace("infeasible", "")
+
+
+# certify
+
+
+def test_certify_a_claim_that_holds(tmp_path, radios):
+    good = policy_file(tmp_path / "p.json", [[[0, 1]]], [[["3/4", "1/4"]]], multipliers=[[0], [0]])
+    ran = cmpg("certify", radios, good, "--exact")
+    assert ran.code == 0
+    assert re.match(r"PROVED: the policy meets every threshold; .* \(joint-state policies, exact arithmetic\)", ran.out)
+    record = json.loads(cmpg("certify", radios, good, "--json").out)
+    assert record["proved"] is True
+    assert record["claimed_epsilon"] == 1e-6
+    assert record["format"] == "cmpg-certificate"
+
+
+def test_certify_a_claim_that_does_not_hold(tmp_path, radios):
+    bad = policy_file(tmp_path / "p.json", [[[1, 0]]], [[[1, 0]]], multipliers=[[0], [0]])
+    ran = cmpg("certify", radios, bad)
+    assert ran.code == 1
+    assert ran.out.startswith("NOT PROVED: the policy meets every threshold; no agent gains more than 1 by leaving")
+    assert "better multipliers may prove less" in ran.out
+    assert cmpg("certify", radios, bad, "--epsilon", "1.01").code == 0
+
+
+@pytest.mark.parametrize("fields", [{}, {"multipliers": [[1], [1]]}])
+def test_certify_a_policy_that_breaks_the_budget(tmp_path, radios, fields):
+    over = policy_file(tmp_path / "p.json", [[[0, 1]]], [[[0.5, 0.5]]], **fields)
+    ran = cmpg("certify", radios, over)
+    assert ran.code == 1
+    assert ran.out.startswith("NOT PROVED: the policy violates a threshold: clashes costs 0.5, 0.25 more than 0.25")
+    assert json.loads(cmpg("certify", radios, over, "--json").out)["feasible"] is False
+
+
+def test_certify_without_multipliers_proposes_some(tmp_path, run):
+    policy, _ = load_policy(run / "policy.npz")
+    policy.save(tmp_path / "p.npz")
+    for words in ((), ("--exact",)):
+        ran = cmpg("certify", "counter-example", tmp_path / "p.npz", *words)
+        assert ran.code == 0
+        assert "best responses are solved for" in ran.err
+        assert ran.out.startswith("PROVED")
+
+
+@pytest.mark.parametrize(
+    ("tables", "fields", "words"),
+    [
+        (([[[1, 0]]],), {}, "the policy has 1 agents; the game has 2"),
+        (([[[1, 0]]], [[[1, 0, 0]]]), {}, r"policy[1] has shape [1, 1, 3]; [1, 1, 2] is required"),
+        (([[[1, 0]]], [[[1, 1]]]), {}, "agent_1[h=0, s=0] sums to 2"),
+        (([[[1, 0]]], [[[1, 0]]]), {"multipliers": [[0, 1], [0, 1]]}, "multipliers has shape [2, 2]; [2, 1]"),
+        (([[[1, 0]]], [[[1, 0]]]), {"multipliers": [[0], [-1]]}, "a price is at least zero"),
+    ],
+)
+def test_policies_of_another_shape(tmp_path, radios, tables, fields, words):
+    path = policy_file(tmp_path / "p.json", *tables, **fields)
+    ran = cmpg("certify", radios, path)
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+    assert str(path) in ran.err
+    assert words in ran.err
+
+
+def test_exact_certificates_tell_a_hair_from_nothing(tmp_path):
+    game = write_json(tmp_path / "game.json", RADIOS | {"thresholds": ["1/3"]})
+    at = policy_file(tmp_path / "at.json", [[[0, 1]]], [[["2/3", "1/3"]]], multipliers=[[0], [0]])
+    hair = {
+        "agent_1": [
+            [["1999999999999999999999/3000000000000000000000", "1000000000000000000001/3000000000000000000000"]]
+        ]
+    }
+    above = write_json(tmp_path / "above.json", json.loads(at.read_text()) | hair)
+    assert cmpg("certify", game, at, "--exact").code == 0
+    assert cmpg("certify", game, above, "--exact").code == 1
+    assert cmpg("certify", game, above).code == 0  # up to rounding
+
+
+# What a command line may get wrong
+
+
+def test_scenario_options_reach_the_scenario():
+    record = json.loads(cmpg("check", "robots", "--agents", "3", "--seed", "1", "--horizon=20", "--json").out)
+    assert record["agents"] == 3
+    assert record["horizon"] == 20
+    assert (
+        json.loads(cmpg("check", "charging", "--capacity", "7.5", "--day", "2024-03-12", "--json").out)["agents"] == 24
+    )
+    record = json.loads(cmpg("check", "congestion", "--num-agents", "3", "--weights", "1,2", "--json").out)
+    assert record["policy_shapes"] == [[2, 2, 2]] * 3
+    record = json.loads(cmpg("check", "grid-world", "--target", "4,2", "--width", "5", "--json").out)
+    assert record["policy_shapes"] == [[6, 400, 4]] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["solve", "nothing-like-it"], "there is no scenario 'nothing-like-it'; there are: counter-example,"),
+        (["solve", "grid-wrld"], "did you mean 'grid-world'?"),
+        (["scenarios", "grid-wrld"], "did you mean 'grid-world'?"),
+        (["solve", "grid-world", "--foo", "3"], "there is no option --foo; those of grid-world are --threshold,"),
+        (["solve", "grid-world", "--cell-rewards", "3"], "there is no option --cell-rewards"),
+        (["check", "grid-world", "--start", "0,0"], "there is no option --start"),
+        (["solve", "grid-world", "--threshold"], "--threshold needs a value"),
+        (["solve", "grid-world", "--threshold", "much"], "--threshold is 'much'; a number is required"),
+        (["solve", "grid-world", "--threshold", "nan"], "--threshold is 'nan'; a number is required"),
+        (["solve", "grid-world", "--horizon", "2.5"], "--horizon is '2.5'; a whole number is required"),
+        (["solve", "grid-world", "--horizon", "0"], "horizon"),
+        (["solve", "grid-world", "--width", "2"], "is not on the grid"),
+        (["solve", "congestion", "--weights", "1,x"], "--weights is 'x'; a number is required"),
+        (["solve", "congestion", "--cost-at", "never"], "one of every step, first step is required"),
+        (["solve", "grid-world", "extra"], "'extra' is not understood"),
+        (["solve", "grid-world", "--prefer", "me"], "--prefer is 'me'; one of potential, welfare is required"),
+        (["solve", "grid-world", "--solver", "magic"], "one of exact, lp, primal-dual is required"),
+        (["solve", "grid-world", "--schedule", "never"], "one of auto, greatest-gain, round-robin is required"),
+        (["solve", "grid-world", "--epsilon", "0"], "--epsilon is 0.0; a positive number is required"),
+        (["solve", "grid-world", "--epsilon", "nan"], "--epsilon is nan; a positive number is required"),
+        (["solve", "grid-world", "--time-limit", "-1"], "--time-limit is -1.0; a number of at least 0 is required"),
+        (["certify", "grid-world", "x.npz", "--epsilon", "inf"], "--epsilon is inf"),
+        (["solve", "nowhere.json"], "nowhere.json: there is no such file"),
+        (["solve", "nowhere.json", "--threshold", "1"], "a game file has no options of its own"),
+        (["solve", "some/game.txt"], "a game file ends in .json or .npz"),
+        (["solve", "/"], "is a folder; name the game file in it"),
+        (["solve", "grid-world", "--start", "nowhere.npz"], "nowhere.npz: there is no such file"),
+        (["certify", "grid-world", "nowhere.npz"], "nowhere.npz: there is no such file"),
+        (["certify", "grid-world", "/"], "its ending is ''; .json or .npz is required"),
+        (["solve", "charging", "--exact"], "charging has no exact mode"),
+        (["solve", "charging", "--day", "1999-01-01"], "has no session that arrived on 1999-01-01"),
+        (["solve", "charging", "--day", "soon"], "a date such as 2019-06-12 is required"),
+        (["solve", "robots", "--agents", "0"], "both must be at least 1"),
+        (["solve", "robots", "--agents", "100000", "--seed", "1"], "100000"),
+        (["solve", "robots", "--map", "nowhere.map"], "nowhere.map"),
+        (["solve", "routing", "--network", "nowhere.tntp"], "Pass both, or neither"),
+    ],
+)
+def test_bad_words_are_answered_in_one_paragraph(words, answer):
+    ran = cmpg(*words)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert is_one_paragraph(ran.err)
+    assert answer in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["frobnicate"],
+        ["solve"],
+        ["certify", "grid-world"],
+        ["solve", "grid-world", "--epsilon", "abc"],
+        ["solve", "grid-world", "--restarts", "0"],
+        ["solve", "grid-world", "--workers", "0"],
+        ["solve", "grid-world", "--workers", "two"],
+        ["solve", "grid-world", "--max-iterations", "-1"],
+        ["solve", "grid-world", "--seed", "-1"],
+        ["check", "grid-world", "--seed", "x"],
+    ],
+)
+def test_what_the_parser_refuses(words):
+    ran = cmpg(*words)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert "Error: " in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_files_of_another_kind(tmp_path, run):
+    ran = cmpg("certify", run / "policy.npz", run / "game.npz")
+    assert ran.code == 2
+    assert "its format is 'cmpg-policy'; 'cmpg-game' is required" in ran.err
+    (tmp_path / "broken.npz").write_bytes((run / "game.npz").read_bytes()[:100])
+    ran = cmpg("solve", tmp_path / "broken.npz")
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+
+
+def test_a_folder_called_like_a_scenario_is_in_nobodys_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "counter-example").mkdir()
+    assert cmpg("solve", "counter-example").code == 0
+
+
+# Pipes and terminals
+
+
+def test_a_closed_pipe_is_no_reason_for_a_traceback():
+    for words in (["scenarios"], ["solve", "counter-example", "--json"]):
+        running = subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        running.stdout.close()
+        said = running.stderr.read().decode()
+        running.stderr.close()
+        assert running.wait() == 1
+        assert "Traceback" not in said
+        assert "BrokenPipe" not in said
+
+
+def test_lines_are_broken_for_terminals_and_left_whole_in_pipes():
+    code, said = on_a_terminal("check", "charging", columns=60, NO_COLOR="1")
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "")
+    assert code == 0
+    assert max(len(line) for line in plain.splitlines()) <= 60
+    piped = program("check", "charging")
+    assert "own-state policies; values range over" in piped.out
+    assert "\x1b" not in piped.out
+
+
+def test_tables_fit_a_narrow_terminal():
+    code, said = on_a_terminal("solve", "routing", columns=80)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "")
+    assert code == 0
+    table = plain[plain.index("agent ") :]
+    assert max(len(line) for line in table.splitlines()) <= 80
+    assert len(re.findall(r"^platoon \d+, \d+ to \d+ +-\d\.\d{6} ", table, re.MULTILINE)) == 12
+
+
+def test_progress_is_one_live_line_on_a_terminal():
+    code, said = on_a_terminal("solve", "grid-world")
+    assert code == 0
+    assert "\x1b[2K" in said  # the line is wiped
+    assert re.search(r"iteration +\d+ +potential", said)
+    assert said.index("potential") < said.index("CERTIFIED")
+
+
+def test_no_colour_where_none_is_wanted():
+    _, said = on_a_terminal("solve", "nothing-like-it")
+    assert "\x1b[1;31m" in said
+    _, said = on_a_terminal("solve", "nothing-like-it", NO_COLOR="1")
+    assert "31m" not in said
+
+
+def test_names_that_the_terminal_cannot_write(tmp_path):
+    game = write_json(tmp_path / "game.json", RADIOS | {"agents": ["Ærøskøbing", "Bo"]})
+    ran = program("solve", game, PYTHONIOENCODING="ascii")
+    assert ran.code == 0
+    assert r"\xc6r\xf8sk\xf8bing" in ran.out
+
+
+def test_names_are_never_taken_for_markup(tmp_path):
+    game = write_json(tmp_path / "game.json", RADIOS | {"agents": ["[bold]Ada", "[/]"], "constraints": ["[red]"]})
+    ran = cmpg("solve", game)
+    assert ran.code == 0
+    assert "[bold]Ada" in ran.out
+    assert "[red]" in ran.out
+    assert cmpg("check", game).code == 0
+
+
+def test_many_agents_and_constraints_are_summarised(tmp_path):
+    agents, limits = 14, 14
+    game = {
+        "format": "cmpg-game",
+        "version": 1,
+        "form": "counting",
+        "horizon": 1,
+        "initial": [1],
+        "rewards": [[[[0] * (agents + 1), list(range(agents + 1))]]],
+        "transition": [[[[1], [1]]]],
+        "boundaries": [agents - 1],
+        "costs": [[[[0, 1]]]] * limits,
+        "thresholds": [0.5 + 0.01 * j for j in range(limits)],
+    }
+    ran = cmpg("solve", write_json(tmp_path / "game.json", game))
+    assert ran.code == 0
+    assert "and 2 agents more, who gain no more than those" in ran.out
+    assert "and 2 constraints more, with no less left" in ran.out
+    assert "price 2" in ran.out
+    assert "price 3" not in ran.out
+
+
+def test_the_command_starts_without_what_is_heavy():
+    heavy = "('highspy', 'joblib', 'matplotlib', 'plotly', 'jinja2', 'cvxpy')"
+    code = f"import sys, cmpg.cli; assert not [name for name in {heavy} if name in sys.modules]"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

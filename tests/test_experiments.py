@@ -1,0 +1,105 @@
+"""The machinery of `make experiments`: resumed seed by seed, and a page whose numbers come from the records."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmpg.equilibrium.solve import solve
+from cmpg.games.potential import Verdict, check_potential
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def quick_cases():
+    """Two methods on a game of one step: a few milliseconds a seed."""
+    from experiments.cases import Case
+
+    return [Case("coverage", "counter-example", mode, 0.5, 3) for mode in ("generative", "shared")]
+
+
+def run_all(cases, path):
+    from experiments.runner import run_missing
+
+    return sum(1 for _ in run_missing(cases, path=path, jobs=1))
+
+
+def test_seeds_are_run_once(tmp_path):
+    from experiments.runner import number_missing, read_results, results_of
+
+    path, cases = tmp_path / "results" / "seeds.jsonl", quick_cases()
+    assert number_missing(cases, path=path) == 6
+    assert run_all(cases, path) == 6
+    before = read_results(path)
+    assert run_all(cases, path) == 0
+    assert run_all([replace(cases[0], seeds=5), cases[1]], path) == 2
+    assert results_of(replace(cases[0], epsilon=0.4), before) == []  # a record belongs to its setting
+    assert all(record["certified"] and record["right"] for record in before)
+    assert [record["seed"] for record in results_of(cases[0], before)] == [0, 1, 2]
+
+
+def test_a_line_that_was_cut_off_is_run_again_with_the_same_bits(tmp_path):
+    from experiments.runner import read_results, results_of
+
+    path, cases = tmp_path / "seeds.jsonl", quick_cases()
+    run_all(cases, path)
+    whole = path.read_text("utf-8")
+    records = {(record["key"], record["seed"]): record for record in read_results(path)}
+    path.write_text(whole[:-40], encoding="utf-8")
+    assert run_all(cases, path) == 1
+    again = {(record["key"], record["seed"]): record for record in read_results(path)}
+    for key, record in records.items():
+        assert {**record, "seconds": 0} == {**again[key], "seconds": 0}
+    assert len(results_of(cases[1], read_results(path))) == 3
+
+
+def test_the_page_has_the_counts_and_intervals_of_the_records(tmp_path):
+    from experiments.page import Found, page
+    from experiments.runner import read_results, results_of
+    from experiments.throughput import Speed
+
+    path, cases = tmp_path / "seeds.jsonl", quick_cases()
+    run_all(cases, path)
+    found = [Found(case, results_of(case, read_results(path))) for case in cases]
+    wrong = json.loads(json.dumps(found[0].records))
+    wrong[1]["right"] = False
+    safety = Found(replace(cases[0], experiment="safety", mode="safe"), found[0].records)
+    text = page([Found(cases[0], wrong), found[1], safety], [Speed("a test", 10, 1.25e6)])
+    assert "| counter-example | Algorithm 2, generative | 0.5 | 3 | 3 | 1 | [0.0084, 0.9057] |" in text
+    assert "| counter-example | shared model | 0.5 | 3 | 3 | 0 | [0.0000, 0.7076] |" in text
+    assert "| a test | 10 | 1.2e+06 |" in text
+    assert "| counter-example | 0.5 | 3 | 3 | 0 | 3 | 0 | 0 | [0.0000, 0.7076] |" in text
+
+
+def test_the_whole_list_is_what_the_page_promises():
+    from experiments.cases import cases
+
+    assert {(case.game, case.mode) for case in cases() if case.experiment == "coverage"} >= {
+        (game, mode) for game in ("spectrum", "counter-example", "random") for mode in ("generative", "shared")
+    }
+    assert all(case.seeds == (200 if case.experiment == "coverage" else 300) for case in cases())
+    assert len({case.key for case in cases()}) == len(cases())
+
+
+def test_the_games_are_potential_games_whose_constraint_binds():
+    from experiments.games import random_game, rare_catastrophe
+
+    for game in (random_game(), rare_catastrophe()):
+        assert check_potential(game, rng=np.random.default_rng(0)).verdict is Verdict.PROVEN
+        result = solve(game)
+        assert result.certified
+        assert result.costs == pytest.approx(game.thresholds, rel=1e-6)
+
+
+def test_a_bold_step_breaks_everything_once_in_a_thousand():
+    from experiments.games import rare_catastrophe
+
+    broken = rare_catastrophe().transition[0, 0, ..., 1]
+    assert broken == pytest.approx(np.array([[0, 1e-3], [1e-3, 1 - 0.999**2]]))
