@@ -39,7 +39,7 @@ def seconds(run, *arguments, repeats):
     return best, answer
 
 
-def main():
+def main(*, quick=False):  # noqa: ARG001
     print("agents   everybody is asked: by tables, by counts, ratio   everybody moves: by tables, by counts, ratio")
     for agents in (6, 8, 9):
         joint, counting = congestion_game(num_agents=agents), counting_congestion_game(num_agents=agents)

@@ -46,7 +46,7 @@ def timed(solve, repeats=1):
     return answer, best
 
 
-def main():
+def main(*, quick=False):  # noqa: ARG001
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("states", 20), ("actions", 4), ("horizon", 6), ("instances", 3)):
         parser.add_argument(f"--{name}", type=int, default=default)

@@ -57,7 +57,7 @@ def all_induced(game: JointGame, policy: JointPolicy) -> list[np.ndarray]:
     ]
 
 
-def main() -> None:
+def main(*, quick: bool = False) -> None:  # noqa: ARG001
     game, rng = congestion_game(), np.random.default_rng(0)
     policies = [game.random_policy(rng=rng) for _ in range(REPEATS)]
     all_induced(game, policies[0])

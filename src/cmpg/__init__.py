@@ -39,9 +39,14 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.solve import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import feasible_start as feasible_start
+    from cmpg.games.count_classes import EveryCount as EveryCount
+    from cmpg.games.count_classes import LargestCount as LargestCount
+    from cmpg.games.counting import CountingGame as CountingGame
     from cmpg.games.files import load_game as load_game
     from cmpg.games.files import save_game as save_game
     from cmpg.games.joint import JointGame as JointGame
+    from cmpg.games.local import LocalAgent as LocalAgent
+    from cmpg.games.local import LocalGame as LocalGame
     from cmpg.games.potential import check_potential as check_potential
     from cmpg.policy import JointPolicy as JointPolicy
     from cmpg.policy import load_policy as load_policy
@@ -62,8 +67,11 @@ _HOMES = {
     "equilibrium.schedule": ("GreatestGain", "RoundRobin"),
     "equilibrium.solve": ("by_potential", "by_welfare", "solve"),
     "equilibrium.start": ("feasible_start",),
+    "games.count_classes": ("EveryCount", "LargestCount"),
+    "games.counting": ("CountingGame",),
     "games.files": ("load_game", "save_game"),
     "games.joint": ("JointGame",),
+    "games.local": ("LocalAgent", "LocalGame"),
     "games.potential": ("check_potential",),
     "policy": ("JointPolicy", "load_policy"),
 }

@@ -188,8 +188,11 @@ def _start(wish: _Wish) -> JointPolicy | None:
     found = feasible_start(wish.game)
     if found.policy is None:
         raise CMPGError(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
-    told = "no start is safe whatever the transition is; one of least cost is computed with the true model, as given"
-    print(told, file=sys.stderr)
+    print(
+        "no start is safe whatever the transition is: one of least cost is computed with the true model, and taken as "
+        "vouched for. Pass --start to give your own.",
+        file=sys.stderr,
+    )
     return found.policy
 
 

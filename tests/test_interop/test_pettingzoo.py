@@ -7,19 +7,16 @@ import pytest
 
 from cmpg.checks import GameError
 from cmpg.equilibrium.solve import solve
-from cmpg.games.joint import JointGame
 from cmpg.interop.parallel_env import Numbers, to_parallel_env
 from cmpg.interop.pettingzoo import LearnableEnv, from_parallel_env, joint_observation
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.learn import learn
-from cmpg.learning.samples import Known
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 
 
 class Corridor:
-    """Two walkers on five fields, from the two ends; the fields in the middle pay, and meeting is noted in the infos."""
+    """Two walkers on five fields, from the two ends; the middle pays, and the infos say whether they met."""
 
     possible_agents = ("left", "right")
 

@@ -23,7 +23,7 @@ from cmpg.cmdp.frontier import best_blend, widest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
 from cmpg.cmdp.rational import provably_meets
-from cmpg.cmdp.response import BestResponse, Candidate, cost_margins, infeasible, mixture, respond
+from cmpg.cmdp.response import BestResponse, Candidate, cost_margins, infeasible, mixture
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Exact:
         # The tables of an induced CMDP are rounded already: there, only the game itself could say more than they do.
         accepts = None if cmdp.entry_roundings else partial(provably_meets, cmdp)
         found = best_blend(_Program(cmdp, rng), accepts=accepts, near=self.near)
-        return respond(cmdp, found.blend.policy, multipliers=found.multipliers, work=found.plans + 1)
+        return found.blend.response(multipliers=found.multipliers, work=found.plans + 1)
 
 
 @dataclass(frozen=True, eq=False)

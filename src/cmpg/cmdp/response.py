@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from cmpg.checks import FloatArray, InfeasibleError
-from cmpg.cmdp.model import CMDP, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.model import CMDP, Evaluation, evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.planning import Plan, dual_bound
 
 
@@ -51,16 +51,25 @@ class Candidate:
     policy: FloatArray  # [H, S, A]
 
     @cached_property
+    def judged(self) -> Evaluation:
+        """V^r and V^c."""
+        return evaluate(self.cmdp, self.policy)
+
+    @property
     def costs(self) -> FloatArray:
         """V^c: [k]."""
-        return evaluate(self.cmdp, self.policy).costs
+        return self.judged.costs
+
+    def response(self, *, multipliers: FloatArray, work: int) -> BestResponse:
+        """Bound the optimum by the multipliers, and return the policy with what it was found to be worth."""
+        prices = np.maximum(multipliers, 0.0)
+        bound = float(dual_bound(self.cmdp, prices))
+        return BestResponse(self.policy, float(self.judged.value), self.costs, prices, bound, work)
 
 
 def respond(cmdp: CMDP, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BestResponse:
     """Evaluate a proposed policy, bound the optimum by its multipliers, and return both."""
-    judged = evaluate(cmdp, policy)
-    prices = np.maximum(multipliers, 0.0)
-    return BestResponse(policy, float(judged.value), judged.costs, prices, float(dual_bound(cmdp, prices)), work)
+    return Candidate(cmdp, policy).response(multipliers=multipliers, work=work)
 
 
 def cost_margins(cmdp: CMDP) -> FloatArray:
@@ -76,10 +85,20 @@ def cost_margins(cmdp: CMDP) -> FloatArray:
 
 def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
     """Return one policy whose value and costs are the weighted averages of the plans': it has their mean occupancy."""
-    mixed = np.zeros(cmdp.policy_shape)
-    for weight, each in zip(weights, plans, strict=True):
-        if weight > 0:
-            mixed += weight * occupancy(cmdp, each.policy(cmdp.num_actions))
+    used = [(float(weight), each) for weight, each in zip(weights, plans, strict=True) if weight > 0]
+    if cmdp.discount is not None:
+        visits = sum(weight * occupancy(cmdp, each.policy(cmdp.num_actions)) for weight, each in used)
+        return policy_from_occupancy(np.asarray(visits), unvisited)
+    steps, states, actions = cmdp.policy_shape
+    first_pairs, columns = np.arange(0, states * actions, actions)[:, None], np.arange(len(used))
+    mixed = np.empty(cmdp.policy_shape)
+    arriving = np.outer(cmdp.initial, [weight for weight, _ in used])
+    for step in range(steps):
+        flows = np.zeros((states * actions, len(used)))
+        flows[first_pairs + np.stack([each.actions[step] for _, each in used], axis=1), columns] = arriving
+        mixed[step] = flows.sum(axis=1).reshape(states, actions)
+        if step < steps - 1:
+            arriving = cmdp.matrix(step).T @ flows
     return policy_from_occupancy(mixed, unvisited)
 
 

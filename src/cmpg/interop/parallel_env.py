@@ -104,9 +104,9 @@ class GameEnv:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _at(self, table: FloatArray) -> FloatArray:
+    def _at(self, table: FloatArray) -> Any:
         """Return a table [m, H or 1, …] at the present step."""
-        return np.asarray(table[:, 0 if table.shape[1] == 1 else self._step])
+        return table[:, 0 if table.shape[1] == 1 else self._step]
 
     def _ahead(self, where: tuple[int, ...]) -> FloatArray:
         matrix = self._game.transition[0 if len(self._game.transition) == 1 else self._step]

@@ -7,10 +7,10 @@
 The state of the game is what all agents observe together, so a policy of the game may look at everybody's
 observations. That is what the paper assumes; agents who see less need a `LocalGame`.
 
-Guarantee of `from_parallel_env`: each state and step is entered twice, from two resets with different seeds and along
-different paths where there are any, and every joint action is tried from both. Where the two differ, the environment is
-random or its observations hide something, and GameError says where. Where they agree, the tables are those of the
-environment unless both runs drew alike.
+Guarantee of `from_parallel_env`: each state is entered twice at each step, from two resets with different seeds and
+along different paths where there are any, and every joint action is tried from both. Where the two differ, the
+environment is random or its observations hide something, and GameError says where. Where they agree, the tables are
+those of the environment, unless both runs drew alike.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ CostFunction = Callable[[Observations, Mapping[Any, int], Mapping[Any, Any]], Se
 """What a step costs, one number per constraint: of what was observed before, the actions, and the infos after."""
 
 ENDED: Hashable = "ended"
-SEEDS = (0, 1)
+SEEDS = range(20)
+"""The environment must begin alike with all of these; the first and the last are followed."""
 
 
 class ParallelEnv(Protocol):
@@ -129,12 +130,13 @@ def _begin(env: ParallelEnv) -> tuple[Hashable, list[_Copy]]:
         fresh = copy.deepcopy(env)
         observations, _ = fresh.reset(seed=seed)
         copies.append(_Copy(fresh, dict(observations)))
-    first, second = (joint_observation(each.observations) for each in copies)
-    if first != second:
+    first, *others = (joint_observation(each.observations) for each in copies)
+    if any(second != first for second in others):
+        second = next(other for other in others if other != first)
         raise GameError(
             f"the environment begins at {first!r} with one seed and at {second!r} with another: it is random."
         )
-    return first, copies
+    return first, [copies[0], copies[-1]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,8 @@ class ByResponses:
             watch(Progress(simulator.ledger.total, note))
 
         def on_round(found: LearnedResponse) -> None:
-            show(f"a response is known to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)")
+            state = "feasible" if found.meets(simulator.known.thresholds) else "not proved feasible yet"
+            show(f"a response is {state}, and best up to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)")
 
         return learn(
             simulator,

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.checks import FloatArray, GameError, IntArray, frozen
+from cmpg.games.counting_tables import MAX_JOINT_ENTRIES
 from cmpg.games.joint import JointGame
 
 Cell = tuple[int, int]
@@ -204,6 +205,12 @@ def _congestion_tables(num_agents: int, weights: FloatArray, unsafe_penalty: flo
     if weights.ndim != 1 or not len(weights):
         raise GameError(f"weights has shape {list(weights.shape)}; one weight per action is required.")
     joint = (len(weights),) * num_agents
+    entries = 2.0 * num_agents * float(len(weights)) ** num_agents
+    if entries > MAX_JOINT_ENTRIES:
+        raise GameError(
+            f"{num_agents} agents need tables of {entries:.3g} entries; at most {MAX_JOINT_ENTRIES:.3g} are written. "
+            "Use `counting_congestion_game`, on the command line congestion-counting."
+        )
     choices = np.indices(joint, sparse=True)
     counts = np.stack([sum((choice == a).astype(np.int64) for choice in choices) for a in range(len(weights))])
     payoffs = counts * weights.reshape(-1, *(1,) * num_agents)

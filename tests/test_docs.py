@@ -1,0 +1,166 @@
+"""The pages: links lead somewhere, commands do what the page shows, and the stand-alone check agrees with ours.
+
+Python examples are run by pytest itself, as doctests.
+"""
+
+import doctest
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmpg.equilibrium.solve import solve
+from cmpg.games.files import save_game
+from cmpg.policy import JointPolicy, load_policy
+from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
+from command_line import cmpg
+
+DOCS = Path(__file__).parents[1] / "docs"
+WITH_COMMANDS = ("tutorial.md", "certificates.md")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def stand_alone_check():
+    """The one block of Python in certificates.md that is a program, not an example."""
+    (program,) = [block for block in blocks("certificates.md", "python") if not block.startswith(">>>")]
+    return program
+
+
+def commands(page):
+    """Every command of a page, with what the page shows of its output."""
+    for block in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, shown = part.partition("\n")
+            yield line, shown
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page} links to {target}"
+
+
+def test_the_index_leads_to_every_page():
+    linked = {
+        (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text("utf-8"))
+    }
+    assert not [page for page in DOCS.rglob("*.md") if page.name != "index.md" and page.resolve() not in linked]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "check.py").write_text(stand_alone_check())
+    for line, shown in commands(page):
+        program, *words = shlex.split(line)
+        if words[0] == "report":
+            pytest.importorskip("plotly")
+            pytest.importorskip("jinja2")
+        if program == "cmpg":
+            ran = cmpg(*words)
+            code, printed = ran.code, ran.out
+        else:
+            assert program == "python"
+            done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+            code, printed = done.returncode, done.stdout
+        assert code == 0, f"{line}: {printed}"
+        assert doctest.OutputChecker().check_output(shown, printed, FLAGS), f"{line}\n{printed}"
+
+
+def run_check(folder):
+    files = (folder / "game.npz", folder / "policy.npz")
+    done = subprocess.run([sys.executable, folder / "check.py", *files], capture_output=True, text=True, check=False)
+    assert not done.stderr or "AssertionError" in done.stderr, done.stderr
+    return done
+
+
+def write_claim(folder, game, policy, multipliers):
+    (folder / "check.py").write_text(stand_alone_check())
+    save_game(game, folder / "game.npz")
+    policy.save(folder / "policy.npz", multipliers=multipliers)
+
+
+@pytest.mark.parametrize("build", [counter_example, spectrum, grid_world, lambda: congestion_game(num_agents=4)])
+def test_the_stand_alone_check_agrees_with_ours(build, tmp_path):
+    game = build()
+    result = solve(game)
+    write_claim(tmp_path, game, result.policy, result.multipliers)
+    done = run_check(tmp_path)
+    assert done.returncode == 0, done.stdout
+    gains = [float(gain) for gain in re.findall(r"gains at most (\S+)", done.stdout)]
+    assert gains == pytest.approx(result.certificate.gains, abs=1e-9)
+    costs = [float(cost) for cost in re.findall(r"cost (\S+),", done.stdout)]
+    assert costs == pytest.approx(result.costs, abs=2e-9)
+
+
+def test_the_stand_alone_check_gives_the_same_loose_bounds(tmp_path):
+    """Far from an equilibrium, and with prices from nowhere, the numbers must still be the same."""
+    from cmpg.equilibrium.certificate import certify
+
+    game = spectrum()
+    policy = game.random_policy(rng=np.random.default_rng(4))
+    prices = np.random.default_rng(5).random((3, 1))
+    ours = certify(game, policy, prices)
+    write_claim(tmp_path, game, policy, prices)
+    done = run_check(tmp_path)
+    assert done.returncode == 1
+    gains = [float(gain) for gain in re.findall(r"gains at most (\S+)", done.stdout)]
+    assert gains == pytest.approx(ours.gains, rel=0.06)
+
+
+def tampered_policy(policy, multipliers):
+    tables = [np.array(table) for table in policy]
+    tables[0][0] = np.roll(tables[0][0], 1, axis=-1)
+    return JointPolicy(tuple(tables)), multipliers
+
+
+def cheaper_prices(policy, multipliers):
+    return policy, multipliers / 2
+
+
+@pytest.mark.parametrize("tamper", [tampered_policy, cheaper_prices])
+def test_the_stand_alone_check_does_not_believe_a_changed_claim(tamper, tmp_path):
+    game = spectrum()
+    result = solve(game)
+    write_claim(tmp_path, game, *tamper(result.policy, result.multipliers))
+    assert run_check(tmp_path).returncode == 1
+
+
+def test_the_stand_alone_check_refuses_negative_prices_and_rows_that_are_no_probabilities(tmp_path):
+    game = spectrum()
+    result = solve(game)
+    write_claim(tmp_path, game, result.policy, -np.ones((3, 1)))
+    assert "AssertionError" in run_check(tmp_path).stderr
+    result.policy.save(tmp_path / "policy.npz", multipliers=result.multipliers)
+    fields = dict(np.load(tmp_path / "policy.npz"))
+    fields["agent_0"] = fields["agent_0"] * 1.1
+    np.savez(tmp_path / "policy.npz", **fields)
+    assert "AssertionError" in run_check(tmp_path).stderr
+
+
+def test_the_stand_alone_check_needs_numpy_only():
+    program = stand_alone_check()
+    assert re.findall(r"^(?:import|from) (\S+)", program, re.MULTILINE) == ["sys", "numpy"]
+    assert len([line for line in program.splitlines() if line.strip()]) <= 45
+
+
+def test_a_run_folder_is_checked_as_its_certificate_says(tmp_path):
+    ran = cmpg("solve", "spectrum", "--out", tmp_path / "run")
+    assert ran.code == 0
+    (tmp_path / "run" / "check.py").write_text(stand_alone_check())
+    done = run_check(tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    gains = [float(gain) for gain in re.findall(r"gains at most (\S+)", done.stdout)]
+    assert gains == pytest.approx(record["gains"], abs=1e-9)
+    assert load_policy(tmp_path / "run" / "policy.npz")[1] is not None
