@@ -137,7 +137,7 @@ def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
     to_go = np.zeros(cmdp.num_states)
     for step in reversed(range(cmdp.num_steps)):
         by_action = _by_action(scalarised_backup(cmdp, multipliers, step, to_go))
-        to_go = by_action.max(axis=0)
+        to_go = np.maximum.reduce(by_action)
         chosen[step] = _first_of_each_column(by_action == to_go)
     return Maximum(float(cmdp.initial @ to_go), chosen)
 
@@ -156,24 +156,26 @@ def _backup(cmdp: CMDP, weights: FloatArray | list[float], step: int, to_go: Flo
     """Return Σ_l w_l l_h(s, a) + γ Σ_{s'} P_h(s' | s, a) v(s') for the tables l = r, c_1, …: [S, A]."""
     total = _weighted_stage(cmdp, weights, step)
     if cmdp.discount is not None:
-        total += rate(cmdp) * (cmdp.matrix(0) @ to_go).reshape(total.shape)
+        total = total + rate(cmdp) * (cmdp.matrix(0) @ to_go).reshape(total.shape)
     elif step < cmdp.num_steps - 1:
-        total += (cmdp.matrix(step) @ to_go).reshape(total.shape)
+        total = total + (cmdp.matrix(step) @ to_go).reshape(total.shape)
     return total
 
 
 def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float], step: int) -> FloatArray:
-    """Return Σ_l w_l l_h(s, a) as a new array: [S, A]."""
-    total = weights[0] * cmdp.reward[0 if len(cmdp.reward) == 1 else step]
+    """Return Σ_l w_l l_h(s, a): [S, A]; where only the reward counts, that is the table itself."""
+    total = cmdp.reward[0 if len(cmdp.reward) == 1 else step]
+    if weights[0] != 1:
+        total = weights[0] * total
     for weight, cost in zip(weights[1:], cmdp.costs, strict=True):
         if weight:
-            total += weight * cost[0 if len(cost) == 1 else step]
-    return np.asarray(total)
+            total = total + weight * cost[0 if len(cost) == 1 else step]
+    return total
 
 
 def _largest(action_values: FloatArray) -> FloatArray:
     """Return the maximum of each row."""
-    return _by_action(action_values).max(axis=0)  # type: ignore[no-any-return]
+    return np.asarray(np.maximum.reduce(_by_action(action_values)))
 
 
 def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -185,7 +187,7 @@ def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
     """Return mask.argmax(axis=0) of a mask [A, S] with a True in each column; NumPy is three times slower at that."""
     count = len(mask)
     ranks = np.arange(count, 0, -1, dtype=np.min_scalar_type(count))[:, None]
-    return np.asarray(count - (mask * ranks).max(axis=0).astype(np.int64))
+    return np.asarray(count - np.maximum.reduce(mask * ranks).astype(np.int64))
 
 
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:

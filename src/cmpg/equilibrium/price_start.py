@@ -5,7 +5,8 @@ a sliver of budget whose price has no bound: slow, and hopeless to certify in fl
 maximises V^{r_i} − λ·V^c, one plan and no constraint, at common prices λ; that is the paper's penalised game
 (Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the answer.
 Otherwise, after each round of moves, the price of a budget is raised where too much of it is used, and lowered where
-too little is; then the agents come to rest at the last prices, or at the next higher ones at which the budgets hold.
+too little is; then the agents come to rest, and where a budget does not hold, or much of it is left, its price is
+changed once more.
 
 Guarantee: the policy is feasible, being the given one where nothing better is found. Where the agents rest at prices λ
 and slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at the prices: so the
@@ -25,25 +26,25 @@ from cmpg.equilibrium.start import is_feasible
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
 
-ROUNDS = 12
+ROUNDS = 18
 """Rounds of moves after each of which the prices are changed."""
 
-ELASTICITY = 0.75
-"""The price of a budget of which the share u is used is multiplied by u to this power."""
+AIM = 0.97
+"""The share of a budget that shall be used: the price of a budget is multiplied by what is used over this."""
 
 LARGEST_STEP = 8.0
 """But by no more than this; and by its square root, the root of that, …, each time that the direction changes."""
 
-SMALLEST_STEP = 1.05
+SMALLEST_STEP = 1.03
 """Where the largest step has become as small as this, prices are as good as they get."""
 
 LAST_ROUNDS = 15
-"""Rounds of moves at the last prices."""
+"""Rounds of moves at most until the agents are taken to be at rest."""
 
-RAISES = (1.0, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
+RAISES = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
 """At the last prices the agents may come to rest outside the budgets after all; those prices are then raised."""
 
-LOWERINGS, ENOUGH = 4, 0.95
+LOWERINGS, ENOUGH = 3, 0.95
 """Lower prices are tried so many times, while less than this share of every budget is used."""
 
 COARSE, FINE = 1e-4, 1e-7
@@ -104,9 +105,9 @@ def _steered(game: Game, first: Position, prices: FloatArray, *, rng: np.random.
         moved = _settle(position, prices, rounds=1, worth=COARSE, rng=rng)
         used = (moved.costs - first.costs) / slacks
         quiet, position = moved is position, moved
-        if (quiet and 0.9 < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
+        if (quiet and ENOUGH < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
             break
-        change = ELASTICITY * np.log(np.maximum(used, NOTHING))
+        change = np.log(np.maximum(used / AIM, NOTHING))
         largest = np.where(change * before < 0, largest / 2, largest)
         prices = prices * np.exp(np.clip(change, -largest, largest))
         before = change
@@ -131,7 +132,7 @@ def _lowered(game: Game, first: Position, held: _Priced, *, rng: np.random.Gener
         used = (held.position.costs - first.costs) / (game.thresholds - first.costs)
         if used.max() > ENOUGH:
             break
-        prices = held.prices * np.clip(used, 1 / LARGEST_STEP, 1.0) ** ELASTICITY
+        prices = held.prices * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
         prices = np.where(prices > broke, prices, np.sqrt(held.prices * broke))
         position = _settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
         if is_feasible(position):
