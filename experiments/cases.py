@@ -64,13 +64,14 @@ class Case:
     def method(self, game: JointGame, rng: np.random.Generator) -> Method:
         """Return the way to learn."""
         if self.mode == "shared":
-            return BySharedModel(self.epsilon, DELTA)
+            return BySharedModel(epsilon=self.epsilon, delta=DELTA)
         start = self._start(game, rng)
         if self.mode == "generative":
-            return ByResponses(self.epsilon, DELTA, start, Adaptive())
+            return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
         known = self.behind.hide(game, rng=rng).known
         pace = Pace(growth=0.2, most=10**12)
-        return ByResponses(self.epsilon, DELTA, start, safe_learner(known, epsilon=self.epsilon, pace=pace))
+        learner = safe_learner(known, epsilon=self.epsilon, pace=pace)
+        return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=learner)
 
     def _start(self, game: JointGame, rng: np.random.Generator) -> JointPolicy:
         """A start that somebody vouches for, who knows the true game."""

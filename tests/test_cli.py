@@ -541,6 +541,7 @@ def test_scenario_options_reach_the_scenario():
         (["solve", "grid-world", "--width", "2"], "is not on the grid"),
         (["solve", "congestion", "--weights", "1,x"], "--weights is 'x'; a number is required"),
         (["solve", "congestion", "--cost-at", "never"], "one of every step, first step is required"),
+        (["check", "congestion", "--num-agents", "14"], "on the command line congestion-counting"),
         (["solve", "grid-world", "extra"], "'extra' is not understood"),
         (["solve", "grid-world", "--prefer", "me"], "--prefer is 'me'; one of potential, welfare is required"),
         (["solve", "grid-world", "--solver", "magic"], "one of exact, lp, primal-dual is required"),

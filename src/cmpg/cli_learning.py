@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,9 +73,9 @@ def learn(
     if seeds < 1:
         raise CMPGError(f"--seeds is {seeds}; at least 1 is required.")
     game = joint_form(game_of(target, context.args, seed=seed, exact=False))
-    behind = Behind(budget, payoff_noise, reveal_support)
+    behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
-    method = build(_Wish(game, behind, epsilon, delta, start=start, margin=margin, growth=growth))
+    method = build(_Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth))
     streams = np.random.SeedSequence(seed).spawn(seeds)
     done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
     if as_json:
@@ -133,6 +133,7 @@ class _Wish:
 
     game: JointGame
     behind: Behind
+    _: KW_ONLY
     epsilon: float
     delta: float
     start: Path | None
@@ -145,7 +146,7 @@ def _generative(wish: _Wish) -> Method:
     from cmpg.learning.trials import ByResponses
 
     _refuse_margin(wish)
-    return ByResponses(wish.epsilon, wish.delta, _start(wish), Adaptive())
+    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive())
 
 
 def _safe(wish: _Wish) -> Method:
@@ -157,7 +158,7 @@ def _safe(wish: _Wish) -> Method:
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
     pace = Pace(growth=wish.growth, most=10**13)
     learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
-    return ByResponses(wish.epsilon, wish.delta, _start(wish), learner)
+    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner)
 
 
 def _shared(wish: _Wish) -> Method:
@@ -166,7 +167,7 @@ def _shared(wish: _Wish) -> Method:
     _refuse_margin(wish)
     if wish.start is not None:
         raise CMPGError("--start is not used by --mode shared, which finds its own; leave it out.")
-    return BySharedModel(wish.epsilon, wish.delta)
+    return BySharedModel(epsilon=wish.epsilon, delta=wish.delta)
 
 
 def _refuse_margin(wish: _Wish) -> None:

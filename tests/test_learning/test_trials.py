@@ -23,7 +23,7 @@ def bits(done):
 
 
 def test_processes_change_no_bit():
-    method = ByResponses(0.9, 0.1, None, Adaptive())
+    method = ByResponses(epsilon=0.9, delta=0.1, start=None, learner=Adaptive())
     alone, together = run(method, seeds=2), run(method, seeds=2, jobs=2)
     assert bits(alone) == bits(together)
     assert len({key for _, key, _ in bits(alone)}) == 2  # the seeds differ from each other
@@ -35,9 +35,11 @@ def test_progress_is_watched():
     known = Behind().hide(counter_example(), rng=np.random.default_rng(0)).known
     start = feasible_start(counter_example()).policy
     methods = [
-        ByResponses(0.8, 0.1, start, Adaptive()),
-        ByResponses(0.8, 0.1, start, safe_learner(known, epsilon=0.8, pace=Pace(growth=0.5))),
-        BySharedModel(0.8, 0.1),
+        ByResponses(epsilon=0.8, delta=0.1, start=start, learner=Adaptive()),
+        ByResponses(
+            epsilon=0.8, delta=0.1, start=start, learner=safe_learner(known, epsilon=0.8, pace=Pace(growth=0.5))
+        ),
+        BySharedModel(epsilon=0.8, delta=0.1),
     ]
     for method in methods:
         before = len(seen)
@@ -48,7 +50,7 @@ def test_progress_is_watched():
 
 
 def test_the_budget_is_for_each_seed():
-    done = run(BySharedModel(0.001, 0.1), behind=Behind(budget=10_000))
+    done = run(BySharedModel(epsilon=0.001, delta=0.1), behind=Behind(budget=10_000))
     assert [each.result.certified for each in done] == [False] * 3
     assert all(0 < each.result.total_samples <= 10_000 for each in done)
     assert wrong_claims(done).trials == 0
@@ -66,7 +68,7 @@ def test_intervals_are_those_of_another_library(count, total):
 @pytest.mark.parametrize("jobs", [0, -1, 1.5])
 def test_a_wrong_number_of_processes_is_refused(jobs):
     with pytest.raises(CMPGError, match="jobs is"):
-        run(BySharedModel(0.5, 0.1), jobs=jobs)
+        run(BySharedModel(epsilon=0.5, delta=0.1), jobs=jobs)
 
 
 def test_the_margin_of_the_safe_learner_follows_epsilon_and_the_budget():

@@ -212,19 +212,31 @@ def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     if cmdp.discount is not None:
         totals = cmdp.initial @ stationary_values(cmdp, table[0])
     else:
-        totals = np.array([cmdp.initial @ _to_go(cmdp, table, stage) for stage in (cmdp.reward, *cmdp.costs)])
+        totals = np.array([cmdp.initial @ to_go for to_go in _values_to_go(cmdp, table)])
     return Evaluation(value=totals[0], costs=totals[1:])
 
 
-def _to_go(cmdp: CMDP, table: FloatArray, stage: FloatArray) -> FloatArray:
-    """Return V_0 of one stage table [H or 1, S, A] under a policy [H, S, A], by a backward pass: [S]."""
-    to_go = np.zeros(cmdp.num_states, dtype=table.dtype)
+def _values_to_go(cmdp: CMDP, policy: FloatArray) -> list[FloatArray]:
+    """Return V_0 of the reward and of each cost under a policy [H, S, A], by a backward pass: 1 + k of [S]."""
+    to_go = [np.zeros(cmdp.num_states, dtype=policy.dtype) for _ in range(1 + cmdp.num_constraints)]
     for step in reversed(range(cmdp.num_steps)):
-        action_values = stage[0 if len(stage) == 1 else step]
-        if step < cmdp.num_steps - 1:
-            action_values = action_values + (cmdp.matrix(step) @ to_go).reshape(action_values.shape)
-        to_go = np.einsum("sa,sa->s", table[step], action_values)
+        worth = action_values(cmdp, step, to_go)
+        to_go = [np.einsum("sa,sa->s", policy[step], each.reshape(policy.shape[1:])) for each in worth]
     return to_go
+
+
+def action_values(cmdp: CMDP, step: int, to_go: list[FloatArray]) -> list[FloatArray]:
+    """Return l_h(s, a) + Σ_{s'} P_h(s' | s, a) v_l(s') for the reward and each cost l: 1 + k of [S·A].
+
+    At the last step of a finite horizon nothing follows, and `to_go` plays no part.
+    """
+    stages = [table[0 if len(table) == 1 else step].ravel() for table in (cmdp.reward, *cmdp.costs)]
+    if step == cmdp.num_steps - 1:
+        return stages
+    matrix = cmdp.matrix(step)
+    # Reading a dense matrix is what takes the time, so that is done once; CSR products are faster one by one.
+    ahead = [matrix @ each for each in to_go] if cmdp.is_sparse else (matrix @ np.stack(to_go, axis=1)).T
+    return [stage + each for stage, each in zip(stages, ahead, strict=True)]
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:

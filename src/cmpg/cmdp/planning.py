@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import CMDP, rate, stationary_values
+from cmpg.cmdp.model import CMDP, action_values, rate, stationary_values
 from cmpg.cmdp.stationary import resolvent, solved
 
 TIE = 1e-12
@@ -170,7 +170,7 @@ def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float], step: int) ->
     for weight, cost in zip(weights[1:], cmdp.costs, strict=True):
         if weight:
             total = total + weight * cost[0 if len(cost) == 1 else step]
-    return total
+    return np.asarray(total)
 
 
 def _largest(action_values: FloatArray) -> FloatArray:
@@ -236,13 +236,9 @@ def _backward_induction(cmdp: CMDP, choose: Chooser) -> Plan:
     steps, states, actions = cmdp.policy_shape
     chosen = np.empty((steps, states), dtype=np.int64)
     offsets = np.arange(0, states * actions, actions)
-    tables = (cmdp.reward, *cmdp.costs)
-    to_go = [np.zeros(states) for _ in tables]
+    to_go = [np.zeros(states) for _ in choose.weights]
     for step in reversed(range(steps)):
-        worth = [table[0 if len(table) == 1 else step].ravel() for table in tables]
-        if step < steps - 1:
-            matrix = cmdp.matrix(step)
-            worth = [stage + matrix @ ahead for stage, ahead in zip(worth, to_go, strict=True)]
+        worth = action_values(cmdp, step, to_go)
         first = _weighted(choose.weights, worth).reshape(states, actions)
         second = partial(_weighted, choose.second, worth)
         chosen[step] = choose.pick(first, lambda: second().reshape(states, actions))  # noqa: B023

@@ -90,15 +90,15 @@ def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited
         visits = sum(weight * occupancy(cmdp, each.policy(cmdp.num_actions)) for weight, each in used)
         return policy_from_occupancy(np.asarray(visits), unvisited)
     steps, states, actions = cmdp.policy_shape
-    first_pairs, columns = np.arange(0, states * actions, actions)[:, None], np.arange(len(used))
+    first_pairs, each_plan = np.arange(0, states * actions, actions), np.arange(len(used))[:, None]
     mixed = np.empty(cmdp.policy_shape)
-    arriving = np.outer(cmdp.initial, [weight for weight, _ in used])
+    arriving = np.outer([weight for weight, _ in used], cmdp.initial)
     for step in range(steps):
-        flows = np.zeros((states * actions, len(used)))
-        flows[first_pairs + np.stack([each.actions[step] for _, each in used], axis=1), columns] = arriving
-        mixed[step] = flows.sum(axis=1).reshape(states, actions)
+        flows = np.zeros((len(used), states * actions))
+        flows[each_plan, first_pairs + np.stack([each.actions[step] for _, each in used])] = arriving
+        mixed[step] = flows.sum(axis=0).reshape(states, actions)
         if step < steps - 1:
-            arriving = cmdp.matrix(step).T @ flows
+            arriving = flows @ cmdp.matrix(step)
     return policy_from_occupancy(mixed, unvisited)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +48,7 @@ class Method(Protocol):
 class ByResponses:
     """Algorithm 2 with one of its learners."""
 
+    _: KW_ONLY
     epsilon: float
     delta: float
     start: JointPolicy | None
@@ -77,6 +78,7 @@ class ByResponses:
 class BySharedModel:
     """The variant that explores once."""
 
+    _: KW_ONLY
     epsilon: float
     delta: float
 
@@ -94,6 +96,7 @@ class BySharedModel:
 class Behind:
     """How the game is hidden: the options of `GameSimulator`."""
 
+    _: KW_ONLY
     budget: int | None = None
     payoff_noise: float | None = None
     reveal_support: bool = False
