@@ -66,18 +66,20 @@ class Door:
         return getattr(object.__getattribute__(self, "_Door__simulator"), name)
 
 
-def arrays_in(thing, seen):
+def arrays_in(thing, seen=None):
     """Every array that can be reached from an object by its fields and items."""
+    seen = {} if seen is None else seen
     if id(thing) in seen:
         return
-    seen.add(id(thing))
+    seen[id(thing)] = thing  # kept alive, so that nothing else gets its address
     if isinstance(thing, np.ndarray):
         yield thing
     elif isinstance(thing, (tuple, list, set, frozenset)):
         for each in thing:
             yield from arrays_in(each, seen)
     elif isinstance(thing, dict):
-        yield from arrays_in(list(thing.values()), seen)
+        for each in thing.values():
+            yield from arrays_in(each, seen)
     elif hasattr(thing, "__dict__"):
         yield from arrays_in(vars(thing), seen)
 

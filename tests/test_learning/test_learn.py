@@ -191,7 +191,7 @@ class TestTheGuarantee:
         door = Door(hidden(game))
         result = learn(door, epsilon=0.9, delta=0.1)
         assert_right(game, result)
-        reachable = list(arrays_in([door.known, door.ledger, result], set()))
+        reachable = list(arrays_in([door.known, door.ledger, result]))
         assert len(reachable) > 10
         assert not any(np.shares_memory(array, game.transition) for array in reachable)
 

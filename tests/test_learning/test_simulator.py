@@ -245,7 +245,7 @@ def test_learners_never_see_the_transition(learner):
     response = learner(InducedProblem(door, 0, game.uniform_policy()), epsilon=0.8, delta=0.1)
     assert response.samples > 0
     # Nothing that the door lets through, and nothing in the answer, is the transition or a part of it.
-    reachable = list(arrays_in([door.known, door.ledger, response], set()))
+    reachable = list(arrays_in([door.known, door.ledger, response]))
     assert len(reachable) > 5
     assert not any(np.shares_memory(array, game.transition) for array in reachable)
     hidden = game.at(game.uniform_policy()).induced_cmdp(0).transition
