@@ -2,8 +2,15 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(autouse=True)
+def no_width_from_outside(monkeypatch):
+    """The command wraps its lines where COLUMNS says so, and a test runner may say so."""
+    monkeypatch.delenv("COLUMNS", raising=False)

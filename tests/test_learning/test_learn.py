@@ -160,6 +160,8 @@ class TestWhatIsCertifiedIsRight:
         first, second = (learn(hidden(game, 7), epsilon=0.9, delta=0.1) for _ in range(2))
         assert first.policy.fingerprint() == second.policy.fingerprint()
         assert first.samples == second.samples
+        assert first.settings == second.settings
+        assert " at 0x" not in first.settings["learner"]
 
 
 class TestTheGuarantee:

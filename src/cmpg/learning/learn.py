@@ -26,6 +26,7 @@ hold the run so far as `result`, and every sample is counted in the ledger.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -258,7 +259,7 @@ class _Run:
             moves=ending.moves,
             played=tuple(self._played.values()),
             settings={
-                "learner": repr(self.learner),
+                "learner": _written(self.learner),
                 "episodes": self.constants.episodes,
                 "max_iterations": self.constants.max_iterations,
                 "response_delta": self.constants.response_delta,
@@ -284,3 +285,8 @@ class _Run:
         if self.beginning.proved:
             return ()
         return (f"the start meets the constraints (measured: {self.start_seen or 'nothing'})",)
+
+
+def _written(learner: Learner) -> str:
+    """Write a learner with its settings; functions by their names, not by where they happen to be in memory."""
+    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", repr(learner))

@@ -1,7 +1,7 @@
 """What the shared budget changes: each scenario with and without its constraint. Prints the guide pages' numbers,
 draws their pictures.
 
-    python examples/with_and_without.py docs/guide
+    python docs/guide/with_and_without.py docs/guide
 """
 
 from __future__ import annotations
