@@ -6,6 +6,7 @@ was anything to keep. Errors go to stderr, in one paragraph.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,9 @@ def main() -> None:
     speak_any_text()
     try:
         app(prog_name="cmpg")
+    except SystemExit:
+        _flush_or_leave()
+        raise
     except CMPGError as error:
         complain(str(error))
     except MemoryError:
@@ -54,6 +58,15 @@ def main() -> None:
     except OSError as error:
         complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
     sys.exit(2)
+
+
+def _flush_or_leave() -> None:
+    """Write what is left; a reader who has gone away is no error, and nothing is said at exit either."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 @app.callback(invoke_without_command=True)
