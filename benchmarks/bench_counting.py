@@ -8,6 +8,7 @@ import tracemalloc
 
 import numpy as np
 
+from benchmarks.outcome import Outcome
 from cmpg.cmdp.exact import Exact
 from cmpg.scenarios.congestion import counting_congestion_game
 from cmpg.scenarios.paper import congestion_game
@@ -39,7 +40,8 @@ def seconds(run, *arguments, repeats):
     return best, answer
 
 
-def main(*, quick=False):  # noqa: ARG001
+def main(quick):
+    outcomes = []
     print("agents   everybody is asked: by tables, by counts, ratio   everybody moves: by tables, by counts, ratio")
     for agents in (6, 8, 9):
         joint, counting = congestion_game(num_agents=agents), counting_congestion_game(num_agents=agents)
@@ -51,10 +53,12 @@ def main(*, quick=False):  # noqa: ARG001
             line += f" {1e3 * slow:{width}.1f} ms {1e3 * fast:7.1f} ms {slow / fast:6.1f}×"
             if run is asking:
                 difference = np.abs(np.subtract(expected, found)).max()
-        print(f"{line}   (best responses differ by {difference:.0e})")
+        print(f"{line}   (best responses differ by {difference:.0e})", flush=True)
+        outcomes.append(Outcome(f"congestion, {agents} agents: a cycle by counts, against by tables", slow / fast))
+        outcomes.append(Outcome("  difference of the best responses", difference, 1e-9, unit="", at_most=True))
 
     print("\nagents   counted entries   asked, ms   cycle, ms   peak memory, MB")
-    for agents in (8, 20, 50, 100):
+    for agents in (8, 20, 50) if quick else (8, 20, 50, 100):
         game = counting_congestion_game(num_agents=agents)
         policy = game.random_policy(rng=np.random.default_rng(agents))
         repeats = 1 if agents >= 100 else 5
@@ -65,7 +69,6 @@ def main(*, quick=False):  # noqa: ARG001
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         print(f"{agents:6d} {game.census.entries:17d} {1e3 * asked:11.1f} {1e3 * moved:11.1f} {peak / 2**20:17.1f}")
-
-
-if __name__ == "__main__":
-    main()
+        if agents == 100:
+            outcomes.append(Outcome("congestion, 100 agents: one cycle", moved, 10, unit="s", at_most=True))
+    return outcomes

@@ -1,102 +1,282 @@
-"""Many agents: best responses against HiGHS, whole equilibria by the clock, and growth in agents and map size.
+"""Many agents: against HiGHS, by the clock, with and without the budget, and growth in agents and in the map.
 
-Best responses are compared at one position, where the agents have settled at a common price, on the CMDPs of the
-agents to whom the budget is dearest; both solve the same CMDP, and their values are compared. HiGHS is stopped at its
-time limit, and then the bound of the ratio is printed.
+Against HiGHS, two comparisons, each in one run on the same game and with answers compared:
+
+* "The whole game": `solve` as it is, and the same loop from the same start with the same epsilon, in which every best
+  response is a linear program: at a common price (in `price_start`, where the program is built and handed to HiGHS, and
+  nothing is checked again) and within the budget (in the ascent: `LinearProgram`). HiGHS is stopped after two minutes.
+* "One round": every agent's best response within the budget at one position, where `price_start` ended, by `Exact` and
+  by `LinearProgram`. This is the cost of a single response; cars have so few states that HiGHS is nearly as fast there.
+
+Simplex and interior point are both tried, and the faster counts. Ratios are of processor time, so that other work on
+the machine does not count; for HiGHS, which may use several threads, of the smaller of processor and elapsed time.
 """
 
 from __future__ import annotations
 
 import time
 import tracemalloc
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import cmpg
-from cmpg.checks import SolverError
+from benchmarks.outcome import Outcome
+from cmpg.checks import IntArray, SolverError
+from cmpg.cmdp.highs import Method, propose
+from cmpg.cmdp.linear_program import LinearProgram, occupancy_model
+from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.price_start import price_start
 from cmpg.equilibrium.start import feasible_start
+from cmpg.games.local import LocalGame
 from cmpg.scenarios.charging import charging
-from cmpg.scenarios.congestion import counting_congestion_game
 from cmpg.scenarios.robots import robots
 from cmpg.scenarios.routing import routing
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+METHODS: tuple[Method, ...] = ("simplex", "ipm")
 
 
-def best_responses(name: str, game: Any, *, limit: float, asked: int) -> None:
-    """Print how much faster Exact is than HiGHS on the same CMDPs."""
-    settled = price_start(game, feasible_start(game).policy)
-    position = game.at(settled.policy)
-    cmdps = [position.induced_cmdp(agent) for agent in range(game.num_agents)]
-    bounded = [cmdp for cmdp in cmdps if cmpg.Exact()(cmdp).multipliers.max(initial=0.0) > 0] or cmdps
-    own, highs, stopped, difference = 0.0, 0.0, False, 0.0
-    for cmdp in bounded[:asked]:
-        began = time.perf_counter()
-        mine = cmpg.Exact()(cmdp)
-        own += time.perf_counter() - began
-        began = time.perf_counter()
+@dataclass(frozen=True, eq=False)
+class Case:
+    name: str
+    game: LocalGame
+    epsilon: float
+    aim: float | None = None  # how many times faster than HiGHS, or within how many seconds
+
+
+def real_data() -> bool:
+    return DATA.is_dir()
+
+
+def cars(day: str | None = None, *, site: str = "caltech") -> LocalGame:
+    return charging(sessions=DATA / "acn" / f"{site}_2019-05_2019-08.csv.gz" if real_data() else None, day=day)
+
+
+def platoons(agents: int, *, seed: int) -> LocalGame:
+    if not real_data():
+        return routing(agents=agents, seed=seed)
+    folder = DATA / "tntp"
+    return routing(
+        network=folder / "SiouxFalls_net.tntp", trips=folder / "SiouxFalls_trips.tntp", agents=agents, seed=seed
+    )
+
+
+def fleet(agents: int, *, floor: str | None = "random-32-32-20", horizon: int = 60) -> LocalGame:
+    """The robots that are drawn with seed 1 on one of the public floors, or on our own."""
+    path = DATA / "maps" / f"{floor}.map" if real_data() and floor is not None else None
+    return robots(map=path, agents=agents, seed=1, horizon=horizon)
+
+
+class Watch:
+    """Seconds since it was made: elapsed, and of the processor."""
+
+    def __init__(self) -> None:
+        self._elapsed, self._processor = time.perf_counter(), time.process_time()
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._elapsed
+
+    @property
+    def processor(self) -> float:
+        return time.process_time() - self._processor
+
+    @property
+    def smaller(self) -> float:
+        return min(self.elapsed, self.processor)
+
+
+class OutOfTime(Exception):
+    """HiGHS has had its two minutes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What the best policy at a price is worth, and what it does."""
+
+    value: float
+    actions: IntArray  # [H, S]
+
+
+@dataclass(frozen=True)
+class ByHighs:
+    """Best responses by HiGHS until a moment on the clock: at a price, and within the budget."""
+
+    method: Method
+    until: float
+
+    def left(self) -> float:
+        seconds = self.until - time.perf_counter()
+        if seconds <= 0:
+            raise OutOfTime
+        return seconds
+
+    def at_a_price(self, cmdp: CMDP, prices: Any) -> Priced:
+        priced = cmdp.reward - np.tensordot(prices, cmdp.costs, axes=1)
+        free = replace(cmdp, reward=priced, costs=cmdp.costs[:0], thresholds=cmdp.thresholds[:0], trusted=True)
+        found = self._in_time(partial(propose, occupancy_model(free), method=self.method, time_limit=self.left()))
+        visits = found.values.reshape(free.policy_shape)
+        return Priced(float((visits * priced).sum()), visits.argmax(axis=-1))
+
+    def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> Any:
+        return self._in_time(partial(LinearProgram(self.method, self.left()), cmdp, rng=rng))
+
+    def _in_time(self, ask: Callable[[], Any]) -> Any:
         try:
-            theirs = cmpg.LinearProgram(time_limit=limit)(cmdp)
-            difference = max(difference, abs(mine.value - theirs.value) / max(1.0, abs(mine.value)))
+            return ask()
         except SolverError:
-            stopped = True
-        highs += time.perf_counter() - began
-    ratio = f"{'> ' if stopped else ''}{highs / own:.0f}x"
-    print(
-        f"{name:<34} Exact {1e3 * own:9.1f} ms   HiGHS {highs:8.2f} s   {ratio:>8}   values differ by {difference:.1e}"
-    )
+            self.left()
+            raise
 
 
-def whole(name: str, game: Any, epsilon: float) -> None:
-    """Print how an equilibrium ends, how long it takes, and what selfish play would cost."""
-    free = cmpg.solve(replace(game, thresholds=np.full(len(game.thresholds), 1e9)), epsilon=epsilon)
-    began = time.perf_counter()
-    result = cmpg.solve(game, epsilon=epsilon)
-    seconds = time.perf_counter() - began
-    gap = result.certificate.epsilon if result.certificate else np.inf
-    print(
-        f"{name:<34} {result.status.name} at {gap:.1e} in {seconds:7.2f} s   cost {result.costs[0]:.4f} of "
-        f"{game.thresholds[0]:g}, selfish {free.costs[0]:.2f}"
-    )
+def whole_game(case: Case, limit: float) -> list[Outcome]:
+    watch = Watch()
+    ours = cmpg.solve(case.game, epsilon=case.epsilon)
+    own = watch.processor
+    print(f"{case.name}: Exact {own:.2f} s   {_ending(ours)}", flush=True)
+    runs = [_by_highs(case, method, limit) for method in METHODS]
+    for method, (seconds, ending) in zip(METHODS, runs, strict=True):
+        print(
+            f"  HiGHS {method:<8} {'> ' if ending is None else ''}{seconds:8.2f} s   {ending or 'stopped'}", flush=True
+        )
+    done = [seconds for seconds, ending in runs if ending is not None]
+    best = min(done or [seconds for seconds, _ in runs])
+    return [Outcome(f"{case.name}: the whole game, against HiGHS", best / own, case.aim, stopped=not done)]
 
 
-def growth(sizes: tuple[int, ...], floor: Path | None) -> None:
-    """Print time and peak memory against the number of robots."""
-    for agents in sizes:
-        game = robots(map=floor, agents=agents, seed=1)
-        tracemalloc.start()
-        began = time.perf_counter()
+def _ending(result: cmpg.Result) -> str:
+    assert result.certificate is not None
+    return f"{result.status.name} at {result.certificate.epsilon:.1e}, total value {result.values.sum():.4f}"
+
+
+def _by_highs(case: Case, method: Method, limit: float) -> tuple[float, str | None]:
+    """Solve the game with linear programs; return the seconds, and how it ended unless it was stopped."""
+    watch = Watch()
+    highs = ByHighs(method, time.perf_counter() + limit)
+    try:
+        with patch("cmpg.equilibrium.price_start.maximise", highs.at_a_price):
+            ending = _ending(cmpg.solve(case.game, epsilon=case.epsilon, solver=highs))
+    except OutOfTime:
+        return watch.smaller, None
+    except SolverError as problem:
+        ending = f"no answer: {problem}"
+    return watch.smaller, ending
+
+
+def one_round(case: Case, limit: float) -> list[Outcome]:
+    position = case.game.at(price_start(case.game, feasible_start(case.game).policy).policy)
+    cmdps = [position.induced_cmdp(agent) for agent in range(case.game.num_agents)]
+    watch = Watch()
+    ours = [cmpg.Exact()(cmdp) for cmdp in cmdps]
+    own = watch.processor / len(cmdps)
+    times, differences = [], []
+    for method in METHODS:
+        watch, solved = Watch(), 0
+        highs = ByHighs(method, time.perf_counter() + limit)
+        try:
+            for cmdp, mine in zip(cmdps, ours, strict=True):
+                differences.append(abs(highs(cmdp).value - mine.value) / float(cmdp.sizes[0]))
+                solved += 1
+        except OutOfTime:
+            pass
+        times.append(watch.smaller / max(solved, 1))
+        told = f"HiGHS {method} {1e3 * times[-1]:.1f} ms ({solved} solved)"
+        print(f"  one response: Exact {1e3 * own:.1f} ms, {told}", flush=True)
+    ratio = Outcome(f"{case.name}: one round, against HiGHS", min(times) / own, stopped=not differences)
+    if not differences:
+        return [ratio]
+    return [ratio, Outcome("  values, to the largest sum of rewards", max(differences), 1e-8, unit="", at_most=True)]
+
+
+def by_the_clock(case: Case) -> list[Outcome]:
+    """Solve without the budget and with it, and print both."""
+    selfish = cmpg.solve(replace(case.game, thresholds=np.full(case.game.num_constraints, 1e9)), epsilon=case.epsilon)
+    watch = Watch()
+    result = cmpg.solve(case.game, epsilon=case.epsilon)
+    elapsed, processor = watch.elapsed, watch.processor
+    print(f"{case.name}: {processor:.2f} s of the processor, {elapsed:.2f} s elapsed, {_ending(result)}")
+    for label, each in (("selfish", selfish), ("bounded", result)):
+        limit = f" of {case.game.thresholds[0]:g}" if each is result else ""
+        print(f"  {label}: cost {each.costs[0]:.4f}{limit}, total value {each.values.sum():.4f}", flush=True)
+    return [
+        Outcome(f"{case.name}: certified at {case.epsilon:g}", float(result.certified), 1, unit=""),
+        Outcome("  seconds of the processor", processor, case.aim, unit="s", at_most=True),
+    ]
+
+
+def growth(cases: list[tuple[str, LocalGame]]) -> None:
+    """Print seconds of the processor, and those for each (agent, step, state, action)."""
+    for name, game in cases:
+        watch = Watch()
         result = cmpg.solve(game, epsilon=1e-4)
-        seconds, peak = time.perf_counter() - began, tracemalloc.get_traced_memory()[1]
+        seconds = watch.processor
+        size = sum(int(np.prod(shape)) for shape in game.policy_shapes)
+        told = f"{seconds:8.2f} s   {1e6 * seconds / size:6.2f} µs for each of {size:.3g} (agent, step, state, action)"
+        print(f"  {name:<24} {result.status.name:<9} {told}", flush=True)
+
+
+def memory(cases: list[tuple[str, LocalGame]]) -> list[Outcome]:
+    """Compare the peak of a solve with the bytes of one joint policy, which grows as the model does."""
+    ratios = []
+    for name, game in cases:
+        tracemalloc.start()
+        cmpg.solve(game, epsilon=1e-3)
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        print(f"{agents:>4} robots: {result.status.name}, {seconds:8.1f} s, peak {peak / 2**20:7.0f} MiB (traced)")
+        ratios.append(peak / sum(8 * float(np.prod(shape)) for shape in game.policy_shapes))
+        print(f"  {name:<24} peak {peak / 2**20:7.1f} MiB, {ratios[-1]:5.2f} times a joint policy", flush=True)
+    rise = ratios[-1] / ratios[0]
+    return [Outcome("memory per unit of model, most robots to fewest", rise, 1.2, unit="times", at_most=True)]
 
 
-def main(*, quick: bool = False) -> None:
-    real = DATA.is_dir()
-    print("data:", "real (ACN, MovingAI, TNTP)" if real else "the package's own samples; the real files are not here")
-    floor = DATA / "maps" / "random-32-32-20.map" if real and not quick else None
-    sessions = DATA / "acn" / "caltech_2019-05_2019-08.csv.gz" if real else None
-    city = {"network": DATA / "tntp/SiouxFalls_net.tntp", "trips": DATA / "tntp/SiouxFalls_trips.tntp"} if real else {}
-    cars = charging(sessions=sessions, day="2019-06-12" if real else None)
-    fleet = robots(map=floor, agents=30 if floor else 8, seed=1)
-    platoons = routing(**city, agents=60 if real else 20, seed=0)
-    limit = 10.0 if quick else 120.0
-    best_responses("charging", cars, limit=limit, asked=5)
-    best_responses("routing", platoons, limit=limit, asked=5)
-    best_responses("robots", fleet, limit=limit, asked=1)
-    whole(f"charging, {cars.num_agents} cars", cars, 1e-6)
-    whole(f"robots, {fleet.num_agents}", fleet, 1e-4)
-    whole(f"routing, {platoons.num_agents} platoons", platoons, 1e-6)
-    if not quick:
-        whole("routing, 120 platoons", routing(**city, agents=120, seed=0), 1e-6)
-        whole("congestion by counts, n = 100", counting_congestion_game(num_agents=100), 1e-6)
-    growth((5, 10) if quick else (10, 20, 40, 80), floor)
+def cases_against_highs(quick: bool) -> list[Case]:
+    if quick:
+        return [
+            Case("charging, our own day", charging(), 1e-6, 5),
+            Case("routing, our own city", routing(), 1e-6, 5),
+            Case("robots, 4 on our own floor, H=30", robots(agents=4, horizon=30), 1e-4, 20),
+        ]
+    return [
+        Case("charging", cars("2019-06-12" if real_data() else None), 1e-6, 5),
+        Case("routing, 120 platoons", platoons(120, seed=2), 1e-6, 5),
+        Case("robots, 30", fleet(30), 1e-4, 20),
+    ]
 
 
-if __name__ == "__main__":
-    main()
+def cases_by_the_clock(quick: bool) -> list[Case]:
+    if quick:
+        return [Case("charging, our own day", charging(), 1e-6)]
+    days = [("2019-06-12", "caltech"), (None, "caltech"), ("2019-08-30", "jpl")] if real_data() else [(None, "own")]
+    told = []
+    for day, site in days:
+        game = cars(day, site=site)
+        name = f"charging, {site}, {day or 'the busiest day'}, {game.num_agents} cars"
+        told.append(Case(name, game, 1e-6, 1.0 if game.num_agents <= 53 else None))
+    told += [Case("robots, 30", fleet(30), 1e-4, 3.0), Case("robots, 100", fleet(100), 1e-4, 60.0)]
+    for agents, seed, aim in ((60, 1, None), (120, 1, 10.0), (120, 2, 10.0)):
+        told.append(Case(f"routing, {agents} platoons, seed {seed}", platoons(agents, seed=seed), 1e-6, aim))
+    return told
+
+
+def main(quick: bool) -> list[Outcome]:
+    if not real_data():
+        print(f"there is no {DATA}: the package's own samples stand in for the public files")
+    outcomes: list[Outcome] = []
+    for case in cases_against_highs(quick):
+        outcomes += whole_game(case, 20.0 if quick else 120.0)
+        outcomes += one_round(case, 10.0 if quick else 120.0)
+    for case in cases_by_the_clock(quick):
+        outcomes += by_the_clock(case)
+    print("growth with the number of robots")
+    growth([(f"{n} robots", fleet(n, horizon=30 if quick else 60)) for n in ((4, 8) if quick else (10, 20, 40, 80))])
+    print("growth with the floor, 8 robots, H=30")
+    floors = (("8x8", "8x8"), ("our own, 12x12", None), ("32x32", "random-32-32-20"))
+    growth([(name, fleet(8, floor=floor, horizon=30)) for name, floor in (floors[:2] if quick else floors)])
+    print("memory")
+    return outcomes + memory([(f"{n} robots, H=30", fleet(n, horizon=30)) for n in ((4, 8) if quick else (10, 20, 40))])

@@ -25,4 +25,4 @@ class Outcome:
     def __str__(self) -> str:
         sign = "> " if self.stopped else ""
         aim = "" if self.aim is None else f"{'≤' if self.at_most else '≥'} {self.aim:g} {self.unit}"
-        return f"{self.what:<62} {f'{sign}{self.found:.4g} {self.unit}':>14}   {aim:<10} {self.verdict}"
+        return f"{self.what:<62} {f'{sign}{self.found:.4g} {self.unit}':>14}   {aim:<12} {self.verdict}"

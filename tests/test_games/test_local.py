@@ -136,6 +136,50 @@ def test_deviations_are_worth_and_spend_what_they_do_in_the_joint_form(drawn):
         np.testing.assert_allclose(slack, joint.thresholds - expected.costs, rtol=0, atol=1e-10)
 
 
+def presences(game, policy):
+    """The chances of each agent's own states at each step, from its own tables alone: for every agent [H, S_i]."""
+    found = []
+    for agent, table in zip(game.members, policy, strict=True):
+        present = [np.array(agent.initial)]
+        for h in range(game.horizon - 1):
+            pairs = (present[-1][:, None] * table[h]).ravel()
+            present.append(pairs @ agent.transition[h % len(agent.transition)].toarray())
+        found.append(np.array(present))
+    return found
+
+
+def averaged(game, table, agent, present):
+    """Average a table [H or 1, joint states, A_i] over the states of the others: [H, S_i, A_i]."""
+    sizes = [member.num_states for member in game.members]
+    steps = []
+    for h, step in enumerate(np.broadcast_to(table, (game.horizon, *table.shape[1:]))):
+        rest = step.reshape(*sizes, -1)
+        for other in reversed(range(game.num_agents)):
+            if other != agent:
+                rest = np.tensordot(present[other][h], rest, axes=(0, other))
+        steps.append(rest)
+    return np.array(steps)
+
+
+@MODEST
+@given(local_games())
+def test_every_entry_of_an_induced_problem_is_that_of_the_joint_form(drawn):
+    game, policy, _ = drawn
+    position, joint = game.at(policy), to_joint(game)
+    others, present = joint.at(lift_policy(game, policy)), presences(game, policy)
+    for agent in range(game.num_agents):
+        cmdp, whole = position.induced_cmdp(agent), others.induced_cmdp(agent)
+        np.testing.assert_allclose(
+            np.broadcast_to(cmdp.reward, cmdp.policy_shape), averaged(game, whole.reward, agent, present), atol=1e-10
+        )
+        for j in range(game.num_constraints):
+            # What the others spend without the agent is in its threshold, not in its costs.
+            apart = averaged(game, whole.costs[j], agent, present) - cmdp.costs[j]
+            np.testing.assert_allclose(apart, np.broadcast_to(apart[:, :1, :1], apart.shape), rtol=0, atol=1e-10)
+            spent = joint.thresholds[j] - cmdp.thresholds[j]
+            assert apart[:, 0, 0].sum() == pytest.approx(spent, abs=1e-10)
+
+
 @MODEST
 @given(local_games())
 def test_the_potential_rises_by_what_the_mover_gains(drawn):
@@ -255,10 +299,13 @@ def test_a_move_changes_only_the_problems_of_those_who_can_meet_the_mover():
     assert elsewhere.same_problem(0, start)
     assert elsewhere.same_problem(1, start)
     here = start.replace(0, first)
-    assert not here.same_tables(1, start)
+    assert not here.same_problem(1, start)
     # Agent 2 meets nobody, but the others now spend another share of the budget.
     both = here.replace(1, first)
-    assert both.same_tables(2, here)
+    alone, before = both.induced_cmdp(2), here.induced_cmdp(2)
+    np.testing.assert_array_equal(alone.reward, before.reward)
+    np.testing.assert_array_equal(alone.costs, before.costs)
+    assert alone.thresholds[0] < before.thresholds[0]
     assert not both.same_problem(2, here)
 
 

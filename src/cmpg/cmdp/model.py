@@ -100,10 +100,14 @@ class CMDP:
         """The shape of a policy, an occupancy, and a reward for every step."""
         return (self.num_steps, self.num_states, self.num_actions)
 
+    @cached_property
+    def matrices(self) -> Any:
+        """The transitions as matrices [S·A, S], dense or CSR, without a copy: one per step, or one for all."""
+        return self.transition if self.is_sparse else self.transition.reshape(len(self.transition), -1, self.num_states)
+
     def matrix(self, step: int) -> Any:
         """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""
-        matrix = self.transition[0 if len(self.transition) == 1 else step]
-        return matrix if sp.issparse(matrix) else matrix.reshape(-1, self.num_states)
+        return self.matrices[0 if len(self.matrices) == 1 else step]
 
     @cached_property
     def stacked(self) -> FloatArray:
@@ -131,12 +135,13 @@ class CMDP:
     @cached_property
     def step_sizes(self) -> FloatArray:
         """The largest |r| and the largest of each |c_j|: [1 + k]."""
-        return frozen(np.array([max(float(t.max()), -float(t.min())) for t in (self.reward, *self.costs)]))
+        tables = [thin(table) for table in (self.reward, *self.costs)]
+        return frozen(np.array([max(float(table.max()), -float(table.min())) for table in tables]))
 
     @cached_property
     def nonnegative(self) -> npt.NDArray[np.bool_]:
         """Which costs are nowhere negative: their evaluation has a purely relative error: [k]."""
-        return np.array([bool(cost.min() >= 0) for cost in self.costs], dtype=np.bool_)
+        return np.array([bool(thin(cost).min() >= 0) for cost in self.costs], dtype=np.bool_)
 
     @cached_property
     def step_rounding(self) -> float:
@@ -162,16 +167,24 @@ class CMDP:
         return self.reward.dtype == object
 
 
+def thin(table: FloatArray) -> FloatArray:
+    """Return a table [..., S, A] that was made by repeating one column as that column, [..., S, 1]; others as they are.
+
+    Many tables depend on the state alone. Such a view takes an A-th of the memory, and of the time to read.
+    """
+    return table[..., :1] if table.strides[-1] == 0 else table
+
+
 def _largest_sum(table: FloatArray, length: float) -> float:
     """Return Σ_h max |l_h| of a table whose first axis is the step, or its one step's maximum times the length."""
-    flat = table.reshape(len(table), -1)
+    flat = thin(table).reshape(len(table), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     return float(largest.sum()) if len(largest) > 1 else float(largest[0]) * length
 
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:
     """Return Σ_h (max − min) of a table whose first axis is the step; discounted, the range over (1 − γ)."""
-    flat = table.reshape(len(table), -1)
+    flat = thin(table).reshape(len(table), -1)
     ranges = flat.max(axis=1) - flat.min(axis=1)
     if discount is not None:
         return float(ranges[0]) / (1 - discount)
@@ -230,13 +243,13 @@ def action_values(cmdp: CMDP, step: int, to_go: list[FloatArray]) -> list[FloatA
 
     At the last step of a finite horizon nothing follows, and `to_go` plays no part.
     """
-    stages = [table[0 if len(table) == 1 else step].ravel() for table in (cmdp.reward, *cmdp.costs)]
+    stages = [table[0 if len(table) == 1 else step] for table in (cmdp.reward, *cmdp.costs)]
     if step == cmdp.num_steps - 1:
-        return stages
+        return [stage.ravel() for stage in stages]
     matrix = cmdp.matrix(step)
     # Reading a dense matrix is what takes the time, so that is done once; CSR products are faster one by one.
     ahead = [matrix @ each for each in to_go] if cmdp.is_sparse else (matrix @ np.stack(to_go, axis=1)).T
-    return [stage + each for stage, each in zip(stages, ahead, strict=True)]
+    return [(stage + each.reshape(stage.shape)).ravel() for stage, each in zip(stages, ahead, strict=True)]
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:

@@ -14,17 +14,21 @@ one step's rounding can separate them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import CMDP, action_values, rate, stationary_values
+from cmpg.cmdp.model import CMDP, action_values, rate, stationary_values, thin
 from cmpg.cmdp.stationary import resolvent, solved
+
+BLOCK = 32_768
+"""Action values of so many (step, state, action) are prepared at once: 256 kB."""
 
 TIE = 1e-12
 """Two action values are tied when they differ by less than this, relative to the scale of the rewards."""
@@ -107,10 +111,9 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     budget: Any = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
     if cmdp.discount is not None:
         return _discounted_maximum(cmdp, multipliers) + budget  # type: ignore[no-any-return]
-    to_go = np.zeros(cmdp.num_states, dtype=cmdp.reward.dtype)
-    for step in reversed(range(cmdp.num_steps)):
-        to_go = _largest(scalarised_backup(cmdp, multipliers, step, to_go))
-    return cmdp.initial @ to_go + budget  # type: ignore[no-any-return]
+    for block in _scalar_induction(cmdp, multipliers):
+        first = block.values[0]
+    return cmdp.initial @ first + budget  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +121,15 @@ class Maximum:
     """The maximum of V^{r − λc}, and the actions that reach it."""
 
     value: float
-    actions: IntArray  # [H, S]
+    _blocks: list[_Block]  # from the last steps to the first
+
+    @cached_property
+    def actions(self) -> IntArray:
+        """The best actions, the first of several equals: [H, S]; found when asked for, since many only ask what can be
+        gained.
+        """
+        chosen = [_first_of_each_column(each.by_action == each.values[:, None]) for each in reversed(self._blocks)]
+        return np.concatenate(chosen)
 
 
 def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
@@ -133,13 +144,55 @@ def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
     multipliers : [k]
         λ.
     """
-    chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
-    to_go = np.zeros(cmdp.num_states)
-    for step in reversed(range(cmdp.num_steps)):
-        by_action = _by_action(scalarised_backup(cmdp, multipliers, step, to_go))
-        to_go = np.maximum.reduce(by_action)
-        chosen[step] = _first_of_each_column(by_action == to_go)
-    return Maximum(float(cmdp.initial @ to_go), chosen)
+    blocks = list(_scalar_induction(cmdp, multipliers))
+    return Maximum(float(cmdp.initial @ blocks[-1].values[0]), blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A few steps of a backward induction."""
+
+    by_action: FloatArray  # [B, A, S]
+    values: FloatArray  # [B, S]
+
+
+def _scalar_induction(cmdp: CMDP, multipliers: FloatArray) -> Iterator[_Block]:
+    """Maximise V^{r − λc} backwards, and yield blocks of steps, the last ones first.
+
+    A step is a few products and sums of small arrays, and calling NumPy takes longer than they do: what does not wait
+    for the next step is done for a block of steps at once, which is small enough to stay in the cache.
+    """
+    steps, states, actions = cmdp.policy_shape
+    length = max(BLOCK // (states * actions), 1)
+    to_go: FloatArray | None = None
+    for end in range(steps, 0, -length):
+        block = slice(max(end - length, 0), end)
+        stages = _scalar_stages(cmdp, multipliers, block)
+        by_action = np.empty((end - block.start, actions, states), dtype=stages.dtype)
+        values = np.empty((len(by_action), states), dtype=stages.dtype)
+        matrices = cmdp.matrices if len(cmdp.matrices) == 1 else cmdp.matrices[block]
+        backwards = zip(by_action[::-1], values[::-1], _last_first(stages), _last_first(matrices), strict=False)
+        for worth, value, stage, matrix in backwards:
+            if to_go is None:
+                worth[:] = stage.T
+            else:
+                np.add((matrix @ to_go).reshape(states, actions).T, stage.T, out=worth)
+            to_go = np.maximum.reduce(worth, out=value)
+        yield _Block(by_action, values)
+
+
+def _last_first(by_step: Any) -> Iterable[Any]:
+    """Return the entries of all steps from the last to the first; one that is for all of them comes again and again."""
+    return by_step[::-1] if len(by_step) > 1 else repeat(by_step[0])
+
+
+def _scalar_stages(cmdp: CMDP, multipliers: FloatArray, block: slice) -> FloatArray:
+    """Return (r − λ·c)_h(s, a) for a block of steps, or one for all of them: [B or 1, S, A or 1]."""
+    total = thin(cmdp.reward if len(cmdp.reward) == 1 else cmdp.reward[block])
+    for multiplier, cost in zip(multipliers, cmdp.costs, strict=True):
+        if multiplier:
+            total = total - multiplier * thin(cost if len(cost) == 1 else cost[block])
+    return np.asarray(total)
 
 
 def greedy_policy(cmdp: CMDP, multipliers: FloatArray, *, rng: np.random.Generator | None = None) -> FloatArray:
@@ -173,21 +226,16 @@ def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float], step: int) ->
     return np.asarray(total)
 
 
-def _largest(action_values: FloatArray) -> FloatArray:
-    """Return the maximum of each row."""
-    return np.asarray(np.maximum.reduce(_by_action(action_values)))
-
-
 def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a table [S, A] as [A, S]: NumPy reduces many short rows four times slower than a few long ones."""
     return np.ascontiguousarray(table.T)
 
 
 def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
-    """Return mask.argmax(axis=0) of a mask [A, S] with a True in each column; NumPy is three times slower at that."""
-    count = len(mask)
+    """Return mask.argmax(axis=-2) of masks [..., A, S] with a True in each column; NumPy is three times slower."""
+    count = mask.shape[-2]
     ranks = np.arange(count, 0, -1, dtype=np.min_scalar_type(count))[:, None]
-    return np.asarray(count - np.maximum.reduce(mask * ranks).astype(np.int64))
+    return np.asarray(count - np.maximum.reduce(mask * ranks, axis=-2).astype(np.int64))
 
 
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:
@@ -300,7 +348,7 @@ def _discounted_maximum(cmdp: CMDP, multipliers: FloatArray) -> float:
     stage = scalarised_backup(cmdp, multipliers, 0, np.zeros(cmdp.num_states, dtype=cmdp.reward.dtype))
     system = resolvent(cmdp.matrix(0), rows, rate(cmdp))
     to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
-    residual = (_largest(scalarised_backup(cmdp, multipliers, 0, to_go)) - to_go).max()
+    residual = (scalarised_backup(cmdp, multipliers, 0, to_go).max(axis=1) - to_go).max()
     return cmdp.initial @ to_go + max(residual, 0) / (1 - rate(cmdp))  # type: ignore[no-any-return]
 
 

@@ -153,13 +153,18 @@ def _settle(
         cmdp, present = position.induced_cmdp(agent), position.present(agent)
         best = maximise(cmdp, prices)
         gain = best.value - float(present.value - prices @ present.costs)
-        noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
-        quiet = quiet + 1 if gain <= max(noise, worth * cmdp.reward_range) else 0
+        quiet = quiet + 1 if gain <= 0 or gain <= _least_gain(cmdp, prices, worth) else 0
         if quiet >= agents:
             break
         if quiet == 0:
             position = position.replace(agent, _best_table(cmdp, best.actions, prices, rng=rng))
     return position
+
+
+def _least_gain(cmdp: CMDP, prices: FloatArray, worth: float) -> float:
+    """Return how much a move must gain to be worth it: a share of the agent's range, and more than rounding."""
+    noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    return max(noise, worth * cmdp.reward_range)
 
 
 def _best_table(cmdp: CMDP, actions: IntArray, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:

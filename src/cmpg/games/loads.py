@@ -309,8 +309,7 @@ def _totals(tables: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _expect(table: FloatArray, distribution: FloatArray) -> FloatArray:
     """Return Σ_m table[m]·distribution[m] over the loads that the distribution has: [H, R]."""
-    entries = np.broadcast_to(table[: len(distribution)], distribution.shape)
-    return np.asarray(np.einsum("mhe,mhe->he", entries, distribution))
+    return np.asarray(np.einsum("mhe,mhe->he", table[: len(distribution)], distribution))
 
 
 def _convolve(one: FloatArray, other: FloatArray) -> FloatArray:

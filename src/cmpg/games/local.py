@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import UNIT_ROUNDOFF, FloatArray, frozen
-from cmpg.cmdp.model import CMDP, Evaluation
+from cmpg.cmdp.model import CMDP, Evaluation, thin
 from cmpg.games.contract import OWN_STATE
 from cmpg.games.loads import Burden, LoadTables, LoadTree, load_tables
 from cmpg.games.local_agent import LocalAgent
@@ -168,13 +168,20 @@ class LocalGame:
                 gentle = gentle & (agent.costs >= 0).all(axis=(1, 2, 3))
         return frozen(np.where(gentle, 0.0, largest))
 
+    @cached_property
+    def _margins(self) -> FloatArray:
+        """How far rounding can take the cost of all agents from the true one, where that is the threshold: [k]."""
+        return frozen(self.rounding * (np.abs(self.thresholds) + self.largest_costs))
+
+    @cached_property
+    def _has_private_costs(self) -> bool:
+        return any(agent.costs is not None for agent in self.members)
+
     def private_cmdps(self) -> tuple[CMDP, ...] | None:
         """Return each agent's CMDP with its private costs, or None where a load costs something."""
-        return (
-            None
-            if self.load_costs.any()
-            else tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.members)
-        )
+        if self.load_costs.any():
+            return None
+        return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.members)
 
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
@@ -208,8 +215,8 @@ class LocalGame:
         visits = agent.visits(table)
         costs = np.zeros(self.num_constraints)
         if agent.costs is not None:
-            costs = np.array([_total(visits, cost) for cost in agent.costs])
-        return _Account(agent.usage(visits), _total(visits, agent.reward), costs)
+            costs = np.array([visits.total(cost) for cost in agent.costs])
+        return _Account(agent.usage(visits), visits.total(agent.reward), costs)
 
     @cached_property
     def _reaches(self) -> dict[int, npt.NDArray[np.bool_]]:
@@ -296,7 +303,7 @@ class LocalPosition:
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
         prices = self._burden(agent).costs
-        own = self.private_costs[agent] + np.tensordot(prices, self.usage(agent), axes=2)
+        own = self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent))
         return Evaluation(self.value_of(agent), np.asarray(own))
 
     def value_of(self, agent: int) -> float:
@@ -324,9 +331,6 @@ class LocalPosition:
         moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
         # What the others do has not changed.
         moved._last_burden[0] = (agent, self._burden(agent))
-        limits = moved._thresholds(agent)
-        same = (pair for pair in self._recent[0] if pair[0] == agent and np.array_equal(pair[1].thresholds, limits))
-        moved._recent[0] = tuple(same)
         return moved
 
     def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
@@ -334,10 +338,8 @@ class LocalPosition:
 
         Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
         """
-        return self.same_tables(agent, earlier) and np.array_equal(self._thresholds(agent), earlier._thresholds(agent))
-
-    def same_tables(self, agent: int, earlier: LocalPosition) -> bool:
-        """Whether an agent faces the same rewards and costs here as at an earlier position; thresholds may differ."""
+        if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
+            return False
         able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
         pairs = [(here.costs[:, able], there.costs[:, able])]
         if here.delay is not None and there.delay is not None:
@@ -363,16 +365,17 @@ class LocalPosition:
     def _induce(self, agent: int) -> CMDP:
         game, member = self.game, self.game.members[agent]
         burden = self._burden(agent)
+        shape = (game.horizon, *member.reward.shape[1:])
         charged = [member.charge(prices) for prices in burden.costs]
-        shape = (game.num_constraints, game.horizon, *member.reward.shape[1:])
-        costs = (charged[0] if len(charged) == 1 else np.array(charged)).reshape(shape)
+        costs = np.stack(charged) if charged else np.zeros((0, *shape))
         if member.costs is not None:
-            costs = costs + member.costs
+            costs = costs + thin(member.costs)
+        reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
         roundings = game._usage_roundings + game.tables.entry_roundings + member.most_uses + 4
         return CMDP(
             transition=member.kernel,
-            reward=member.reward if burden.delay is None else frozen(member.reward - member.charge(burden.delay)),
-            costs=frozen(costs),
+            reward=_spread(reward, (len(reward), *shape[1:])),
+            costs=_spread(costs, (len(charged), *shape)),
             thresholds=frozen(self._thresholds(agent)),
             initial=member.initial,
             horizon=game.horizon,
@@ -384,16 +387,13 @@ class LocalPosition:
     def _thresholds(self, agent: int) -> FloatArray:
         """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
         game, others = self.game, self.tree.without(agent)
-        spent = np.delete(self.private_costs, agent, axis=0).sum(axis=0) + game.tables.costs(others)
+        spent = game.tables.costs(others)
+        if game._has_private_costs:
+            spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
         left = game.thresholds - spent
-        own = self.present(agent).costs
-        margins = game.rounding * (np.abs(game.thresholds) + game.largest_costs)
-        return np.asarray(np.maximum(left - margins, np.minimum(left, own)))
+        return np.asarray(np.maximum(left - game._margins, np.minimum(left, self.present(agent).costs)))
 
 
-def _total(visits: FloatArray, table: FloatArray) -> float:
-    """Return Σ visits[h, (s, a)]·table[h, s, a], for a table [H or 1, S, A]."""
-    flat = table.reshape(len(table), -1)
-    if len(flat) == 1:
-        return float((visits @ flat[0]).sum())
-    return float(np.einsum("hx,hx->h", visits, flat).sum())
+def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return a table of which some axes have length one as a view of this shape; see `thin`."""
+    return table if table.shape == shape else np.broadcast_to(table, shape)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, frozen
-from cmpg.cmdp.model import CMDP, total_range
+from cmpg.cmdp.model import CMDP, thin, total_range
 
 DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""
@@ -62,41 +62,43 @@ class LocalAgent:
             trusted=True,
         )
 
-    def visits(self, table: FloatArray) -> FloatArray:
-        """Return the occupancy of a policy [H, S, A], with state and action in one axis: [H, S·A]."""
-        steps, states, actions = table.shape
-        result = np.empty((steps, states * actions))
-        present = self.initial
-        for step in range(steps):
-            np.multiply(present[:, None], table[step], out=result[step].reshape(states, actions))
-            if step + 1 < steps:
-                present = self._flows[0 if len(self._flows) == 1 else step] @ result[step]
-        return result
+    def visits(self, table: FloatArray) -> Visits:
+        """Return where a policy [H, S, A] leads."""
+        present = np.empty(table.shape[:2])
+        present[0] = self.initial
+        for step in range(len(table) - 1):
+            leaving = (present[step][:, None] * table[step]).ravel()
+            present[step + 1] = self._flows[0 if len(self._flows) == 1 else step] @ leaving
+        return Visits(present, table)
 
-    def usage(self, visits: FloatArray) -> FloatArray:
+    def usage(self, visits: Visits) -> FloatArray:
         """Return the probability of using each resource at each step: [H, E]."""
+        where = visits.states if self._use_is_by_state else visits.pairs
         if len(self.uses) == 1:
-            blocks = [visits[start : start + BLOCK] for start in range(0, len(visits), BLOCK)]
-            used = np.concatenate([(self.uses[0].T @ block.T).T for block in blocks])
+            blocks = [where[start : start + BLOCK] for start in range(0, len(where), BLOCK)]
+            used = np.concatenate([(self._uses[0].T @ block.T).T for block in blocks])
         elif self._dense_uses is not None:
-            used = np.matmul(visits[:, None, :], self._dense_uses)[:, 0]
+            used = np.matmul(where[:, None, :], self._dense_uses)[:, 0]
         else:
-            used = np.stack([matrix.T @ visit for matrix, visit in zip(self.uses, visits, strict=True)])
+            used = np.stack([matrix.T @ visit for matrix, visit in zip(self._uses, where, strict=True)])
         # The last bits of a sum can lead above one.
         return np.asarray(np.minimum(np.ascontiguousarray(used), 1.0))
 
     def charge(self, prices: FloatArray) -> FloatArray:
-        """Return the sum of the prices [H or 1, E] of what is used at each (step, state, action): [H or 1, S, A]."""
+        """Return the sum of the prices [H or 1, E] of what is used at each (step, state, action): [H or 1, S, A].
+
+        The last axis has length 1 where what is used depends on the state alone.
+        """
         if self._dense_uses is not None:
             charged = np.asarray(np.matmul(self._dense_uses, prices[..., None])[..., 0])
         elif len(self.uses) > 1:
             spread = np.broadcast_to(prices, (len(self.uses), prices.shape[1]))
-            charged = np.stack([matrix @ price for matrix, price in zip(self.uses, spread, strict=True)])
+            charged = np.stack([matrix @ price for matrix, price in zip(self._uses, spread, strict=True)])
         elif self._uses_one_each:
-            charged = prices[:, self.uses[0].indices]
+            charged = prices[:, self._uses[0].indices]
         else:
-            charged = np.ascontiguousarray((self.uses[0] @ prices.T).T)
-        return charged.reshape(-1, *self.reward.shape[1:])
+            charged = np.ascontiguousarray((self._uses[0] @ prices.T).T)
+        return charged.reshape(len(charged), self.num_states, -1)
 
     def reach(self, horizon: int) -> npt.NDArray[np.bool_]:
         """Return which resources the agent can use at each step, by any policy: [H, E]."""
@@ -156,5 +158,39 @@ class LocalAgent:
         return frozen(np.stack([matrix.toarray() for matrix in self.uses]))
 
     @cached_property
+    def _use_is_by_state(self) -> bool:
+        """Whether what is used depends neither on the action nor on the step."""
+        if len(self.uses) > 1:
+            return False
+        by_state = self.uses[0][:: self.num_actions]
+        repeated = by_state[np.repeat(np.arange(self.num_states), self.num_actions)]
+        return bool((self.uses[0] != repeated).nnz == 0)
+
+    @cached_property
+    def _uses(self) -> tuple[Any, ...]:
+        """The uses, one row per state where the action does not matter, else as they were given."""
+        return (self.uses[0][:: self.num_actions],) if self._use_is_by_state else self.uses
+
+    @cached_property
     def _uses_one_each(self) -> bool:
         return len(self.uses) == 1 and bool((np.diff(self.uses[0].indptr) == 1).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Where a policy leads."""
+
+    states: FloatArray  # [H, S]: the probability of being there
+    policy: FloatArray  # [H, S, A]
+
+    @cached_property
+    def pairs(self) -> FloatArray:
+        """The occupancy, with state and action in one axis: [H, S·A]."""
+        return (self.states[..., None] * self.policy).reshape(len(self.states), -1)
+
+    def total(self, table: FloatArray) -> float:
+        """Return the expected sum of a table [H or 1, S, A] along the way."""
+        entries = thin(table)
+        where = self.states if entries.shape[-1] == 1 else self.pairs
+        flat = entries.reshape(len(entries), -1)
+        return float((where @ flat[0]).sum() if len(flat) == 1 else np.einsum("hx,hx->h", where, flat).sum())

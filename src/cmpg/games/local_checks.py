@@ -127,7 +127,7 @@ def _checked_reward(given: Any, frame: _Frame) -> FloatArray:
     if reward.ndim != 3 or 0 in reward.shape:
         raise GameError(f"reward has shape {list(reward.shape)}; [H or 1, S, A] with no empty axis is required.")
     check_steps("reward", len(reward), frame.num_steps)
-    return reward
+    return _by_state(reward)
 
 
 def _checked_costs(given: Any, shape: tuple[int, int, int], num_constraints: int) -> FloatArray | None:
@@ -140,7 +140,13 @@ def _checked_costs(given: Any, shape: tuple[int, int, int], num_constraints: int
         raise GameError(f"costs has shape {list(costs.shape)}; [k, H or 1, S, A] is required.")
     check_steps("costs", costs.shape[1], shape[0])
     check_shape("costs", costs.shape, (num_constraints, costs.shape[1], *shape[1:]))
-    return costs if costs.any() else None
+    return _by_state(costs) if costs.any() else None
+
+
+def _by_state(table: FloatArray) -> FloatArray:
+    """Return a table [..., S, A] that does not depend on the action as a view of one column; see `thin`."""
+    column = table[..., :1]
+    return np.broadcast_to(column.copy(), table.shape) if (table == column).all() else table
 
 
 def _checked_matrices(given: Any, shape: tuple[int, int, int]) -> tuple[sp.csr_array, ...]:

@@ -99,6 +99,6 @@ def _private_parts(game: LocalGame, position: LocalPosition, agent: int) -> Floa
     member = game.members[agent]
     if member.costs is None:
         return None
-    visits = member.visits(position.policy[agent]).reshape(game.horizon, member.num_states, member.num_actions)
+    visits = member.visits(position.policy[agent]).pairs.reshape(game.horizon, member.num_states, member.num_actions)
     costs = np.broadcast_to(member.costs, (game.num_constraints, *visits.shape))
     return np.asarray(np.einsum("hsa,khsa->kh", visits, costs))

@@ -87,7 +87,7 @@ def visits_by_agent(game: Game, policy: JointPolicy, *, places: int) -> list[Flo
     """
     if isinstance(game, LocalGame):
         pairs = zip(game.members, policy, strict=True)
-        return [member.visits(table).reshape(table.shape) for member, table in pairs]
+        return [member.visits(table).pairs.reshape(table.shape) for member, table in pairs]
     states = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
     result = []
     for agent, table in enumerate(policy):
