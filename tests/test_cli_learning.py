@@ -1,6 +1,7 @@
 """The commands `learn` and `bounds`."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -62,6 +63,12 @@ def test_a_run_without_a_certificate_says_why_and_ends_with_1():
     assert "budget of 2e+04" in " ".join(answer.stdout.split())
 
 
+def test_more_samples_than_can_be_counted_are_refused_at_once():
+    answer = run("learn", "spectrum", "--epsilon", 1e-9, code=1)
+    assert "in all cannot be counted. Ask for a larger epsilon." in " ".join(answer.stdout.split())
+    assert "samples: none" in answer.stdout
+
+
 def test_a_game_that_no_policy_meets_ends_with_1():
     """Learning proves it from samples, where the game is not told."""
     answer = run("learn", "spectrum", "--mode", "shared", "--threshold=-0.5", code=1)
@@ -82,7 +89,8 @@ def test_a_file_and_a_start_that_the_user_vouches_for(tmp_path):
     save_game(game, tmp_path / "game.npz")
     idle = JointPolicy(tuple(np.eye(3)[np.zeros((1, 4), dtype=int)] for _ in range(3)))
     idle.save(tmp_path / "start.npz")
-    run("learn", tmp_path / "game.npz", "--start", tmp_path / "start.npz", "--epsilon", 0.5)
+    answer = run("learn", tmp_path / "game.npz", "--start", tmp_path / "start.npz", "--epsilon", 0.5)
+    assert "certified: 1 of 1" in answer.stdout
 
 
 def test_a_start_is_computed_with_the_true_model_only_where_that_is_said(tmp_path):
@@ -106,9 +114,17 @@ def test_unknown_payoffs():
         (("--seeds", 0), "--seeds is 0"),
         (("--jobs", 0), "jobs is 0"),
         (("--mode", "greedy"), "--mode is 'greedy'"),
+        (("--seed", -1), "'--seed': Input should be greater than or equal to 0"),
         (("--margin", 0.1), "--margin is for --mode safe"),
-        (("--mode", "safe", "--margin", -1), "margin is -1"),
-        (("--mode", "safe", "--growth", 0), "does not advance"),
+        (("--growth", 0.1), "--growth is for --mode safe"),
+        (("--mode", "shared", "--growth", 0.1), "--growth is for --mode safe"),
+        (("--mode", "safe", "--margin", -1), "--margin is -1"),
+        (
+            ("--mode", "safe", "--margin", 9),
+            "threshold 0.15, and costs are at least 0, so no policy keeps",
+        ),
+        (("--mode", "safe", "--growth", 0), "--growth is 0"),
+        (("--mode", "safe", "--epsilon", -1), "epsilon is -1"),
         (("--payoff-noise", -1), "payoff_noise is -1"),
         (("--start", "nowhere.npz"), "there is no such file"),
         (("--mode", "shared", "--start", "x.npz"), "--start is not used"),
@@ -158,5 +174,16 @@ class TestBounds:
         assert len(record["rows"]) == 7
         assert {row["samples"] for row in record["rows"] if "void" in row["reason"]} == {None}
 
-    def test_bad_input(self, monkeypatch, capsys):
-        assert "delta is 2" in refused(monkeypatch, capsys, "bounds", "spectrum", "--delta", 2)
+    @pytest.mark.parametrize(
+        ("option", "value", "told"),
+        [("delta", 2, "delta is 2"), ("epsilon", -1, "epsilon is -1"), ("slack", -1, "--slack is -1")],
+    )
+    def test_bad_input(self, monkeypatch, capsys, option, value, told):
+        assert told in refused(monkeypatch, capsys, "bounds", "spectrum", f"--{option}", value)
+
+
+def test_nothing_heavy_is_loaded_before_a_command_runs():
+    code = "import sys, cmpg.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "cmpg.cli_learning" in loaded
+    assert not {"numpy", "scipy", "rich.console", "highspy", "joblib"}.intersection(loaded)

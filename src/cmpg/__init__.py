@@ -48,6 +48,26 @@ if TYPE_CHECKING:
     from cmpg.games.local import LocalAgent as LocalAgent
     from cmpg.games.local import LocalGame as LocalGame
     from cmpg.games.potential import check_potential as check_potential
+    from cmpg.learning.a_priori import APriori as APriori
+    from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
+    from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
+    from cmpg.learning.exploration import Pace as Pace
+    from cmpg.learning.generative import Adaptive as Adaptive
+    from cmpg.learning.learn import learn as learn
+    from cmpg.learning.outcome import Judgement as Judgement
+    from cmpg.learning.outcome import LearnResult as LearnResult
+    from cmpg.learning.outcome import judge as judge
+    from cmpg.learning.safe import GivenPolicy as GivenPolicy
+    from cmpg.learning.safe import OnlineToBatch as OnlineToBatch
+    from cmpg.learning.safe import SafeExploration as SafeExploration
+    from cmpg.learning.safe import safe_learner as safe_learner
+    from cmpg.learning.samples import BudgetError as BudgetError
+    from cmpg.learning.samples import Known as Known
+    from cmpg.learning.samples import SimulatorError as SimulatorError
+    from cmpg.learning.shared import learn_shared as learn_shared
+    from cmpg.learning.simulator import GameSimulator as GameSimulator
+    from cmpg.learning.simulator import Simulator as Simulator
+    from cmpg.learning.start import StartError as StartError
     from cmpg.policy import JointPolicy as JointPolicy
     from cmpg.policy import load_policy as load_policy
 
@@ -73,6 +93,17 @@ _HOMES = {
     "games.joint": ("JointGame",),
     "games.local": ("LocalAgent", "LocalGame"),
     "games.potential": ("check_potential",),
+    "learning.a_priori": ("APriori", "PaperPrimalDual"),
+    "learning.environment": ("EnvironmentSimulator",),
+    "learning.exploration": ("Pace",),
+    "learning.generative": ("Adaptive",),
+    "learning.learn": ("learn",),
+    "learning.outcome": ("Judgement", "LearnResult", "judge"),
+    "learning.safe": ("GivenPolicy", "OnlineToBatch", "SafeExploration", "safe_learner"),
+    "learning.samples": ("BudgetError", "Known", "SimulatorError"),
+    "learning.shared": ("learn_shared",),
+    "learning.simulator": ("GameSimulator", "Simulator"),
+    "learning.start": ("StartError",),
     "policy": ("JointPolicy", "load_policy"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -2,6 +2,8 @@
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
 was anything to keep. Errors go to stderr, in one paragraph.
+
+Each command imports what it needs, numpy among it, so that `cmpg --help` answers at once.
 """
 
 from __future__ import annotations
@@ -10,19 +12,18 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from cmpg import __version__
-from cmpg.checks import CMPGError, FileError, InfeasibleError
 from cmpg.cli_compare import register as register_compare
 from cmpg.cli_learning import register as register_learning
 from cmpg.cli_output import ProgressLine, complain, remark, show, show_json, speak_any_text
 from cmpg.cli_reproduce import register as register_reproduce
-from cmpg.cli_targets import MEANINGS, chosen, finite, game_of, listed_options, origin_of, policy_of
-from cmpg.games.contract import Game
+
+if TYPE_CHECKING:
+    from cmpg.games.contract import Game
 
 app = typer.Typer(
     add_completion=False,
@@ -51,13 +52,20 @@ def main() -> None:
     except SystemExit:
         _flush_or_leave()
         raise
-    except CMPGError as error:
+    except _errors_on_purpose() as error:
         complain(str(error))
     except MemoryError:
         complain("there is not enough memory for a game of this size. Try fewer agents, states or steps.")
     except OSError as error:
         complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
     sys.exit(2)
+
+
+def _errors_on_purpose() -> type[Exception]:
+    """Imported when something was raised, and not before: numpy comes with it."""
+    from cmpg.checks import CMPGError
+
+    return CMPGError
 
 
 def _flush_or_leave() -> None:
@@ -84,6 +92,7 @@ def scenarios(
     from rich.table import Table
     from rich.text import Text
 
+    from cmpg.cli_targets import MEANINGS, listed_options
     from cmpg.scenarios import SCENARIOS, scenario
 
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -126,6 +135,9 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Find a feasible policy that nobody gains by leaving."""
+    import numpy as np
+
+    from cmpg.cli_targets import chosen, finite, game_of, origin_of, policy_of
     from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
     from cmpg.equilibrium.solve import by_potential, by_welfare
     from cmpg.equilibrium.solve import solve as find
@@ -160,6 +172,7 @@ def solve(
 
 def _deliver(result: Any, game: Game, *, output: Path | None, seed: int | None, origin: Any, as_json: bool) -> None:
     """Write the run folder, and show the result, even where writing fails."""
+    from cmpg.checks import FileError
     from cmpg.report.records import result_record, write_run
     from cmpg.report.tables import result_view
 
@@ -200,6 +213,9 @@ def check(context: typer.Context, target: Target, seed: Seed = None, as_json: Js
 
     Exit code 0 if it is feasible and nothing speaks against a potential, 1 if not.
     """
+    import numpy as np
+
+    from cmpg.cli_targets import game_of
     from cmpg.equilibrium.start import feasible_start
     from cmpg.games.potential import Verdict, check_potential
     from cmpg.report.game_view import check_record, check_view
@@ -231,6 +247,7 @@ def certify(
 
     By backward induction alone, whatever found the policy. Exit code 0 if the claim is proved, 1 if it is not.
     """
+    from cmpg.cli_targets import finite, game_of, policy_of
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.report.names import Names
     from cmpg.report.records import certificate_record
@@ -253,6 +270,9 @@ def certify(
 
 def _proposed_multipliers(game: Any, policy: Any) -> Any:
     """Solve each agent's problem for its prices; zero where the others leave it no feasible policy."""
+    import numpy as np
+
+    from cmpg.checks import InfeasibleError
     from cmpg.cmdp.exact import Exact
 
     position = (game.floats() if getattr(game, "is_exact", False) else game).at(policy)

@@ -38,12 +38,12 @@ def register(app: typer.Typer) -> None:
 def compare(
     targets: Annotated[list[str] | None, typer.Argument(help="Scenarios or game files; ten scenarios if none.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations, and six small scenarios if none.")] = False,
-    seed: Annotated[int, typer.Option(help="Seeds the common start and all random ties.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Seeds the common start and all random ties.")] = 1,
     restarts: Annotated[int, typer.Option(help="Starts that solve has when it may choose its own.")] = 10,
     output: Annotated[Path | None, typer.Option("--out", help="Write a page in Markdown to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
 ) -> None:
-    """Compare with other methods: Nash gap, violations on the way, value, time."""
+    """Compare with other methods: gap, violations, value, time."""
     from rich.console import Console
 
     from cmpg.report.comparison import comparison_page, comparison_record, comparison_view

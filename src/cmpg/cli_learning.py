@@ -12,23 +12,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
 
-from cmpg.checks import CMPGError, GameError
-from cmpg.cli_targets import chosen, game_of
-from cmpg.games.contract import Game
-from cmpg.games.counting import CountingGame
-from cmpg.games.joint import JointGame
-from cmpg.learning.trials import Behind, Method, Progress, Trial
-from cmpg.policy import JointPolicy
+from cmpg.cli_output import remark, show, show_json
+
+if TYPE_CHECKING:
+    from numpy.random import SeedSequence
+
+    from cmpg.games.contract import Game
+    from cmpg.games.joint import JointGame
+    from cmpg.learning.samples import Known
+    from cmpg.learning.trials import Behind, Method, Progress, Trial
+    from cmpg.policy import JointPolicy
 
 SCENARIO_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-Target = Annotated[str, typer.Argument(help="A scenario's name (see `cmpg scenarios`) or a game file.")]
+Target = Annotated[
+    str, typer.Argument(metavar="GAME", help="A scenario (see `cmpg scenarios`) with its own options, or a game file.")
+]
 Epsilon = Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")]
 Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, on standard output.")]
@@ -43,17 +46,25 @@ def register(app: typer.Typer) -> None:
 def learn(
     context: typer.Context,
     target: Target,
-    mode: Annotated[str, typer.Option(help="How to learn: generative, safe or shared.")] = "generative",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="generative: draw a model for each response; shared: draw one for all; safe: play episodes, and only "
+            "policies that are proved to keep the budget."
+        ),
+    ] = "generative",
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
     seeds: Annotated[int, typer.Option(help="How many independent runs.")] = 1,
     jobs: Annotated[int, typer.Option(help="Processes; the runs have the same bits for any number.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seeds all runs.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Seeds all runs.")] = 1,
     budget: Annotated[int | None, typer.Option(help="Samples at most, per run.")] = None,
     margin: Annotated[
         float | None, typer.Option(help="Safe mode: responses keep this much below every threshold.")
     ] = None,
-    growth: Annotated[float, typer.Option(help="Safe mode: solve anew after this share of more episodes.")] = 0.1,
+    growth: Annotated[
+        float | None, typer.Option(help="Safe mode: solve anew after this share of more episodes; 0.1 if left out.")
+    ] = None,
     start: Annotated[Path | None, typer.Option(help="A policy file: a start that you vouch for.")] = None,
     payoff_noise: Annotated[
         float | None, typer.Option(help="Hide rewards and costs too; each observation is off by this, up or down.")
@@ -64,14 +75,22 @@ def learn(
     output: Annotated[Path | None, typer.Option("--out", help="A new folder for policies and records.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Learn a Nash policy from samples, with probability 1 − delta, and judge it with the true model afterwards."""
+    """Learn a Nash policy from samples, and judge it.
+
+    The game plays the unknown one: learners see it through a simulator only, and it judges them afterwards. Exit code
+    0 if every run is certified, with probability 1 − delta; 1 if one is not.
+    """
+    import numpy as np
+
+    from cmpg.cli_targets import chosen, game_of
+    from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import trials_record, trials_view
     from cmpg.report.records import check_out_folder
 
     if output is not None:
         check_out_folder(output)
     if seeds < 1:
-        raise CMPGError(f"--seeds is {seeds}; at least 1 is required.")
+        raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
     game = joint_form(game_of(target, context.args, seed=seed, exact=False))
     behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
@@ -79,11 +98,11 @@ def learn(
     streams = np.random.SeedSequence(seed).spawn(seeds)
     done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
     if as_json:
-        print(json.dumps(trials_record(done)))
+        show_json(trials_record(done))
     else:
-        Console().print(trials_view(done, thresholds=game.thresholds))
+        show(trials_view(done, thresholds=game.thresholds))
         if output is not None:
-            Console().print(f"written to {output}/", soft_wrap=True)
+            show(f"written to {output}/; make a page of it with: cmpg report {output}")
     raise typer.Exit(0 if len(done) == seeds and all(each.result.certified for each in done) else 1)
 
 
@@ -95,12 +114,22 @@ def bounds(
     slack: Annotated[float | None, typer.Option(help="A slack to assume in place of the Slater constant.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print every bound of the theory for one game: as printed in the paper, corrected, adaptive; and what can run."""
+    """Print what the theory of learning asks for, and what can run.
+
+    Iterations T, episodes M for a value, confidence δ′ and samples: as printed in the paper, as corrected, and for the
+    adaptive learner.
+    """
+    import numpy as np
+
+    from cmpg.cli_targets import finite, game_of
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.bounds_table import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
+    from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import bounds_record, bounds_view
 
+    if slack is not None:
+        finite("slack", slack, positive=True)
     game = joint_form(game_of(target, context.args, seed=None, exact=False))
     known = Behind().hide(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
@@ -110,13 +139,17 @@ def bounds(
     agents = range(game.num_agents)
     slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]
     if as_json:
-        print(json.dumps(bounds_record(table, slater, slacks)))
+        show_json(bounds_record(table, slater, slacks))
     else:
-        Console().print(bounds_view(table, slater, slacks))
+        show(bounds_view(table, slater, slacks))
 
 
 def joint_form(game: Game) -> JointGame:
     """Return a game whose agents see the joint state, which is what the paper's learners are for."""
+    from cmpg.checks import GameError
+    from cmpg.games.counting import CountingGame
+    from cmpg.games.joint import JointGame
+
     if isinstance(game, CountingGame):
         return game.to_joint()
     if not isinstance(game, JointGame):
@@ -138,25 +171,30 @@ class _Wish:
     delta: float
     start: Path | None
     margin: float | None
-    growth: float
+    growth: float | None
 
 
 def _generative(wish: _Wish) -> Method:
     from cmpg.learning.generative import Adaptive
     from cmpg.learning.trials import ByResponses
 
-    _refuse_margin(wish)
+    _refuse_safe_options(wish)
     return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive())
 
 
 def _safe(wish: _Wish) -> Method:
+    import numpy as np
+
+    from cmpg.cli_targets import finite
     from cmpg.learning.exploration import Pace
     from cmpg.learning.safe import safe_learner
     from cmpg.learning.trials import ByResponses
 
     known = wish.behind.hide(wish.game, rng=np.random.default_rng(0)).known
+    _check_margin(wish, known)
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
-    pace = Pace(growth=wish.growth, most=10**13)
+    growth = 0.1 if wish.growth is None else finite("growth", wish.growth, positive=True)
+    pace = Pace(growth=growth, most=10**13)
     learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
     return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner)
 
@@ -164,35 +202,63 @@ def _safe(wish: _Wish) -> Method:
 def _shared(wish: _Wish) -> Method:
     from cmpg.learning.trials import BySharedModel
 
-    _refuse_margin(wish)
+    _refuse_safe_options(wish)
     if wish.start is not None:
-        raise CMPGError("--start is not used by --mode shared, which finds its own; leave it out.")
+        raise _refusal("--start is not used by --mode shared, which finds its own; leave it out.")
     return BySharedModel(epsilon=wish.epsilon, delta=wish.delta)
 
 
-def _refuse_margin(wish: _Wish) -> None:
-    if wish.margin is not None:
-        raise CMPGError("--margin is for --mode safe; leave it out.")
+def _refuse_safe_options(wish: _Wish) -> None:
+    for name, given in (("margin", wish.margin), ("growth", wish.growth)):
+        if given is not None:
+            raise _refusal(f"--{name} is for --mode safe; leave it out.")
+
+
+def _check_margin(wish: _Wish, known: Known) -> None:
+    """Refuse a margin that no policy could keep, whatever the transition is."""
+    import numpy as np
+
+    from cmpg.cli_targets import finite
+
+    if wish.margin is None:
+        return
+    finite("margin", wish.margin)
+    least = np.broadcast_to(known.cost_bounds[..., 0], (known.num_constraints, known.horizon)).sum(axis=1)
+    for j, room in enumerate(known.thresholds - least):
+        if wish.margin > room:
+            raise _refusal(
+                f"--margin is {wish.margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs are "
+                f"at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
+            )
+
+
+def _refusal(text: str) -> Exception:
+    """An error on purpose: one paragraph, and exit code 2."""
+    from cmpg.checks import CMPGError
+
+    return CMPGError(text)
 
 
 def _start(wish: _Wish) -> JointPolicy | None:
     """The start that the user gives; or one that is safe whatever the transition; or, said aloud, one computed with
     the true model, as somebody who knows it would vouch for it.
     """
+    import numpy as np
+
+    from cmpg.cli_targets import policy_of
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.start import safe_start
 
     if wish.start is not None:
-        return JointPolicy.load(wish.start)
+        return policy_of(wish.start, wish.game)[0]
     if safe_start(wish.behind.hide(wish.game, rng=np.random.default_rng(0))) is not None:
         return None
     found = feasible_start(wish.game)
     if found.policy is None:
-        raise CMPGError(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
-    print(
+        raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
+    remark(
         "no start is safe whatever the transition is: one of least cost is computed with the true model, and taken as "
-        "vouched for. Pass --start to give your own.",
-        file=sys.stderr,
+        "vouched for. Pass --start to give your own."
     )
     return found.policy
 
@@ -201,7 +267,7 @@ def _run(
     game: JointGame,
     method: Method,
     *,
-    streams: Sequence[np.random.SeedSequence],
+    streams: Sequence[SeedSequence],
     jobs: int,
     behind: Behind,
     output: Path | None,
@@ -250,6 +316,8 @@ class _Line:
     """A live line on a terminal; elsewhere a plain line now and then, and one for every seed."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+
         console = Console(stderr=True)
         self._status = console.status("starting") if console.is_terminal else None
         self._next = 0.0

@@ -10,15 +10,13 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich.console import Console, RenderableType
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
-from cmpg.equilibrium.result import Step
-from cmpg.games.contract import Game
-from cmpg.report.names import Names
+    from cmpg.equilibrium.result import Step
+    from cmpg.games.contract import Game
 
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""
@@ -26,6 +24,8 @@ WIDE = 10_000
 
 def show(*parts: RenderableType) -> None:
     """Print for people, on standard output; strings are taken as they are."""
+    from rich.text import Text
+
     console = _console(stderr=False)
     for part in parts:
         console.print(Text(part) if isinstance(part, str) else part, highlight=False)
@@ -38,11 +38,15 @@ def show_json(record: Any) -> None:
 
 def complain(text: str) -> None:
     """Say on standard error, in one paragraph, what is wrong."""
+    from rich.text import Text
+
     _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {text}"), soft_wrap=True)
 
 
 def remark(text: str) -> None:
     """Say something on standard error."""
+    from rich.text import Text
+
     _console(stderr=True).print(Text(text), soft_wrap=True)
 
 
@@ -55,6 +59,8 @@ def speak_any_text() -> None:
 
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     # COLUMNS is a wish; a terminal knows its own width.
     return Console(stderr=stderr, width=None if stream.isatty() or "COLUMNS" in os.environ else WIDE)
@@ -64,6 +70,11 @@ class ProgressLine:
     """A live line on a terminal; elsewhere a plain line, the first at once and then one a second at most."""
 
     def __init__(self, game: Game) -> None:
+        import numpy as np
+        from rich.console import Console
+
+        from cmpg.report.names import Names
+
         self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
         self._names = Names.of(game)
         console = Console(stderr=True)
@@ -83,6 +94,8 @@ class ProgressLine:
 
     def show(self, step: Step) -> None:
         """Show where the run stands."""
+        from rich.text import Text
+
         from cmpg.report.tables import progress_line
 
         line = progress_line(step, self._thresholds, self._names)

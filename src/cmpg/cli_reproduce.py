@@ -25,7 +25,10 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Seeds all random numbers.")] = 1,
     jobs: Annotated[int, typer.Option(help="Threads; the answer is the same for any number.")] = 2,
 ) -> None:
-    """Reproduce the paper: every figure, every number, every claim, with what holds and what does not."""
+    """Reproduce every figure, number and claim of the paper.
+
+    Each with what holds and what does not.
+    """
     from rich.console import Console
 
     from cmpg.report.records import check_out_folder

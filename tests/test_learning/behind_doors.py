@@ -1,7 +1,10 @@
 """Games behind doors, and environments that step them: rightly, or wrongly from some step on."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from cmpg.equilibrium.start import feasible_start
 from cmpg.games.joint import JointGame
 from cmpg.learning.simulator import GameSimulator
 
@@ -20,6 +23,24 @@ def two_agent_game(seed=0, *, horizon=3, states=3, actions=(2, 3), sparse=False)
         initial=rng.dirichlet(np.ones(states)),
         horizon=horizon,
     )
+
+
+def common_reward_game(seed=0, *, states=2, horizon=2, constraints=1, slack=0.4, steps=1):
+    """Two agents with one reward: a potential game; what pays is dear, so the constraint binds."""
+    rng = np.random.default_rng(seed)
+    table = (steps, states, 2, 2)
+    common = rng.random(table)
+    game = JointGame(
+        transition=rng.dirichlet(np.ones(states), size=table),
+        rewards=np.stack([common, common]),
+        costs=np.stack([0.7 * common + 0.3 * rng.random(table) for _ in range(constraints)])
+        if constraints
+        else np.zeros((0, *table)),
+        thresholds=np.full(constraints, 10.0),
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=horizon,
+    )
+    return replace(game, thresholds=game.at(feasible_start(game).policy).costs + slack)
 
 
 class TableEnvironment:

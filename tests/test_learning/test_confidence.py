@@ -127,6 +127,14 @@ def test_the_binomial_interval_is_the_textbook_one_and_shorter_than_bernstein():
     assert (wide[1] >= high).all()
 
 
+@pytest.mark.parametrize("delta", [1e-15, 1e-17, 1e-200, 1e-300])
+def test_the_binomial_interval_has_ends_at_any_delta(delta):
+    successes, trials = np.array([0, 3, 50, 64, 500]), np.array([64, 64, 64, 64, 1000])
+    low, high = binomial_interval(successes, trials, delta=delta)
+    wide = binomial_interval(successes, trials, delta=1e-14)
+    assert ((low >= 0) & (low <= wide[0]) & (wide[1] <= high) & (high <= 1)).all()
+
+
 def test_with_no_trials_everything_is_possible():
     nothing = np.zeros(2, dtype=np.int64)
     for interval in (bernstein_interval, binomial_interval):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, known_of
+from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, common_reward_game, known_of
 
 from cmpg.checks import CMPGError, InfeasibleError, PolicyError
 from cmpg.equilibrium.result import Status
@@ -24,24 +24,6 @@ from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.start import StartError, cost_range
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
-
-
-def common_reward_game(seed=0, *, states=2, horizon=2, constraints=1, slack=0.4, steps=1):
-    """Two agents with one reward: a potential game; what pays is dear, so the constraint binds."""
-    rng = np.random.default_rng(seed)
-    table = (steps, states, 2, 2)
-    common = rng.random(table)
-    game = JointGame(
-        transition=rng.dirichlet(np.ones(states), size=table),
-        rewards=np.stack([common, common]),
-        costs=np.stack([0.7 * common + 0.3 * rng.random(table) for _ in range(constraints)])
-        if constraints
-        else np.zeros((0, *table)),
-        thresholds=np.full(constraints, 10.0),
-        initial=rng.dirichlet(np.ones(states)),
-        horizon=horizon,
-    )
-    return replace(game, thresholds=game.at(feasible_start(game).policy).costs + slack)
 
 
 def matching_pennies():
@@ -390,7 +372,8 @@ class TestBadInput:
         assert not fault.result.certified
         drawn_now = simulator.ledger.by_purpose["responses" if late else "values"]
         assert fault.samples.visits.sum() == drawn_now - 1
-        assert len(fault.result.played) == (1 if late else 0)
+        (start,) = fault.result.played
+        assert start.episodes == (constants.episodes if late else 51)  # the one that was cut short was begun
 
     def test_an_environment_of_the_user_s_own_is_learned(self):
         game = common_reward_game(4)

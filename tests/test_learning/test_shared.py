@@ -170,7 +170,7 @@ class TestEndings:
         game = binding_game(0, slack=0.0)
         result = learn_shared(hidden(game), epsilon=0.5, delta=0.1, max_count=2**12)
         assert result.status is Status.LIMIT
-        assert_void(result, "4096 samples of every entry are not enough")
+        assert_void(result, "4,096 samples of every entry are not enough")
         assert "costs at most" in result.message
 
     def test_a_budget_is_kept(self):

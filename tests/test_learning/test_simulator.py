@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, chi2_contingency
 
+from cmpg.checks import GameError
 from cmpg.cmdp.model import occupancy
 from cmpg.games.joint import JointGame
 from cmpg.learning.a_priori import APriori
@@ -204,10 +205,26 @@ def test_a_stepped_environment_refuses_before_the_first_step():
     assert simulator.ledger.total == 0
 
 
-@pytest.mark.parametrize("budget", [0, -5, 1.5])
+@pytest.mark.parametrize("budget", [0, -5, 1.5, np.inf, np.nan])
 def test_a_budget_must_be_a_positive_whole_number(budget):
     with pytest.raises(SimulatorError, match=f"budget is {budget}"):
         GameSimulator(two_agent_game(), rng=np.random.default_rng(0), budget=budget)
+
+
+def test_more_samples_than_can_be_counted_are_refused():
+    game = two_agent_game()
+    simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    simulator.roll_out(game.uniform_policy(), 2**50)
+    with pytest.raises(BudgetError, match=r"more than 9.007e\+15 in all cannot be counted"):
+        simulator.roll_out(game.uniform_policy(), 2**51)
+    assert simulator.ledger.total == 3 * 2**50
+
+
+@pytest.mark.parametrize("count", [0, -1, 0.5, np.inf, np.nan])
+def test_a_count_must_be_a_positive_whole_number(count):
+    game = two_agent_game()
+    with pytest.raises(SimulatorError, match=f"episodes is {count}"):
+        GameSimulator(game, rng=np.random.default_rng(0)).roll_out(game.uniform_policy(), count)
 
 
 def test_entries_that_do_not_exist_are_refused():
@@ -336,8 +353,33 @@ def test_known_is_checked():
         "cost_bounds": [[[0.0, 1.0]] * 3],
     }
     for name, value in wrong.items():
-        with pytest.raises(Exception, match=name.split("_")[0]):
+        with pytest.raises(GameError, match=name.split("_")[0]):
             Known(**{**good, name: value})
+
+
+def test_known_payoffs_must_fit_each_other():
+    table = (1, 2, 2, 3)
+    good = {
+        "rewards": np.ones((2, *table)),
+        "costs": np.ones((1, *table)),
+        "thresholds": [1.0],
+        "initial": [0.5, 0.5],
+        "horizon": 2,
+    }
+    assert Known.from_payoffs(**good).policy_shapes == ((2, 2, 2), (2, 2, 3))
+    assert Known.from_payoffs(**{**good, "costs": [], "thresholds": []}).num_constraints == 0
+    wrong = [
+        ("rewards", np.ones((3, *table)), r"rewards has shape \[3, 1, 2, 2, 3\]; \[n, H or 1, S, \*A\]"),
+        ("rewards", np.ones((2, 2)), r"rewards has shape \[2, 2\]"),
+        ("costs", np.ones((1, 1, 3, 2, 3)), r"costs has shape \[1, 1, 3, 2, 3\]; \[1, 1, 2, 2, 3\]"),
+        ("costs", np.ones((1, 3, 2, 2, 3)), "cost_bounds has 3 steps"),
+        ("initial", [1.0], r"rewards has shape \[2, 1, 2, 2, 3\]; \[2, 1, 1, 2, 3\]"),
+        ("support", np.ones((1, 2, 2, 2), dtype=bool), r"support has shape \[1, 2, 2, 2\]"),
+        ("support", np.ones((3, 2, 2, 3, 2), dtype=bool), "support has 3 steps"),
+    ]
+    for name, value, told in wrong:
+        with pytest.raises(GameError, match=told):
+            Known.from_payoffs(**{**good, name: value})
 
 
 def test_a_policy_that_does_not_fit_is_refused():

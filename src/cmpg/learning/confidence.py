@@ -94,6 +94,8 @@ def binomial_interval(successes: IntArray, trials: IntArray, *, delta: float) ->
     low, high = np.zeros(len(pairs)), np.ones(len(pairs))
     low[hits > 0] = betaincinv(hits[hits > 0], misses[hits > 0] + 1, delta / 2)
     high[misses > 0] = betaincinv(hits[misses > 0] + 1, misses[misses > 0], 1 - delta / 2)
+    # Below δ ≈ 1e-150 some inversions fail; then nothing is known about that end.
+    low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
     shape = np.shape(successes)
     return low[where].reshape(shape), high[where].reshape(shape)
 

@@ -21,7 +21,7 @@ end, nothing is certified. What is learned safely (`SafeExploration`) is safe on
 policies that are proved feasible are played.
 
 An environment that answers wrongly ends the run with SimulatorError, a start that is found out with StartError; both
-hold the run so far as `result`, and every sample is counted in the ledger.
+hold the run so far as `result`, with every policy that was executed, and every sample is counted in the ledger.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from cmpg.equilibrium.schedule import GreatestGain, Schedule
 from cmpg.learning.bounds import AscentConstants, ascent_constants
 from cmpg.learning.confidence import check_accuracy
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.outcome import LearnResult, Played, claim
+from cmpg.learning.logbook import Logbook
+from cmpg.learning.outcome import LearnResult, claim
 from cmpg.learning.response import Ending, LearnedResponse, Learner
 from cmpg.learning.samples import BudgetError, Returns, SimulatorError, mean_returns
 from cmpg.learning.simulator import InducedProblem, Simulator
@@ -165,7 +166,7 @@ class Measured:
 
 
 class _Run:
-    """What the answers of one run leave behind: executed policies, and what made it end before its time."""
+    """What the answers of one run leave behind, and what made it end before its time."""
 
     def __init__(
         self,
@@ -177,11 +178,10 @@ class _Run:
         epsilon: float,
         delta: float,
     ) -> None:
-        self.simulator, self.beginning, self.constants = simulator, beginning, constants
+        self.simulator, self.beginning, self.constants = Logbook(simulator), beginning, constants
         self.learner, self.epsilon, self.delta = learner, epsilon, delta
         self.error: SimulatorError | StartError | None = None
         self.start_seen = ""  # what the start was measured to cost, where that matters
-        self._played: dict[bytes, Played] = {}
 
     def play(self, policy: JointPolicy) -> Returns:
         """Play M episodes and average; the first are those of the start."""
@@ -191,7 +191,6 @@ class _Run:
             raise ClimbLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
-        self._note(policy, self.constants.episodes)
         returns = mean_returns(self.simulator.known, samples)
         if policy is self.beginning.policy and not self.beginning.proved:
             self._check_start(returns)
@@ -221,8 +220,6 @@ class _Run:
             raise ClimbLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
-        for each in response.executed:
-            self._note(position.policy.replace(agent, each.policy), each.episodes)
         if response.ending is Ending.INFEASIBLE and position.policy is self.beginning.policy:
             reason = f"against it agent {agent} has no policy that meets the constraints ({response.message})"
             self._stop(StartError(f"the start is infeasible with probability {1 - self.delta:g}: {reason}"))
@@ -232,11 +229,6 @@ class _Run:
         """End the climb, so that its result can go with the error."""
         self.error = error
         raise ClimbLimit(str(error)) from error
-
-    def _note(self, policy: JointPolicy, episodes: int) -> None:
-        key = policy.fingerprint()
-        before = self._played[key].episodes if key in self._played else 0
-        self._played[key] = Played(policy, before + episodes)
 
     def conclude(self, ending: ClimbEnding[Measured]) -> LearnResult:
         """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""
@@ -257,7 +249,7 @@ class _Run:
             void=void,
             trace=ending.trace,
             moves=ending.moves,
-            played=tuple(self._played.values()),
+            played=self.simulator.played,
             settings={
                 "learner": _written(self.learner),
                 "episodes": self.constants.episodes,

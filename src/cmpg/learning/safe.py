@@ -131,8 +131,8 @@ class SafeExploration:
         if lack:
             return Ending.NO_SLACK, f"cannot be certified: {lack}"
         if run.incumbent is None:
-            return Ending.LIMIT, f"after {run.episodes} episodes no policy is proved to meet the constraints yet."
-        return Ending.LIMIT, f"after {run.episodes} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
+            return Ending.LIMIT, f"after {run.episodes:,} episodes no policy is proved to meet the constraints yet."
+        return Ending.LIMIT, f"after {run.episodes:,} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
 
 
 def safe_learner(
@@ -269,6 +269,6 @@ def _measured_response(run: Exploration, epsilon: float, delta: float) -> Learne
     if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and run.gap <= epsilon:
         return run.conclude(Ending.CERTIFIED, epsilon=epsilon, delta=delta)
     told = (
-        f"after {run.episodes} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
+        f"after {run.episodes:,} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
     )
     return run.conclude(Ending.UNPROVED, epsilon=epsilon, delta=delta, message=told)

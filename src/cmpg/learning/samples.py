@@ -21,6 +21,9 @@ from cmpg.policy import JointPolicy, PolicyShape
 
 BoolArray = npt.NDArray[np.bool_]
 
+MOST_SAMPLES = 2**53
+"""More than this cannot be counted one by one in floating point, so they are never drawn."""
+
 
 class SimulatorError(CMPGError):
     """A simulator was asked for something that it cannot do, or an environment answered wrongly.
@@ -81,6 +84,19 @@ class Known:
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "reward_bounds", rewards)
         object.__setattr__(self, "cost_bounds", costs)
+        self._check_tables()
+
+    def _check_tables(self) -> None:
+        """Raise unless payoffs and support, where they are known, fit the states and the actions."""
+        entry = (self.num_states, *self.num_actions)
+        if self.payoffs is not None:
+            rewards, costs = self.payoffs.rewards, self.payoffs.costs
+            for name, table, number in (("rewards", rewards, self.num_agents), ("costs", costs, self.num_constraints)):
+                check_shape(name, table.shape, (number, *table.shape[1:2], *entry))
+                check_steps(name, table.shape[1], self.horizon)
+        if self.support is not None:
+            check_shape("support", self.support.shape, (*self.support.shape[:1], *entry, self.num_states))
+            check_steps("support", len(self.support), self.horizon)
 
     @classmethod
     def from_payoffs(
@@ -95,7 +111,7 @@ class Known:
         stationary: bool = False,
     ) -> Known:
         """Know the rewards [n, H or 1, S, *A] and the costs [k, H or 1, S, *A], as the paper assumes."""
-        payoffs = Payoffs(numbers("rewards", rewards), numbers("costs", costs))
+        payoffs = _payoffs(numbers("rewards", rewards), numbers("costs", costs))
         return cls(
             num_actions=tuple(payoffs.rewards.shape[3:]),
             thresholds=thresholds,
@@ -167,6 +183,18 @@ def observed_bounds(table: FloatArray, noise: float = 0.0) -> FloatArray:
     """Return the least and the greatest entry per step of a table [m, H or 1, …], widened by noise: [m, H or 1, 2]."""
     flat = table.reshape(*table.shape[:2], int(np.prod(table.shape[2:])))
     return np.stack([flat.min(axis=2) - noise, flat.max(axis=2) + noise], axis=2)
+
+
+def _payoffs(rewards: FloatArray, costs: FloatArray) -> Payoffs:
+    if rewards.ndim < 4 or len(rewards) != rewards.ndim - 3:
+        raise GameError(
+            f"rewards has shape {list(rewards.shape)}; [n, H or 1, S, *A] is required: a table and an axis of actions "
+            f"for each of n agents."
+        )
+    if costs.size == 0:
+        return Payoffs(rewards, frozen(np.zeros((0, 1, *rewards.shape[2:]))))
+    check_shape("costs", costs.shape, (*costs.shape[:2], *rewards.shape[2:]))
+    return Payoffs(rewards, costs)
 
 
 def _bounds(name: str, value: Any) -> FloatArray:
@@ -275,7 +303,7 @@ class Ledger:
     """
 
     def __init__(self, budget: int | None = None) -> None:
-        if budget is not None and (budget != int(budget) or budget < 1):
+        if budget is not None and not (1 <= budget < np.inf and budget == int(budget)):
             raise SimulatorError(f"budget is {budget}; it must be a whole number of at least 1, or None for no limit.")
         self.budget = budget
         self._by_purpose: dict[str, int] = {}
@@ -296,11 +324,16 @@ class Ledger:
         return np.inf if self.budget is None else self.budget - self.total
 
     def require(self, purpose: str, samples: int) -> None:
-        """Raise BudgetError unless that many samples are left."""
+        """Raise BudgetError unless that many samples are left, and can be counted."""
         if samples > self.left:
             raise BudgetError(
                 f'{samples:.4g} samples for "{purpose}" are asked for; {self.left:.4g} of the budget of '
                 f"{self.budget:.4g} are left. Raise the budget, or ask for a larger epsilon."
+            )
+        if samples > MOST_SAMPLES - self.total:
+            raise BudgetError(
+                f'{samples:.4g} samples for "{purpose}" are asked for; more than {MOST_SAMPLES:.4g} in all cannot be '
+                f"counted. Ask for a larger epsilon."
             )
 
     def charge(self, purpose: str, samples: int) -> None:

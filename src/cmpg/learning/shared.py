@@ -84,7 +84,7 @@ def learn_shared(
     if not 1 <= first_count <= max_count:
         raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
     run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval)
-    status, reason = Status.LIMIT, f"{max_count} samples of every entry are not enough."
+    status, reason = Status.LIMIT, f"{max_count:,} samples of every entry are not enough."
     try:
         for _ in run.rounds(first_count, max_count):
             if on_round is not None:

@@ -309,7 +309,7 @@ def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
 
 def check_count(name: str, count: int) -> None:
     """Raise unless a number of draws is a whole number of at least 1."""
-    if count != int(count) or count < 1:
+    if not (1 <= count < np.inf and count == int(count)):
         raise SimulatorError(f"{name} is {count}; it must be a whole number of at least 1.")
 
 

@@ -50,8 +50,9 @@ def summary_lines(done: Sequence[Trial]) -> list[str]:
     certified = [each for each in done if each.result.certified]
     lines = [f"certified: {len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"]
     if certified:
-        wrong = f"wrong claims: {tally_text(wrong_claims(done))}; at most {first.delta:g} is promised"
-        lines.append(f"{wrong} (judged with the true model)")
+        wrong = wrong_claims(done)
+        told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
+        lines.append(f"wrong claims: {told}; at most {first.delta:g} is promised (judged with the true model)")
     played = [each for each in done if each.result.played]
     if played:
         policies = sum(len(each.result.played) for each in played)
@@ -71,13 +72,16 @@ def _samples_text(done: Sequence[Trial]) -> str:
     purposes = sorted({purpose for each in done for purpose in each.result.samples})
     means = (np.mean([each.result.samples.get(purpose, 0) for each in done]) for purpose in purposes)
     parts = ", ".join(f"{mean:,.0f} for {purpose}" for purpose, mean in zip(purposes, means, strict=True))
+    if len(done) == 1:
+        return parts or "none"
     spread = f"median {np.median(totals):,.0f}, from {min(totals):,} to {max(totals):,}"
     return f"{spread}; on average {parts}" if parts else spread
 
 
 def _reasons(done: Sequence[Trial]) -> list[str]:
     counted = Counter(reason for each in done for reason in each.result.void)
-    lines = [f"guarantee void because {reason} ({count}×)" for reason, count in counted.most_common(MOST_REASONS)]
+    often = [(reason, f" ({count}×)" if len(done) > 1 else "") for reason, count in counted.most_common(MOST_REASONS)]
+    lines = [f"guarantee void because {reason}{times}" for reason, times in often]
     rest = len(counted) - len(lines)
     return [*lines, f"… and {rest} reasons more"] if rest > 0 else lines
 

@@ -1,0 +1,88 @@
+"""What was executed is in the result, however the run ends."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from behind_doors import WRONG, Faulty, common_reward_game, known_of
+
+from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.start import feasible_start
+from cmpg.learning.bounds import ascent_constants
+from cmpg.learning.environment import EnvironmentSimulator
+from cmpg.learning.exploration import Pace
+from cmpg.learning.learn import learn
+from cmpg.learning.logbook import Logbook
+from cmpg.learning.outcome import judge
+from cmpg.learning.safe import OnlineToBatch, safe_learner
+from cmpg.learning.samples import BudgetError, SimulatorError
+from cmpg.learning.simulator import GameSimulator
+from cmpg.scenarios import spectrum
+
+GAME = common_reward_game(0)  # two steps
+START = feasible_start(GAME).policy
+
+
+def measuring(epsilon):
+    """The samples that the start's values take."""
+    return ascent_constants(known_of(GAME), epsilon=epsilon, delta=0.1).episodes * 2
+
+
+def steps_played(result):
+    return sum(each.episodes for each in result.played) * 2
+
+
+@pytest.mark.parametrize("kind", ["state", "nan"])
+@pytest.mark.parametrize("answered", [1500, 1501])
+def test_an_environment_that_fails_in_the_middle_of_a_safe_response(kind, answered):
+    values = measuring(0.4)
+    environment = Faulty(GAME, at=values + answered + 1, answer=WRONG[kind][0])
+    simulator = EnvironmentSimulator(environment, known=known_of(GAME), rng=np.random.default_rng(0))
+    learner = safe_learner(simulator.known, epsilon=0.4, pace=Pace(growth=0.2))
+    with pytest.raises(SimulatorError) as caught:
+        learn(simulator, epsilon=0.4, delta=0.1, start=START, learner=learner)
+    result = caught.value.result
+    assert dict(result.samples) == {"values": values, "responses": answered + 1}
+    assert caught.value.samples.visits.sum() == answered
+    assert len(result.played) > 5
+    assert steps_played(result) == values + 1502  # the episode that was cut short was begun
+    assert judge(GAME, result).unsafe_policies == 0
+
+
+def test_an_interrupt_in_the_middle_of_a_response():
+    simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    rounds = []
+
+    def stop(response):
+        rounds.append(response)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    learner = replace(safe_learner(simulator.known, epsilon=0.4), on_round=stop)
+    result = learn(simulator, epsilon=0.4, delta=0.1, learner=learner)
+    assert result.status is Status.INTERRUPTED
+    assert result.samples["responses"] == rounds[-1].samples > 0
+    assert steps_played(result) == result.total_samples
+
+
+def test_a_response_that_is_refused_half_way():
+    """DOPE's episodes are played before the measuring is found to be too much."""
+    simulator = GameSimulator(GAME, rng=np.random.default_rng(0), budget=measuring(1.5) + 300)
+    result = learn(simulator, epsilon=1.5, delta=0.1, start=START, learner=OnlineToBatch(rounds=100))
+    assert any('samples for "measuring" are asked for' in each for each in result.void)
+    assert result.samples["responses"] == 200
+    assert steps_played(result) == result.total_samples
+
+
+def test_what_is_refused_or_only_drawn_is_not_executed():
+    book = Logbook(GameSimulator(GAME, rng=np.random.default_rng(0), budget=200))
+    with pytest.raises(BudgetError):
+        book.roll_out(START, 101)
+    book.draw(h=0, s=0, a=(0, 0), count=2)
+    book.draw_all(count=1)
+    book.draw_induced(0, START, count=1)
+    assert book.played == ()
+    book.roll_out(START, 3)
+    book.roll_out(START, 4)
+    (played,) = book.played
+    assert (played.policy, played.episodes) == (START, 7)
