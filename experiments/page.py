@@ -40,14 +40,18 @@ COVERAGE = """\
 ## Coverage
 
 A failure is a policy that is infeasible, or from which an agent gains more than ε, in truth. Up to {most} of {seeds}
-are allowed: a rate of exactly {delta:g} would exceed that with probability {chance:.1g}."""
+are allowed: a rate of exactly {delta:g} would exceed that with probability {chance:.1g}. Rates far below δ are the
+price of bounds that hold for every game: a worst case over a confidence set, and a union over entries, agents and
+iterations. That failures would be seen is what `tests/test_learning/test_coverage.py` shows, with intervals of a tenth
+of the length."""
 
 SAFETY = """\
 ## Safe exploration
 
 Everything that was executed, by any agent at any time, is judged with the true model: the start, the policies of the
 exploration, the responses and the iterates. A run is unsafe if one of them breaks a constraint; at most δ of the runs
-may be."""
+may be. ε and the pace of new solutions were chosen after trials on `spectrum`: that every run certifies there is for
+settings that suit it. Safety does not depend on them."""
 
 SAMPLES = """\
 ## Samples

@@ -84,7 +84,7 @@ def test_a_truncated_or_damaged_archive_is_refused(write):
     assert "damaged.csv.gz" in refusal(read_sessions, write("damaged.csv.gz", damaged))
 
 
-@pytest.mark.parametrize("reader", [read_sessions, read_map, read_scen, read_network, read_trips])
+@pytest.mark.parametrize("reader", [read_sessions, read_map, read_scen, read_network, read_trips, read_nodes])
 def test_binary_and_empty_files_are_refused(reader, write):
     assert "line 1: byte 1 is not UTF-8" in refusal(reader, write("picture", b"\x89PNG\r\n\x1a\n\x00"))
     assert "line 1: there is a zero byte" in refusal(reader, write("zeros", b"ab\0\0"))

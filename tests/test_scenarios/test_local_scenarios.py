@@ -1,6 +1,8 @@
-"""The grid world with policies on the own cell, and every local scenario on the sample files."""
+"""The grid world with policies on the own cell, every local scenario on the sample files, and bad files."""
 
+import gzip
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from cmpg.scenarios.grid import grid_world_local
 from cmpg.scenarios.paper import MOVES as GRID_MOVES
 from cmpg.scenarios.paper import grid_world
 from cmpg.scenarios.robots import robots
+from command_line import cmpg
 
 
 def lifted(policy):
@@ -103,3 +106,94 @@ def test_the_robots_of_the_sample_are_solved():
     result = solve(robots(agents=3, horizon=30), epsilon=1e-3)
     assert result.certified
     assert result.costs[0] <= 0.1
+
+
+# The command and files that are not what they should be
+
+SESSIONS = "arrival,departure,requested_energy (kWh),delivered_energy (kWh),station_id,session_id\n"
+STAY = "2024-03-12 08:00,2024-03-12 09:00,9,5,P,a\n"
+HEAD = "type octile\nheight 2\nwidth 3\nmap\n"
+NETWORK = """<NUMBER OF ZONES> 3
+<NUMBER OF NODES> 3
+<NUMBER OF LINKS> 2
+<END OF METADATA>
+1 2 3000 1 2 0.15 4 ;
+2 1 3000 1 2 0.15 4 ;
+"""
+TRIPS = "<NUMBER OF ZONES> 3\n<END OF METADATA>\nOrigin 1\n2 : 5;\n"
+LOADS = {
+    "format": "cmpg-game", "version": 1, "form": "local", "horizon": 2, "num_actions": [1, 1], "thresholds": [1],
+    "delay": [[[0, 1, 2]]], "load_cost": [[[[0, 0, 1]]]], "initial_0": [1], "reward_0": [[[0]]],
+    "transition_0_indptr": [0, 1], "transition_0_indices": [0], "transition_0_data": [1],
+    "use_0_indptr": [0, 1], "use_0_indices": [0], "initial_1": [1], "like": [0, 0],
+}  # fmt: skip
+
+
+def game_file(**changes):
+    return {"game.json": json.dumps(LOADS | changes)}
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "answer"),
+    [
+        ({"s.csv.gz": SESSIONS + STAY}, "charging --sessions s.csv.gz", "s.csv.gz is not the gzip file"),
+        ({"s.csv": gzip.compress(SESSIONS.encode())}, "charging --sessions s.csv", "s.csv is compressed"),
+        ({"s.csv": HEAD + "...\n...\n"}, "charging --sessions s.csv", "s.csv, line 1: the columns are: type octile"),
+        ({"a.map": SESSIONS + STAY}, "robots --map a.map", "a.map, line 1: 'arrival,departure"),
+        ({"a.map": b"\x89PNG\r\n"}, "robots --map a.map", "a.map, line 1: byte 1 is not UTF-8"),
+        ({"a.map": HEAD + "...\n...\n", "a.scen": HEAD}, "robots --map a.map --scen a.scen --agents 1",
+         "a.scen, line 1: 'type octile' is not the head"),
+        ({"n.tntp": TRIPS, "t.tntp": TRIPS}, "routing --network n.tntp --trips t.tntp",
+         "n.tntp does not say <NUMBER OF NODES>"),
+        ({"n.tntp": NETWORK, "t.tntp": NETWORK}, "routing --network n.tntp --trips t.tntp",
+         "t.tntp, line 5: '1 2 3000 1 2 0.15 4 ;' comes before the first `Origin`"),
+        ({"game.npz": SESSIONS}, "game.npz", "game.npz"),
+        ({"s.csv": SESSIONS + STAY}, "charging --sessions s.csv --day 2024-03-13",
+         "s.csv has no session that arrived on 2024-03-13"),
+        ({"s.csv": SESSIONS + STAY + "2024-03-12 09:00,2024-03-12 08:00,9,5,P,b\n"}, "charging --sessions s.csv",
+         "s.csv, line 3: the stay ends"),
+        ({"n.tntp": NETWORK, "t.tntp": TRIPS + "3 : 7;\n"}, "routing --network n.tntp --trips t.tntp --protected 1-2",
+         "t.tntp, line 5: n.tntp has no way from 1 to 3"),
+        ({"a.map": HEAD + "...\n.x.\n"}, "robots --map a.map", "a.map, line 6: column 2 holds 'x'"),
+        ({"a.map": HEAD + "...\n@..\n", "a.scen": "version 1\n0 a.map 3 2 2 0 1 1 2\n0 a.map 3 2 0 1 0 0 1\n"},
+         "robots --map a.map --scen a.scen --agents 2", "a.scen, line 3: the start (0, 1) is not a free cell"),
+        ({"a.map": HEAD + ".@.\n@..\n"}, "robots --map a.map --agents 5 --seed 1",
+         "a.map has 4 free cells; 5 agents need 10 distinct ones"),
+        (game_file(delay=[[[0, 1]]]), "game.json", "game.json: delay has 2 entries per resource"),
+        (game_file(load_cost=[[[[0, 0, 1, 3]]]]), "game.json", "game.json: load_costs has 4 entries per resource"),
+    ],
+)  # fmt: skip
+def test_the_command_refuses_bad_files_with_code_2(tmp_path, monkeypatch, files, words, answer):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.chdir(tmp_path)
+    ran = cmpg("solve", *words.split(), "--out", "run")
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert answer in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_good_neighbours_of_those_files_are_solved(tmp_path, monkeypatch):
+    """What is refused above is refused for the reason that is named."""
+    good = {
+        "s.csv": SESSIONS + STAY,
+        "a.map": HEAD + "...\n...\n",
+        "a.scen": "version 1\n0 a.map 3 2 2 0 1 1 2\n0 a.map 3 2 0 1 0 0 1\n",
+        "n.tntp": NETWORK,
+        "t.tntp": TRIPS,
+        **game_file(),
+    }
+    for name, content in good.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        "charging --sessions s.csv --day 2024-03-12",
+        "robots --map a.map --scen a.scen --agents 2 --horizon 6",
+        "routing --network n.tntp --trips t.tntp --agents 3 --protected 1-2",
+    ):
+        assert cmpg("solve", *words.split()).code == 0, words
+    ran = cmpg("check", "game.json", "--json")
+    assert (json.loads(ran.out)["agents"], ran.code) == (2, 1)  # both always meet: a cost of 2, and 1 is allowed

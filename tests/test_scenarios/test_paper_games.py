@@ -8,7 +8,7 @@ import pytest
 
 from cmpg.checks import GameError
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, load_policy
 from cmpg.scenarios import (
     SCENARIOS,
     congestion_game,
@@ -20,6 +20,7 @@ from cmpg.scenarios import (
     scenario,
     spectrum,
 )
+from command_line import cmpg
 
 UP, RIGHT, DOWN, LEFT = np.eye(4)
 A, B, C, D = np.eye(4)
@@ -257,6 +258,28 @@ def test_all_idle_is_a_safe_start_and_the_uniform_policy_is_not():
     assert game.at(game.uniform_policy()).costs[0] > 0.15
     with pytest.raises(GameError, match="0 users and 2 channels"):
         spectrum(num_users=0)
+
+
+# The congestion game through the command
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("congestion", "congestion-counting"), ("congestion-counting", "congestion")]
+)
+def test_the_congestion_game_is_refuted_and_still_solved(tmp_path, name, other):
+    refuted = cmpg("check", name)
+    assert refuted.code == 1
+    assert "potential REFUTED" in refuted.out
+    assert "witness: agent" in refuted.out
+    folder = tmp_path / "run"
+    solved = cmpg("solve", name, "--restarts", "2", "--seed", "1", "--out", folder)
+    assert solved.code == 0
+    assert solved.out.startswith("CERTIFIED")
+    # One form proves what the other found, and refuses the claim once an agent has left.
+    assert cmpg("certify", other, folder / "policy.npz").code == 0
+    policy, multipliers = load_policy(folder / "policy.npz")
+    policy.replace(0, np.full((2, 2, 4), 0.25)).save(tmp_path / "moved.npz", multipliers=multipliers)
+    assert cmpg("certify", other, tmp_path / "moved.npz").code == 1
 
 
 # Names
