@@ -68,8 +68,7 @@ def crowds(draw, shares=(0.02, 0.1, 0.4, 0.9, 2.0), max_agents=4):
         actions=draw(st.integers(2, 3)),
         resources=draw(st.integers(1, 2)),
         share=share,
-        # Loads that save a budget leave rounding in a cost of zero, and a threshold of zero has no room for it.
-        rough=share > 0 and draw(st.booleans()),
+        rough=draw(st.booleans()),
     )
 
 

@@ -123,3 +123,14 @@ def test_independent_agents_who_cannot_meet_the_budget_are_refuted():
     result = solve(private_game([[5.0, 0.5], [5.0, 6.0]], [2.0, 10.0]))
     assert result.status is Status.INFEASIBLE
     assert result.proof.holds
+
+
+def test_a_budget_of_zero_is_met_by_idling_even_where_costs_have_both_signs():
+    """Rounding is relative to what the costs might have been, and a threshold of zero leaves no room for it."""
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0, 0], [1, 1]]]], initial=[1.0])
+    game = LocalGame(
+        members=(agent,), delay=np.zeros((1, 2, 2)), load_costs=[[[[0, 1.0], [0, -0.5]]]], thresholds=[0.0], horizon=1
+    )
+    start = feasible_start(game)
+    assert game.at(start.policy).costs.tolist() == [0.0]
+    assert solve(game).status is Status.CERTIFIED

@@ -88,9 +88,8 @@ def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
     proof = prove_infeasible(game, widest.multipliers)
     if proof.holds:
         return Start(None, widest.slack, proof, found_by)
-    policy = JointPolicy(widest.policies)
-    slacks, rounding = game.at(policy).slacks, game.at(policy).cost_rounding
-    return Start(policy if np.all(slacks >= -rounding) else None, widest.slack, None, found_by)
+    position = game.at(JointPolicy(widest.policies))
+    return Start(position.policy if _may_be_feasible(position) else None, widest.slack, None, found_by)
 
 
 def worst_slack(position: Position) -> float:
@@ -103,17 +102,25 @@ def is_feasible(position: Position) -> bool:
     return bool(np.all(position.slacks >= position.cost_rounding))
 
 
+def _may_be_feasible(position: Position) -> bool:
+    """Whether the thresholds are met as far as floating point can tell; for policies that leave no room for more."""
+    return bool(np.all(position.slacks >= -position.cost_rounding))
+
+
 def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:
     """Agents in turn move to their greatest slack, from the best simple candidate."""
     position = _best_candidate(game)
+    found_by = "phase one: agents in turn lower the worst cost"
     for _ in range(MAX_PASSES):
         if is_feasible(position):
-            return Start(position.policy, worst_slack(position), None, "phase one: agents in turn lower the worst cost")
+            return Start(position.policy, worst_slack(position), None, found_by)
         before = worst_slack(position)
         for agent in range(game.num_agents):
             position = _safer(position, agent, rng)
         if worst_slack(position) <= before + 1e-12 * abs(before):
             break
+    if _may_be_feasible(position):
+        return Start(position.policy, worst_slack(position), None, found_by)
     return Start(None, worst_slack(position), None, "phase one ended without a feasible policy")
 
 
