@@ -1,6 +1,6 @@
 # make demo   solves the paper's counter-example and grid world, with certificates
 # make test   linters, types, all tests
-# make bench  ratios against what a user would pick instead
+# make bench  ratios against what a user would pick instead, written to docs/benchmarks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
 # make reproduce  every figure, number and claim of the paper, as a page in reproduction/
 
@@ -43,7 +43,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks --page docs/benchmarks.md
 
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2

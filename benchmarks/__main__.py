@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [name …]`: ratios against what a user would pick instead, side by side in one run.
+"""`python -m benchmarks [--quick] [--page FILE] [name …]`: ratios against what a user would pick instead.
 
 Each benchmark is a module with `main(quick)`, which prints as it goes and returns its outcomes. The last table has all
 of them beside their aims, and the exit code is 1 where one is missed. "Open" is a ratio that is not decided, because
@@ -11,8 +11,11 @@ import argparse
 import importlib
 import os
 import sys
+from pathlib import Path
+from types import ModuleType
 
 from benchmarks.outcome import Outcome
+from benchmarks.page import page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local")
 
@@ -21,17 +24,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}; all unless given")
     parser.add_argument("--quick", action="store_true", help="small sizes and short limits: a few minutes in all")
+    parser.add_argument("--page", type=Path, help="write the last table to this file, as Markdown")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}.")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning")
-    outcomes: list[Outcome] = []
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load {load:.1f} at the beginning")
+    found: dict[ModuleType, list[Outcome]] = {}
     for name in given.names or NAMES:
         print(f"\n== {name} ==", flush=True)
-        outcomes += importlib.import_module(f"benchmarks.bench_{name}").main(given.quick)
+        benchmark = importlib.import_module(f"benchmarks.bench_{name}")
+        found[benchmark] = benchmark.main(given.quick)
+    outcomes = [outcome for each in found.values() for outcome in each]
     print("\n== side by side ==")
     print("\n".join(map(str, outcomes)))
+    if given.page is not None:
+        given.page.write_text(page(found, load=load), encoding="utf-8")
     missed = [outcome for outcome in outcomes if outcome.verdict == "MISSED"]
     print(f"{len(missed)} of {sum(outcome.aim is not None for outcome in outcomes)} aims missed")
     return 1 if missed else 0

@@ -22,7 +22,13 @@ class Outcome:
             return "met"
         return "open" if self.stopped else "MISSED"
 
+    @property
+    def figure(self) -> str:
+        return f"{'> ' if self.stopped else ''}{self.found:.4g} {self.unit}".strip()
+
+    @property
+    def wish(self) -> str:
+        return "" if self.aim is None else f"{'≤' if self.at_most else '≥'} {self.aim:g} {self.unit}".strip()
+
     def __str__(self) -> str:
-        sign = "> " if self.stopped else ""
-        aim = "" if self.aim is None else f"{'≤' if self.at_most else '≥'} {self.aim:g} {self.unit}"
-        return f"{self.what:<62} {f'{sign}{self.found:.4g} {self.unit}':>14}   {aim:<12} {self.verdict}"
+        return f"{self.what:<62} {self.figure:>14}   {self.wish:<12} {self.verdict}"
