@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, dense_transition, one_state, random_policy
 
 from cmpg.checks import to_exact
-from cmpg.cmdp.model import CMDP, evaluate, occupancy
-from cmpg.cmdp.planning import dual_bound, greedy_policy, plan, scalarised_backup
+from cmpg.cmdp.model import CMDP, evaluate, occupancy, thin
+from cmpg.cmdp.planning import dual_bound, greedy_policy, maximise, plan, scalarised_backup
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -117,6 +117,42 @@ def test_the_bound_in_fractions_is_exact(cmdp, seed):
     assert bound == best
     scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
     assert float(bound) == pytest.approx(dual_bound(cmdp, prices), abs=1e-11 * scale)
+
+
+@settings(deadline=None, max_examples=40)
+@given(cmdp=cmdps(discounted=False), seed=SEEDS, which=st.integers(1, 3))
+def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one_column(cmdp, seed, which):
+    def column(table):
+        return np.broadcast_to(table[..., :1], table.shape)
+
+    views = replace(
+        cmdp,
+        reward=column(cmdp.reward) if which & 1 else cmdp.reward,
+        costs=column(cmdp.costs) if which & 2 else cmdp.costs,
+        trusted=True,
+    )
+    copies = replace(views, reward=views.reward.copy(), costs=views.costs.copy(), trusted=True)
+    prices = prices_for(copies, seed)
+    assert thin(views.reward).shape[-1] == 1 or not which & 1
+    assert dual_bound(views, prices) == dual_bound(copies, prices)
+    one, other = (maximise(each, prices) for each in (views, copies))
+    assert one.value == other.value
+    assert np.array_equal(one.actions, other.actions)
+    one, other = (plan(each, prices) for each in (views, copies))
+    assert (one.value, one.costs.tolist()) == (other.value, other.costs.tolist())
+    for name in ("sizes", "step_sizes", "reward_range", "nonnegative"):
+        assert np.array_equal(getattr(views, name), getattr(copies, name))
+
+
+@settings(deadline=None, max_examples=40)
+@given(cmdp=cmdps(discounted=False), seed=SEEDS)
+def test_the_maximum_is_reached_by_its_actions_and_bounds_every_plan(cmdp, seed):
+    prices = prices_for(cmdp, seed)
+    best = maximise(cmdp, prices)
+    policy = np.eye(cmdp.num_actions)[best.actions]
+    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    assert best.value == pytest.approx(lagrangian(cmdp, policy, prices), rel=0, abs=1e-12 * scale)
+    assert best.value >= lagrangian(cmdp, random_policy(cmdp, np.random.default_rng(seed)), prices) - 1e-12 * scale
 
 
 def test_a_backup_is_stage_plus_what_follows():

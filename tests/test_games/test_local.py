@@ -33,9 +33,17 @@ def random_agent(rng, horizon, resources, constraints):
     steps = [1 if rng.random() < 0.5 else horizon for _ in range(4)]
     uses = (rng.random((steps[0], states, actions, resources)) < 0.5).astype(float)
     private = rng.random((constraints, steps[1], states, actions)) if rng.random() < 0.5 else None
+    reward = rng.normal(size=(steps[3], states, actions))
+    # What depends on the state alone is kept and read in another way.
+    if rng.random() < 0.5:
+        uses[:] = uses[:, :, :1]
+    if rng.random() < 0.5:
+        reward[:] = reward[..., :1]
+    if private is not None and rng.random() < 0.5:
+        private[:] = private[..., :1]
     return LocalAgent(
         transition=random_transition(rng, steps[2], states, actions),
-        reward=rng.normal(size=(steps[3], states, actions)),
+        reward=reward,
         uses=uses if rng.random() < 0.5 else [sp.csr_array(table.reshape(-1, resources)) for table in uses],
         initial=rng.dirichlet(np.ones(states)),
         costs=private,

@@ -3,10 +3,10 @@
 In turns, the first agent whose constraint binds would take all that is left, and the others could only respond within
 a sliver of budget whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent
 maximises V^{r_i} − λ·V^c, one plan and no constraint, at common prices λ; that is the paper's penalised game
-(Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the answer.
-Otherwise, after each round of moves, the price of a budget is raised where too much of it is used, and lowered where
-too little is; then the agents come to rest, and where a budget does not hold, or much of it is left, its price is
-changed once more.
+(Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the
+answer. Otherwise they go on from there, and after each round of moves the price of a budget is raised where too much
+of it is used, and lowered where too little is; then the agents come to rest, and where a budget does not hold, or
+much of it is left, its price is changed once more.
 
 Guarantee: the policy is feasible, being the given one where nothing better is found. Where the agents rest at prices λ
 and slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at the prices: so the
@@ -29,7 +29,7 @@ from cmpg.policy import JointPolicy
 ROUNDS = 18
 """Rounds of moves after each of which the prices are changed."""
 
-AIM = 0.97
+AIM = 0.985
 """The share of a budget that shall be used: the price of a budget is multiplied by what is used over this."""
 
 LARGEST_STEP = 8.0
@@ -44,7 +44,7 @@ LAST_ROUNDS = 15
 RAISES = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
 """At the last prices the agents may come to rest outside the budgets after all; those prices are then raised."""
 
-LOWERINGS, ENOUGH = 3, 0.95
+LOWERINGS, ENOUGH = 4, 0.97
 """Lower prices are tried so many times, while less than this share of every budget is used."""
 
 COARSE, FINE = 1e-4, 1e-7
@@ -82,7 +82,8 @@ def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | No
         if is_feasible(free):
             return PricedStart(free.policy, nothing)
     stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(game.reward_ranges))
-    steered = _steered(game, first, stake / (game.thresholds - first.costs), rng=rng)
+    dear = _Priced(selfish, stake / (game.thresholds - first.costs))
+    steered = _steered(game, first, dear, rng=rng)
     rested = _rested(game, steered, rng=rng)
     if rested is None:
         return PricedStart(start, nothing)
@@ -96,9 +97,12 @@ class _Priced:
     prices: FloatArray  # [k]
 
 
-def _steered(game: Game, first: Position, prices: FloatArray, *, rng: np.random.Generator | None) -> _Priced:
-    """Let agents move in rounds, and after each change the prices by how much of each budget is used."""
-    position, slacks = first, game.thresholds - first.costs
+def _steered(game: Game, first: Position, begin: _Priced, *, rng: np.random.Generator | None) -> _Priced:
+    """Let agents move in rounds, and after each change the prices by how much of each budget is used.
+
+    They begin where everybody is selfish: what they settle on is often nearer to that than to the feasible start.
+    """
+    position, prices, slacks = begin.position, begin.prices, game.thresholds - first.costs
     largest = np.full(len(prices), np.log(LARGEST_STEP))
     before = np.zeros(len(prices))
     for _ in range(ROUNDS):
