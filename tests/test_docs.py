@@ -164,3 +164,16 @@ def test_a_run_folder_is_checked_as_its_certificate_says(tmp_path):
     gains = [float(gain) for gain in re.findall(r"gains at most (\S+)", done.stdout)]
     assert gains == pytest.approx(record["gains"], abs=1e-9)
     assert load_policy(tmp_path / "run" / "policy.npz")[1] is not None
+
+
+def test_the_guides_quote_what_their_script_prints():
+    script = DOCS / "guide" / "with_and_without.py"
+    printed = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    scenarios = re.split(r"\n\n(?=\S)", printed.strip())
+    assert len(scenarios) == 4
+    for block in scenarios:
+        page = (DOCS / "guide" / f"{block.partition(':')[0]}.md").read_text("utf-8")
+        numbers = re.findall(r"-?\d+\.\d{3}\b", block)
+        assert len(numbers) == 6
+        assert not [number for number in numbers if number.replace("-", "−") not in page], block
+        assert "certified: True" in block

@@ -1,7 +1,8 @@
 """What the shared budget changes: each scenario with and without its constraint. Prints the guide pages' numbers,
 draws their pictures.
 
-    python docs/guide/with_and_without.py docs/guide
+    python docs/guide/with_and_without.py               prints
+    python docs/guide/with_and_without.py docs/guide    draws, too
 """
 
 from __future__ import annotations
@@ -89,12 +90,13 @@ def _profile(comparison: Comparison, result: cmpg.Result) -> tuple[np.ndarray, n
     return np.arange(len(load)), load, (axis, "expected load")
 
 
-def main(folder: Path) -> None:
+def main(folders: list[str]) -> None:
     for name in EPSILON:
         comparison = compare(name)
         print("\n".join(comparison.rows()), end="\n\n")
-        draw(comparison, folder / f"{name}.svg")
+        for folder in folders:
+            draw(comparison, Path(folder) / f"{name}.svg")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    main(sys.argv[1:])

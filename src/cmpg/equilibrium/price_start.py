@@ -4,9 +4,9 @@ In turns, the first agent whose constraint binds would take all that is left, an
 a sliver of budget whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent
 maximises V^{r_i} − λ·V^c, one plan and no constraint, at common prices λ; that is the paper's penalised game
 (Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the
-answer. Otherwise they go on from there, and after each round of moves the price of a budget is raised where too much
-of it is used, and lowered where too little is; then the agents come to rest, and where a budget does not hold, or
-much of it is left, its price is changed once more.
+answer. Otherwise all pay a price that is surely high, and from then on, after each round of moves, the price of a
+budget is raised where too much of it is used, and lowered where too little is; then the agents come to rest, and
+where a budget does not hold, or much of it is left, its price is changed once more.
 
 Guarantee: the policy is feasible, being the given one where nothing better is found. Where the agents rest at prices λ
 and slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at the prices: so the
@@ -27,7 +27,7 @@ from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
 
 ROUNDS = 18
-"""Rounds of moves after each of which the prices are changed."""
+"""Rounds of moves, before each of which the prices are changed."""
 
 AIM = 0.985
 """The share of a budget that shall be used: the price of a budget is multiplied by what is used over this."""
@@ -82,8 +82,12 @@ def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | No
         if is_feasible(free):
             return PricedStart(free.policy, nothing)
     stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(game.reward_ranges))
-    dear = _Priced(selfish, stake / (game.thresholds - first.costs))
-    steered = _steered(game, first, dear, rng=rng)
+    dear = stake / (game.thresholds - first.costs)
+    begin = _settle(selfish, dear, rounds=1, worth=COARSE, rng=rng)
+    if not is_feasible(begin):
+        # Selfish agents can be in each other's way so that nobody alone makes room, at any price.
+        begin = _settle(first, dear, rounds=1, worth=COARSE, rng=rng)
+    steered = _steered(game, first, _Priced(begin, dear), rng=rng)
     rested = _rested(game, steered, rng=rng)
     if rested is None:
         return PricedStart(start, nothing)
@@ -98,23 +102,21 @@ class _Priced:
 
 
 def _steered(game: Game, first: Position, begin: _Priced, *, rng: np.random.Generator | None) -> _Priced:
-    """Let agents move in rounds, and after each change the prices by how much of each budget is used.
-
-    They begin where everybody is selfish: what they settle on is often nearer to that than to the feasible start.
-    """
+    """Change the prices by how much of each budget is used, let everybody move once, and so on."""
     position, prices, slacks = begin.position, begin.prices, game.thresholds - first.costs
     largest = np.full(len(prices), np.log(LARGEST_STEP))
     before = np.zeros(len(prices))
+    quiet = False
     for _ in range(ROUNDS):
-        moved = _settle(position, prices, rounds=1, worth=COARSE, rng=rng)
-        used = (moved.costs - first.costs) / slacks
-        quiet, position = moved is position, moved
+        used = (position.costs - first.costs) / slacks
         if (quiet and ENOUGH < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
             break
         change = np.log(np.maximum(used / AIM, NOTHING))
         largest = np.where(change * before < 0, largest / 2, largest)
         prices = prices * np.exp(np.clip(change, -largest, largest))
         before = change
+        moved = _settle(position, prices, rounds=1, worth=COARSE, rng=rng)
+        quiet, position = moved is position, moved
     return _Priced(position, prices)
 
 
