@@ -16,10 +16,11 @@ less than 6 (m + A + entry_roundings) + 8 roundings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ from cmpg.checks import (
 )
 from cmpg.cmdp.csr import checked_matrix
 from cmpg.cmdp.stationary import resolvent, solved
+
+BLOCK = 32_768
+"""So many entries (of steps, tables, states and actions) are prepared at once: 256 kB."""
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
@@ -225,31 +229,45 @@ def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     if cmdp.discount is not None:
         totals = cmdp.initial @ stationary_values(cmdp, table[0])
     else:
-        totals = np.array([cmdp.initial @ to_go for to_go in _values_to_go(cmdp, table)])
+        totals = _values_to_go(cmdp, table) @ cmdp.initial
     return Evaluation(value=totals[0], costs=totals[1:])
 
 
-def _values_to_go(cmdp: CMDP, policy: FloatArray) -> list[FloatArray]:
-    """Return V_0 of the reward and of each cost under a policy [H, S, A], by a backward pass: 1 + k of [S]."""
-    to_go = [np.zeros(cmdp.num_states, dtype=policy.dtype) for _ in range(1 + cmdp.num_constraints)]
-    for step in reversed(range(cmdp.num_steps)):
-        worth = action_values(cmdp, step, to_go)
-        to_go = [np.einsum("sa,sa->s", policy[step], each.reshape(policy.shape[1:])) for each in worth]
-    return to_go
+def _values_to_go(cmdp: CMDP, policy: FloatArray) -> FloatArray:
+    """Return V_0 of the reward and of each cost under a policy [H, S, A], by a backward pass: [1 + k, S]."""
+    to_go: FloatArray | None = None
+    for step, worth in stages_backwards(cmdp):
+        if to_go is not None:
+            add_what_follows(worth, cmdp.matrix(step), to_go)
+        to_go = np.einsum("sa,lsa->ls", policy[step], worth.reshape(len(worth), *policy.shape[1:]))
+    return np.asarray(to_go)
 
 
-def action_values(cmdp: CMDP, step: int, to_go: list[FloatArray]) -> list[FloatArray]:
-    """Return l_h(s, a) + Σ_{s'} P_h(s' | s, a) v_l(s') for the reward and each cost l: 1 + k of [S·A].
+def stages_backwards(cmdp: CMDP) -> Iterator[tuple[int, FloatArray]]:
+    """Yield every step, the last one first, with its reward and its costs as a new array [1 + k, S·A].
 
-    At the last step of a finite horizon nothing follows, and `to_go` plays no part.
+    They are gathered for a block of steps at a time: in small processes calls of NumPy are what takes the time, and in
+    large ones no table is copied whole.
     """
-    stages = [table[0 if len(table) == 1 else step] for table in (cmdp.reward, *cmdp.costs)]
-    if step == cmdp.num_steps - 1:
-        return [stage.ravel() for stage in stages]
-    matrix = cmdp.matrix(step)
+    tables = (cmdp.reward, *cmdp.costs)
+    shape = (len(tables), cmdp.num_states, cmdp.num_actions)
+    length = max(BLOCK // prod(shape), 1)
+    for end in range(cmdp.num_steps, 0, -length):
+        block = slice(max(end - length, 0), end)
+        stages = np.empty((end - block.start, *shape), dtype=cmdp.reward.dtype)
+        for place, table in enumerate(tables):
+            stages[:, place] = table if len(table) == 1 else table[block]
+        yield from zip(range(end - 1, block.start - 1, -1), stages.reshape(*stages.shape[:2], -1)[::-1], strict=True)
+
+
+def add_what_follows(worth: FloatArray, matrix: Any, to_go: FloatArray) -> None:
+    """Add Σ_{s'} P(s' | s, a) v_l(s') to every table l in place, for tables [1 + k, S·A] and values v [1 + k, S]."""
     # Reading a dense matrix is what takes the time, so that is done once; CSR products are faster one by one.
-    ahead = [matrix @ each for each in to_go] if cmdp.is_sparse else (matrix @ np.stack(to_go, axis=1)).T
-    return [(stage + each.reshape(stage.shape)).ravel() for stage, each in zip(stages, ahead, strict=True)]
+    if sp.issparse(matrix):
+        for table, values in zip(worth, to_go, strict=True):
+            table += matrix @ values
+    else:
+        worth += to_go @ matrix.T
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:

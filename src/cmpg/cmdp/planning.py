@@ -18,17 +18,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import repeat
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import CMDP, action_values, rate, stationary_values, thin
+from cmpg.cmdp.model import BLOCK, CMDP, add_what_follows, rate, stages_backwards, stationary_values, thin
 from cmpg.cmdp.stationary import resolvent, solved
 
-BLOCK = 32_768
-"""Action values of so many (step, state, action) are prepared at once: 256 kB."""
+SMALL_MASK = 1_000
+"""NumPy finds the first True of each column faster than we do in masks of fewer entries than this."""
 
 TIE = 1e-12
 """Two action values are tied when they differ by less than this, relative to the scale of the rewards."""
@@ -232,7 +233,9 @@ def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
-    """Return mask.argmax(axis=-2) of masks [..., A, S] with a True in each column; NumPy is three times slower."""
+    """Return mask.argmax(axis=-2) of masks [..., A, S] with a True in each column; NumPy is slow at large ones."""
+    if mask.size < SMALL_MASK:
+        return np.asarray(mask.argmax(axis=-2))
     count = mask.shape[-2]
     ranks = np.arange(count, 0, -1, dtype=np.min_scalar_type(count))[:, None]
     return np.asarray(count - np.maximum.reduce(mask * ranks, axis=-2).astype(np.int64))
@@ -260,7 +263,7 @@ class Chooser:
     def pick(self, first: FloatArray, second: Callable[[], FloatArray]) -> IntArray:
         """Choose by `first` [S, A]; `second()` [S, A] is asked for only where there are ties."""
         by_action = _by_action(first)
-        best = by_action.max(axis=0)
+        best = np.maximum.reduce(by_action)
         width = self.tie if self.relative_tie is None else np.minimum(self.tie, self.relative_tie * np.abs(best))
         tied = by_action >= best - width
         if np.count_nonzero(tied) == len(best):
@@ -273,7 +276,7 @@ class Chooser:
 
     def _among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
         worth = np.where(tied, second, -np.inf)
-        best = worth >= worth.max(axis=0) - self.second_tie
+        best = worth >= np.maximum.reduce(worth) - self.second_tie
         if self.rng is None:
             return _first_of_each_column(best)
         return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=0))
@@ -281,28 +284,18 @@ class Chooser:
 
 def _backward_induction(cmdp: CMDP, choose: Chooser) -> Plan:
     """Back up the reward and each cost of every action, and keep those of the chosen ones."""
-    steps, states, actions = cmdp.policy_shape
-    chosen = np.empty((steps, states), dtype=np.int64)
-    offsets = np.arange(0, states * actions, actions)
-    to_go = [np.zeros(states) for _ in choose.weights]
-    for step in reversed(range(steps)):
-        worth = action_values(cmdp, step, to_go)
-        first = _weighted(choose.weights, worth).reshape(states, actions)
-        second = partial(_weighted, choose.second, worth)
-        chosen[step] = choose.pick(first, lambda: second().reshape(states, actions))  # noqa: B023
-        rows = offsets + chosen[step]
-        to_go = [each[rows] for each in worth]
-    totals = np.array([cmdp.initial @ each for each in to_go])
+    steps, *shape = cmdp.policy_shape
+    chosen = np.empty((steps, shape[0]), dtype=np.int64)
+    offsets = np.arange(0, prod(shape), shape[1])
+    to_go: FloatArray | None = None
+    for step, worth in stages_backwards(cmdp):
+        if to_go is not None:
+            add_what_follows(worth, cmdp.matrix(step), to_go)
+        first, second = choose.weights @ worth, partial(np.matmul, choose.second, worth)
+        chosen[step] = choose.pick(first.reshape(shape), lambda: second().reshape(shape))  # noqa: B023
+        to_go = worth.take(offsets + chosen[step], axis=1)
+    totals = np.asarray(to_go) @ cmdp.initial
     return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
-
-
-def _weighted(weights: FloatArray, tables: list[FloatArray]) -> FloatArray:
-    """Return Σ_l w_l·table_l, without those of weight zero."""
-    used = [(weight, table) for weight, table in zip(weights, tables, strict=True) if weight]
-    total = used[0][0] * used[0][1] if used else np.zeros_like(tables[0])
-    for weight, table in used[1:]:
-        total += weight * table
-    return total
 
 
 def _policy_iteration(cmdp: CMDP, choose: Chooser) -> Plan:
