@@ -152,7 +152,7 @@ def _cells(entry: Judged | Refusal) -> list[str]:
         f"{found.infeasible_iterates} of {found.iterates}",
         f"{entry.welfare:.3f}",
         "none" if np.isnan(entry.potential_gained) else f"{entry.potential_gained:.3f}",
-        f"{found.seconds:.2f}",
+        f"{found.seconds:.2g}",
     ]
 
 
@@ -189,7 +189,7 @@ def _restarted(game: GameComparison) -> str:
     gain = "" if np.isnan(game.restarted_gain) else f", potential gained {game.restarted_gain:.3f}"
     return (
         f"With starts of its own, the best of {game.restarts}, `solve` ends {game.restarted.status.name}: welfare "
-        f"{game.restarted.values.sum():.3f}{gain}, in {game.restarted_seconds:.2f} s."
+        f"{game.restarted.values.sum():.3f}{gain}, in {game.restarted_seconds:.2g} s."
     )
 
 
