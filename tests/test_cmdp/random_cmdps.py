@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from cmpg.checks import exact_distributions, to_exact
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 
 

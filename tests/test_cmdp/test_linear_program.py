@@ -11,10 +11,11 @@ from random_cmdps import cmdps, dense_transition, every_step, exact_costs, fract
 
 import cmpg.cmdp.linear_program as linear_program
 from cmpg.checks import GameError, InfeasibleError, SolverError
+from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.cmdp.linear_program import LinearProgram, independent_slack, occupancy_model
-from cmpg.cmdp.model import CMDP, evaluate, occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import cost_margins
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, dense_transition, every_step, exact_costs, random_policy
 
 from cmpg.checks import GameError, PolicyError, exact_distributions
-from cmpg.cmdp.model import CMDP, evaluate, occupancy, policy_from_occupancy, stationary_values
+from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy, stationary_values
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.response import cost_margins
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -8,9 +8,10 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from cmpg.checks import GameError, InfeasibleError, PolicyError
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.extended_lp import extended_linear_program
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.optimistic import (
     BoxCMDP,
     central_kernel,

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from random_cmdps import cmdps, exact_costs, fractions, one_state
 
 from cmpg.checks import InfeasibleError, SolverError
+from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
-from cmpg.cmdp.model import CMDP, evaluate, occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.primal_dual import DecayingStep, PaperStep, PrimalDual
 from cmpg.cmdp.repair import repaired

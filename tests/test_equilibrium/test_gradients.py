@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.gradients import Anchor, gradient_step, policy_gradients, project_rows, squared_distance
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy

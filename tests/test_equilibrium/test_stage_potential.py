@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from cmpg.checks import GameError
-from cmpg.cmdp.model import evaluate
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.equilibrium.stage_potential import joint_planner, potential_reward, with_common_reward
 from cmpg.games.joint import JointGame
 from cmpg.scenarios import congestion_game, congestion_game_exogenous, counter_example, spectrum

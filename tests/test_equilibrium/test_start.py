@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.linear_program import independent_slack
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve

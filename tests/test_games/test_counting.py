@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.checks import GameError, PolicyError
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import evaluate
 from cmpg.cmdp.planning import plan
 from cmpg.games import count_classes
 from cmpg.games.contract import cheapest_policy

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.checks import GameError, PolicyError
-from cmpg.cmdp.model import evaluate
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.games.contraction import average_over
 from cmpg.games.joint import JointGame
 from cmpg.policy import JointPolicy

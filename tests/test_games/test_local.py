@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.checks import GameError
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import evaluate
 from cmpg.games.contract import OWN_STATE
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.games.local_to_joint import lift_policy, to_joint

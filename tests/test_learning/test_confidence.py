@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from cmpg.checks import CMPGError
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.games.joint import JointGame
 from cmpg.learning.bounds import Size, error_weights
 from cmpg.learning.confidence import (

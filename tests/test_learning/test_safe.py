@@ -8,8 +8,9 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from cmpg.checks import CMPGError, InfeasibleError, PolicyError
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.planning import plan
 from cmpg.games.joint import JointGame

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, chi2_contingency
 
 from cmpg.checks import GameError
-from cmpg.cmdp.model import occupancy
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.games.joint import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from cmpg.checks import GameError
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import occupancy
 from cmpg.games.local_to_joint import lift_policy
 from cmpg.games.potential import recheck
 from cmpg.policy import JointPolicy

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.checks import FloatArray, InfeasibleError, IntArray, frozen
+from cmpg.cmdp.evaluation import evaluate, policy_from_occupancy
 from cmpg.cmdp.highs import LinearModel, Method, propose
-from cmpg.cmdp.model import evaluate, policy_from_occupancy
 from cmpg.cmdp.optimistic import BoxCMDP, OptimisticResponse, central_kernel, optimistic_bound
 
 

@@ -24,9 +24,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.checks import FloatArray, GameError, SolverError
+from cmpg.cmdp.evaluation import evaluate, policy_from_occupancy
 from cmpg.cmdp.exact import Slack, greatest_slack
 from cmpg.cmdp.highs import LinearModel, Method, Proposal, propose
-from cmpg.cmdp.model import CMDP, check_thresholds, evaluate, policy_from_occupancy
+from cmpg.cmdp.model import CMDP, check_thresholds
 from cmpg.cmdp.planning import greedy_policy, plan
 from cmpg.cmdp.repair import check_feasible, repaired
 from cmpg.cmdp.response import BestResponse, respond

@@ -1,11 +1,8 @@
-"""The constrained Markov decision process of one agent, its evaluation, and occupancies.
+"""The constrained Markov decision process of one agent: its tables, their checks, and what rounding does to them.
 
 A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α_j for each constraint j. The horizon is
 finite, or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary
 policies: its step axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
-
-Occupancy (the paper's appendix): ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
-ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a). Discounted: d = μᵀ(I − γ P_π)^{-1}.
 
 Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the
 length of the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as
@@ -16,11 +13,9 @@ less than 6 (m + A + entry_roundings) + 8 roundings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,7 +26,6 @@ from cmpg.checks import (
     UNIT_ROUNDOFF,
     FloatArray,
     GameError,
-    PolicyError,
     check_shape,
     distributions,
     each_once,
@@ -39,10 +33,6 @@ from cmpg.checks import (
     numbers,
 )
 from cmpg.cmdp.csr import checked_matrix
-from cmpg.cmdp.stationary import resolvent, solved
-
-BLOCK = 32_768
-"""So many entries (of steps, tables, states and actions) are prepared at once: 256 kB."""
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
@@ -59,6 +49,7 @@ class CMDP:
     --------
     >>> cmdp = CMDP(transition=[[[[1.0], [1.0]]]], reward=[[[0.0, 1.0]]], costs=[[[[0.0, 1.0]]]],
     ...             thresholds=[0.25], initial=[1.0], horizon=1)
+    >>> from cmpg.cmdp.evaluation import evaluate
     >>> evaluate(cmdp, [[[0.5, 0.5]]]).costs
     array([0.5])
     """
@@ -193,135 +184,6 @@ def total_range(table: FloatArray, horizon: int | None, discount: float | None) 
     if discount is not None:
         return float(ranges[0]) / (1 - discount)
     return float(ranges.sum()) if len(ranges) > 1 else float(ranges[0]) * (horizon or 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """What a policy is worth, and what it spends."""
-
-    value: float
-    costs: FloatArray  # [k]
-
-
-def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
-    """Return how far computed costs can be from the true ones: [k].
-
-    Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
-    """
-    if cmdp.is_exact:
-        # A float zero would turn the rationals that it is added to into floats.
-        return frozen(np.zeros(cmdp.num_constraints, dtype=object))
-    relative = cmdp.nonnegative & (cmdp.discount is None)
-    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
-
-
-def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
-    """Return V^r and V^c of a policy, by one backward pass over reward and costs together.
-
-    Parameters
-    ----------
-    cmdp
-        The process.
-    policy : [H, S, A]
-        One distribution over actions per step and state.
-    """
-    table = check_policy(cmdp, policy)
-    if cmdp.discount is not None:
-        totals = cmdp.initial @ stationary_values(cmdp, table[0])
-    else:
-        totals = _values_to_go(cmdp, table) @ cmdp.initial
-    return Evaluation(value=totals[0], costs=totals[1:])
-
-
-def _values_to_go(cmdp: CMDP, policy: FloatArray) -> FloatArray:
-    """Return V_0 of the reward and of each cost under a policy [H, S, A], by a backward pass: [1 + k, S]."""
-    to_go: FloatArray | None = None
-    for step, worth in stages_backwards(cmdp):
-        if to_go is not None:
-            add_what_follows(worth, cmdp.matrix(step), to_go)
-        to_go = np.einsum("sa,lsa->ls", policy[step], worth.reshape(len(worth), *policy.shape[1:]))
-    return np.asarray(to_go)
-
-
-def stages_backwards(cmdp: CMDP) -> Iterator[tuple[int, FloatArray]]:
-    """Yield every step, the last one first, with its reward and its costs as a new array [1 + k, S·A].
-
-    They are gathered for a block of steps at a time: in small processes calls of NumPy are what takes the time, and in
-    large ones no table is copied whole.
-    """
-    tables = (cmdp.reward, *cmdp.costs)
-    shape = (len(tables), cmdp.num_states, cmdp.num_actions)
-    length = max(BLOCK // prod(shape), 1)
-    for end in range(cmdp.num_steps, 0, -length):
-        block = slice(max(end - length, 0), end)
-        stages = np.empty((end - block.start, *shape), dtype=cmdp.reward.dtype)
-        for place, table in enumerate(tables):
-            stages[:, place] = table if len(table) == 1 else table[block]
-        yield from zip(range(end - 1, block.start - 1, -1), stages.reshape(*stages.shape[:2], -1)[::-1], strict=True)
-
-
-def add_what_follows(worth: FloatArray, matrix: Any, to_go: FloatArray) -> None:
-    """Add Σ_{s'} P(s' | s, a) v_l(s') to every table l in place, for tables [1 + k, S·A] and values v [1 + k, S]."""
-    # Reading a dense matrix is what takes the time, so that is done once; CSR products are faster one by one.
-    if sp.issparse(matrix):
-        for table, values in zip(worth, to_go, strict=True):
-            table += matrix @ values
-    else:
-        worth += to_go @ matrix.T
-
-
-def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
-    """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
-    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
-    return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
-
-
-def rate(cmdp: CMDP) -> Any:
-    """Return the discount in the arithmetic of the tables."""
-    assert cmdp.discount is not None
-    return Fraction(cmdp.discount) if cmdp.is_exact else cmdp.discount
-
-
-def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
-    """Return ρ_h(s, a), the probability of being in s and playing a at step h; discounted, the expected visits.
-
-    Returns
-    -------
-    [H, S, A]
-        Each step sums to one (discounted: the one step sums to 1/(1 − γ)).
-    """
-    table = check_policy(cmdp, policy)
-    if cmdp.discount is not None:
-        system = resolvent(cmdp.matrix(0), table[0], rate(cmdp)).T
-        visits = solved(system, cmdp.initial, tolerance=cmdp.step_rounding)
-        return np.maximum(visits, 0)[None, :, None] * table
-    result = np.empty_like(table)
-    states = cmdp.initial
-    for step in range(cmdp.num_steps):
-        result[step] = states[:, None] * table[step]
-        if step + 1 < cmdp.num_steps:
-            states = cmdp.matrix(step).T @ result[step].ravel()
-    return result
-
-
-def policy_from_occupancy(occupancy: FloatArray, unvisited: FloatArray) -> FloatArray:
-    """Return π_h(a | s) = ρ_h(s, a) / Σ_a ρ_h(s, a), and the rows of `unvisited` where ρ_h(s, ·) is zero.
-
-    The paper fills unvisited rows uniformly; any filling has the same value, but not the same equilibria: other agents'
-    deviations reach those rows.
-    """
-    totals = occupancy.sum(axis=-1, keepdims=True)
-    visited = totals > 0
-    return np.where(visited, occupancy / np.where(visited, totals, 1.0), unvisited)
-
-
-def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
-    """Return the policy as an array of the right shape; its rows are not checked again."""
-    table: FloatArray = np.asarray(policy)
-    if table.dtype != object:
-        table = table.astype(np.float64, copy=False)
-    check_shape("policy", table.shape, cmdp.policy_shape, error=PolicyError)
-    return table
 
 
 def check_length_of_time(horizon: int | None, discount: float | None) -> None:

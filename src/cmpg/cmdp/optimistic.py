@@ -36,8 +36,9 @@ from cmpg.checks import (
     numbers,
     place,
 )
+from cmpg.cmdp.evaluation import check_policy, evaluate, policy_from_occupancy
 from cmpg.cmdp.frontier import best_blend
-from cmpg.cmdp.model import CMDP, check_policy, check_steps, evaluate, policy_from_occupancy
+from cmpg.cmdp.model import CMDP, check_steps
 from cmpg.cmdp.planning import Chooser, choice_rule
 from cmpg.cmdp.response import cost_margins, infeasible
 

@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import BLOCK, CMDP, add_what_follows, rate, stages_backwards, stationary_values, thin
+from cmpg.cmdp.evaluation import BLOCK, add_what_follows, rate, stages_backwards, stationary_values
+from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.stationary import resolvent, solved
 
 SMALL_MASK = 1_000

@@ -7,9 +7,10 @@ share is excess/(excess + slack), and it loses no more than that share of the re
 from __future__ import annotations
 
 from cmpg.checks import FloatArray
+from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import Slack
 from cmpg.cmdp.frontier import Aim, move_inside
-from cmpg.cmdp.model import CMDP, occupancy, policy_from_occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.response import Candidate, cost_margins, infeasible
 
 

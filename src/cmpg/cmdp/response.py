@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from cmpg.checks import FloatArray, InfeasibleError
-from cmpg.cmdp.model import CMDP, Evaluation, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from cmpg.checks import CMPGError, FloatArray, InfeasibleError, SolverError
+from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import evaluate, occupancy
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding

@@ -25,7 +25,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers, to_exact
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
 from cmpg.games.exact_costs import exact_costs

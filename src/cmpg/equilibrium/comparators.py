@@ -31,8 +31,8 @@ from typing import Protocol
 import numpy as np
 
 from cmpg.checks import FloatArray, GameError
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import evaluate
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.branch_and_bound import marginals
 from cmpg.equilibrium.duality import lagrangian

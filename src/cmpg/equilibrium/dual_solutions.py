@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray
-from cmpg.cmdp.model import CMDP, evaluate, stationary_values
+from cmpg.cmdp.evaluation import evaluate, stationary_values
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan, scalarised_backup
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.games.joint import JointGame

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmpg.checks import FloatArray
-from cmpg.cmdp.model import CMDP, occupancy, stationary_values
+from cmpg.cmdp.evaluation import occupancy, stationary_values
+from cmpg.cmdp.model import CMDP
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from cmpg.checks import FloatArray, IntArray
-from cmpg.cmdp.model import CMDP, Evaluation, evaluate
+from cmpg.cmdp.evaluation import Evaluation, evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.policy import JointPolicy, PolicyShape
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.model import CMDP, Evaluation, cost_rounding, evaluate, occupancy, total_range
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
+from cmpg.cmdp.model import CMDP, total_range
 from cmpg.games.contract import JOINT_STATE, potential_by_moves
 from cmpg.games.count_classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting_tables import (

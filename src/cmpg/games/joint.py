@@ -26,17 +26,8 @@ from cmpg.checks import (
     to_exact,
     to_floats,
 )
-from cmpg.cmdp.model import (
-    CMDP,
-    Evaluation,
-    check_length_of_time,
-    check_steps,
-    check_thresholds,
-    checked_transition,
-    cost_rounding,
-    evaluate,
-    total_range,
-)
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
+from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.games.contract import JOINT_STATE, potential_by_moves
 from cmpg.games.contraction import Others, average_roundings, average_rows
 from cmpg.games.tabulation import StepFunction, tabulate

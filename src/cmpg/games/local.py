@@ -31,7 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import UNIT_ROUNDOFF, FloatArray, frozen
-from cmpg.cmdp.model import CMDP, Evaluation, thin
+from cmpg.cmdp.evaluation import Evaluation
+from cmpg.cmdp.model import CMDP, thin
 from cmpg.games.contract import OWN_STATE
 from cmpg.games.loads import Burden, LoadTables, LoadTree, load_tables
 from cmpg.games.local_agent import LocalAgent

@@ -23,7 +23,8 @@ from itertools import combinations
 import numpy as np
 
 from cmpg.checks import UNIT_ROUNDOFF, FloatArray, GameError
-from cmpg.cmdp.model import CMDP, evaluate
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint import JointGame
 from cmpg.games.modular import loop_test

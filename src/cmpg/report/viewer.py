@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.checks import FloatArray
-from cmpg.cmdp.model import occupancy
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.games.contract import Game
 from cmpg.games.local import LocalGame
 from cmpg.policy import JointPolicy

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import CMDP, occupancy, policy_from_occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.learning.a_priori import primal_dual
 

@@ -9,9 +9,10 @@ from functools import partial
 import numpy as np
 
 from cmpg.checks import FloatArray
+from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.linear_program import independent_slack
-from cmpg.cmdp.model import CMDP, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.ascent import theorem_1_bound
 from cmpg.equilibrium.duality import lagrangian, penalised_game
