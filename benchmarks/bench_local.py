@@ -1,10 +1,11 @@
 """Many agents: against HiGHS, by the clock, with and without the budget, and growth in agents and in the map.
 
-Against HiGHS, two comparisons, each in one run on the same game and with answers compared:
+Against HiGHS, two comparisons, each in one run on the same game:
 
 * "The whole game": `solve` as it is, and the same loop from the same start with the same epsilon, in which every best
   response is a linear program: at a common price (in `price_start`, where the program is built and handed to HiGHS, and
-  nothing is checked again) and within the budget (in the ascent: `LinearProgram`). HiGHS is stopped after two minutes.
+  nothing is checked again) and within the budget (in the ascent: `LinearProgram`). HiGHS is stopped after two minutes;
+  a run that does not end certified counts as stopped.
 * "One round": every agent's best response within the budget at one position, where `price_start` ended, by `Exact` and
   by `LinearProgram`. This is the cost of a single response; cars have so few states that HiGHS is nearly as fast there.
 
@@ -48,6 +49,7 @@ class Case:
     game: LocalGame
     epsilon: float
     aim: float | None = None  # how many times faster than HiGHS, or within how many seconds
+    repeats: int = 1  # of which the fastest counts, on both sides
 
 
 def real_data() -> bool:
@@ -101,7 +103,10 @@ class Priced:
     """What the best policy at a price is worth, and what it does."""
 
     value: float
-    actions: IntArray  # [H, S]
+    best: IntArray  # [H, S]
+
+    def actions(self, rng: np.random.Generator | None = None) -> IntArray:  # noqa: ARG002
+        return self.best
 
 
 @dataclass(frozen=True)
@@ -136,17 +141,20 @@ class ByHighs:
 
 
 def whole_game(case: Case, limit: float) -> list[Outcome]:
-    watch = Watch()
-    ours = cmpg.solve(case.game, epsilon=case.epsilon)
-    own = watch.processor
+    own = np.inf
+    for _ in range(case.repeats):
+        watch = Watch()
+        ours = cmpg.solve(case.game, epsilon=case.epsilon)
+        own = min(own, watch.processor)
     print(f"{case.name}: Exact {own:.2f} s   {_ending(ours)}", flush=True)
-    runs = [_by_highs(case, method, limit) for method in METHODS]
-    for method, (seconds, ending) in zip(METHODS, runs, strict=True):
-        print(
-            f"  HiGHS {method:<8} {'> ' if ending is None else ''}{seconds:8.2f} s   {ending or 'stopped'}", flush=True
-        )
-    done = [seconds for seconds, ending in runs if ending is not None]
-    best = min(done or [seconds for seconds, _ in runs])
+    runs = [
+        min((_by_highs(case, method, limit) for _ in range(case.repeats)), key=lambda run: run.seconds)
+        for method in METHODS
+    ]
+    for method, run in zip(METHODS, runs, strict=True):
+        print(f"  HiGHS {method:<8} {'' if run.certified else '> '}{run.seconds:8.2f} s   {run.ending}", flush=True)
+    done = [run.seconds for run in runs if run.certified]
+    best = min(done or [run.seconds for run in runs])
     return [Outcome(f"{case.name}: the whole game, against HiGHS", best / own, case.aim, stopped=not done)]
 
 
@@ -155,18 +163,25 @@ def _ending(result: cmpg.Result) -> str:
     return f"{result.status.name} at {result.certificate.epsilon:.1e}, total value {result.values.sum():.4f}"
 
 
-def _by_highs(case: Case, method: Method, limit: float) -> tuple[float, str | None]:
-    """Solve the game with linear programs; return the seconds, and how it ended unless it was stopped."""
+@dataclass(frozen=True)
+class HighsRun:
+    seconds: float
+    certified: bool
+    ending: str
+
+
+def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
+    """Solve the game with linear programs."""
     watch = Watch()
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
         with patch("cmpg.equilibrium.price_start.maximise", highs.at_a_price):
-            ending = _ending(cmpg.solve(case.game, epsilon=case.epsilon, solver=highs))
+            result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
     except OutOfTime:
-        return watch.smaller, None
+        return HighsRun(watch.smaller, False, "stopped")
     except SolverError as problem:
-        ending = f"no answer: {problem}"
-    return watch.smaller, ending
+        return HighsRun(watch.smaller, False, f"no answer: {problem}")
+    return HighsRun(watch.smaller, result.certified, _ending(result))
 
 
 def one_round(case: Case, limit: float) -> list[Outcome]:
@@ -252,8 +267,8 @@ def cases_against_highs(quick: bool) -> list[Case]:
             Case("robots, 4 on our own floor, H=30", robots(agents=4, horizon=30), 1e-4, 20),
         ]
     return [
-        Case("charging", cars("2019-06-12" if real_data() else None), 1e-6, 5),
-        Case("routing, 120 platoons", platoons(120, seed=0), 1e-6, 5),
+        Case("charging", cars("2019-06-12" if real_data() else None), 1e-6, 5, repeats=3),
+        Case("routing, 120 platoons", platoons(120, seed=0), 1e-6, 5, repeats=3),
         Case("robots, 30", fleet(30), 1e-4, 20),
     ]
 

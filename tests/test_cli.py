@@ -228,6 +228,16 @@ def test_the_folder_is_named_with_the_command_that_checks_it(tmp_path):
     assert last == f"written to {folder}/; check it with: cmpg certify {folder}/game.npz {folder}/policy.npz"
 
 
+def test_the_command_that_checks_a_folder_claims_what_the_run_claimed(tmp_path, monkeypatch, radios):
+    monkeypatch.chdir(tmp_path)
+    silent = policy_file(tmp_path / "silent.json", [[[1, 0]]], [[[1, 0]]])  # each would gain 1 by sending
+    last = cmpg("solve", radios, "--start", silent, "--epsilon", 10, "--out", "run").out.splitlines()[-1]
+    advised = last.partition("check it with: cmpg ")[2]
+    assert advised == "certify run/game.npz run/policy.npz --epsilon 10.0"
+    assert cmpg(*advised.split()).code == 0
+    assert cmpg("certify", "run/game.npz", "run/policy.npz").code == 1
+
+
 def test_an_exact_run_keeps_the_exact_game_too(tmp_path, radios):
     third = write_json(tmp_path / "third.json", RADIOS | {"thresholds": ["1/3"]})
     ran = cmpg("solve", third, "--exact", "--out", tmp_path / "run")
@@ -693,10 +703,80 @@ def test_many_agents_and_constraints_are_summarised(tmp_path):
     }
     ran = cmpg("solve", write_json(tmp_path / "game.json", game))
     assert ran.code == 0
-    assert "and 2 agents more, who gain no more than those" in ran.out
-    assert "and 2 constraints more, with no less left" in ran.out
+    assert "these are the 12 of 14 agents with the largest gains; all are in the output of --json" in ran.out
+    assert "these are the 12 of 14 constraints with the least left; all are in the output of --json" in ran.out
+    total = sum(json.loads(cmpg("solve", tmp_path / "game.json", "--json").out)["values"])
+    assert f"total value {total:.6f}\n" in ran.out
     assert "price 2" in ran.out
     assert "price 3" not in ran.out
+
+
+def test_a_price_without_bound_is_printed_by_its_order(tmp_path, radios):
+    silent = [[[1, 0]]]
+    claim = policy_file(tmp_path / "p.json", silent, silent, multipliers=[[123456789012.0], [2.0]])
+    ran = cmpg("certify", radios, claim)
+    assert " 1.235e+11\n" in ran.out
+    assert " 2.0000\n" in ran.out
+
+
+# Selfish play
+
+
+def test_selfish_play_is_shown_beside_the_result(radios, tmp_path):
+    ran = cmpg("solve", radios, "--selfish", "--out", tmp_path / "run")
+    assert ran.code == 0
+    assert re.search(
+        r"^without the constraints: cost \S+ of 0.25, total value \S+ \(with them \S+\)$", ran.out, re.MULTILINE
+    )
+    kept = json.loads((tmp_path / "run" / "result.json").read_text())["selfish"]
+    assert kept["status"] == "CERTIFIED"
+    assert len(kept["values"]) == 2
+    assert "without the constraints" not in cmpg("solve", radios).out
+
+
+@pytest.mark.parametrize("words", [(), ("--exact",), ("--solver", "lp")])
+def test_selfish_play_is_what_a_game_without_limits_gives(words):
+    bounded = json.loads(cmpg("solve", "spectrum", "--selfish", "--json", *words).out)
+    free = json.loads(cmpg("solve", "spectrum", "--threshold", 1e9, "--json").out)
+    assert bounded["selfish"] == {"status": "CERTIFIED", "values": free["values"], "costs": free["costs"]}
+    (limit,), (cost,) = bounded["thresholds"], free["costs"]
+    assert cost > limit
+    told = f"cost {cost:.4g} of {limit:.4g}, total value {sum(free['values']):.6g}"
+    line = cmpg("solve", "spectrum", "--selfish", *words).out.splitlines()[-1]
+    assert line == f"without the constraints: {told} (with them {sum(bounded['values']):.6g})"
+
+
+def test_selfish_play_is_shown_where_the_constraints_cannot_be_met(tmp_path):
+    game = write_json(tmp_path / "game.json", RADIOS | {"thresholds": [-1]})
+    ran = cmpg("solve", game, "--selfish")
+    assert ran.code == 1
+    assert ran.out.startswith("INFEASIBLE")
+    assert re.search(r"^without the constraints: cost \S+ of -1, total value \S+$", ran.out, re.MULTILINE)
+
+
+def test_an_interruption_of_selfish_play_keeps_the_result(radios):
+    from cmpg.equilibrium import solve as module
+
+    ended = module.solve(library.load_game(radios))
+    with patch.object(module, "solve", side_effect=[ended, KeyboardInterrupt]):
+        ran = cmpg("solve", radios, "--selfish")
+    assert ran.code == 0
+    assert ran.out.startswith("CERTIFIED")
+    assert "without the constraints" not in ran.out
+
+
+def test_a_game_without_constraints_has_no_other_selfish_play(tmp_path):
+    ran = cmpg("solve", write_json(tmp_path / "game.json", PENNIES), "--selfish")
+    assert ran.code == 2
+    assert is_one_paragraph(ran.err)
+    assert "no constraints" in ran.err
+    assert "Leave --selfish out" in ran.err
+
+
+def test_the_help_of_solve_leads_to_the_options_of_a_scenario():
+    told = " ".join(CliRunner().invoke(app, ["solve", "--help"]).output.split())
+    assert "see `cmpg scenarios NAME`" in told
+    assert "--selfish Show what comes of it without the constraints." in told
 
 
 def test_the_command_starts_without_what_is_heavy():

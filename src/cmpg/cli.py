@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,10 +36,16 @@ app = typer.Typer(
     epilog="Exit codes: 0 certified, 1 ended without a certificate, 2 bad input.",
 )
 
+DEFAULT_EPSILON = 1e-6
+
 SCENARIO_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 Target = Annotated[
-    str, typer.Argument(metavar="GAME", help="A scenario (see `cmpg scenarios`) with its own options, or a game file.")
+    str,
+    typer.Argument(
+        metavar="GAME",
+        help="A scenario (see `cmpg scenarios`) with its own options (see `cmpg scenarios NAME`), or a game file.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, on standard output.")]
 Seed = Annotated[int | None, typer.Option(min=0, metavar="<int>", help="Of all that is drawn: agents, starts, ties.")]
@@ -114,7 +121,7 @@ def scenarios(
 def solve(
     context: typer.Context,
     target: Target,
-    epsilon: Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")] = 1e-6,
+    epsilon: Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")] = DEFAULT_EPSILON,
     restarts: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Runs from different starts; the best ending is kept.")
     ] = 1,
@@ -131,6 +138,7 @@ def solve(
     seed: Seed = None,
     start: Annotated[Path | None, typer.Option(help="A file with a feasible policy to start from.")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Judge in exact rational arithmetic (small games).")] = False,
+    selfish: Annotated[bool, typer.Option("--selfish", help="Show what comes of it without the constraints.")] = False,
     output: Annotated[Path | None, typer.Option("--out", help="A new folder for game, policy and certificate.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -156,6 +164,7 @@ def solve(
         "workers": workers,
     }
     game = game_of(target, context.args, seed=seed, exact=exact)
+    free = _without_constraints(game) if selfish else None
     first = None if start is None else policy_of(start, game)[0]
     drawn = 0 if seed is None and restarts > 1 else seed
     rng = None if drawn is None else np.random.default_rng(drawn)
@@ -163,34 +172,56 @@ def solve(
         result = find(
             game, epsilon=epsilon, start=first, restarts=restarts, rng=rng, on_progress=progress.show, **settings
         )
+        unbound = None
+        # Ctrl-C while this runs must not lose what was asked for first.
+        with suppress(KeyboardInterrupt):
+            if free is not None and result.status.name != "INTERRUPTED":
+                unbound = find(free, epsilon=epsilon, on_progress=progress.show, **(settings | {"solver": None}))
     asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
     result = replace(result, settings={**result.settings, **asked, "start": start and str(start), "exact": exact})
     origin = origin_of(target, context.args, seed=seed)
-    _deliver(result, game, output=output, seed=drawn, origin=origin, as_json=as_json)
+    _deliver(result, game, selfish=unbound, output=output, seed=drawn, origin=origin, as_json=as_json)
     raise typer.Exit(0 if result.certified else 1)
 
 
-def _deliver(result: Any, game: Game, *, output: Path | None, seed: int | None, origin: Any, as_json: bool) -> None:
+def _without_constraints(game: Any) -> Any:
+    """Return the same game, in floats, with thresholds that nobody reaches."""
+    import numpy as np
+
+    from cmpg.checks import GameError
+
+    if len(game.thresholds) == 0:
+        raise GameError("this game has no constraints, so that play is selfish already. Leave --selfish out.")
+    floats = game.floats() if getattr(game, "is_exact", False) else game
+    return replace(floats, thresholds=np.maximum(floats.thresholds, 1e9))
+
+
+def _deliver(
+    result: Any, game: Game, *, selfish: Any, output: Path | None, seed: int | None, origin: Any, as_json: bool
+) -> None:
     """Write the run folder, and show the result, even where writing fails."""
     from cmpg.checks import FileError
     from cmpg.report.records import result_record, write_run
-    from cmpg.report.tables import result_view
+    from cmpg.report.tables import result_view, selfish_line
 
     record, failure = None, None
     if output is not None:
         try:
-            record = write_run(output, game, result, seed=seed, origin=origin)
+            record = write_run(output, game, result, seed=seed, origin=origin, selfish=selfish)
         except FileError as problem:
             failure = problem
     if as_json:
-        show_json(record or result_record(result, game, seed=seed))
+        show_json(record or result_record(result, game, seed=seed, selfish=selfish))
     else:
         show(result_view(result, game))
+        if selfish is not None:
+            show(selfish_line(selfish, result, game.thresholds))
     if failure is not None:
         raise failure
     if output is not None and not as_json:
         judge = "game.json" if (output / "game.json").exists() else "game.npz"
-        check = f"; check it with: cmpg certify {output}/{judge} {output}/policy.npz" if result.policy else ""
+        asked = "" if result.epsilon == DEFAULT_EPSILON else f" --epsilon {result.epsilon}"
+        check = f"; check it with: cmpg certify {output}/{judge} {output}/policy.npz{asked}" if result.policy else ""
         show(f"written to {output}/{check}")
 
 
@@ -238,7 +269,7 @@ def certify(
     policy: Annotated[
         Path, typer.Argument(metavar="POLICY", help="A policy file, with the multipliers that prove it.")
     ],
-    epsilon: Annotated[float, typer.Option(help="The gain that is still called Nash.")] = 1e-6,
+    epsilon: Annotated[float, typer.Option(help="The gain that is still called Nash.")] = DEFAULT_EPSILON,
     exact: Annotated[bool, typer.Option("--exact", help="Compute with rationals (small games).")] = False,
     seed: Seed = None,
     as_json: Json = False,

@@ -138,7 +138,7 @@ def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one
     assert dual_bound(views, prices) == dual_bound(copies, prices)
     one, other = (maximise(each, prices) for each in (views, copies))
     assert one.value == other.value
-    assert np.array_equal(one.actions, other.actions)
+    assert np.array_equal(one.actions(), other.actions())
     one, other = (plan(each, prices) for each in (views, copies))
     assert (one.value, one.costs.tolist()) == (other.value, other.costs.tolist())
     for name in ("sizes", "step_sizes", "reward_range", "nonnegative"):
@@ -150,7 +150,7 @@ def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one
 def test_the_maximum_is_reached_by_its_actions_and_bounds_every_plan(cmdp, seed):
     prices = prices_for(cmdp, seed)
     best = maximise(cmdp, prices)
-    policy = np.eye(cmdp.num_actions)[best.actions]
+    policy = np.eye(cmdp.num_actions)[best.actions()]
     scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
     assert best.value == pytest.approx(lagrangian(cmdp, policy, prices), rel=0, abs=1e-12 * scale)
     assert best.value >= lagrangian(cmdp, random_policy(cmdp, np.random.default_rng(seed)), prices) - 1e-12 * scale

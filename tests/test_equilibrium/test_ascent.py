@@ -190,3 +190,28 @@ def test_rewards_too_large_for_epsilon_end_with_advice():
     assert precise.status is Status.LIMIT
     assert "rounding error" in precise.message
     assert solve(huge, epsilon=1.0).certified
+
+
+def test_a_threshold_that_is_met_only_up_to_rounding_is_said_to_be():
+    game, above = counter_example(), np.nextafter(0.5, 1)
+    for share, met in ((0.5, "feasible, and"), (above, "feasible up to rounding, and")):
+        result = coordinate_ascent(game, JointPolicy(([[[1 - share, share]]], [[[0, 1]]])), epsilon=20.0)
+        assert result.certified
+        assert result.moves == 0
+        assert result.message.startswith(f"{met} no agent gains more than ")
+
+
+def test_a_budget_spent_to_the_last_bit_is_advised_to_have_slack():
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[0, 1]]]],
+        costs=[[[[0, 1]]]],
+        thresholds=[0],
+        initial=[1],
+        horizon=1,
+    )
+    result = coordinate_ascent(game, JointPolicy(([[[1, 0]]],)), multipliers=np.array([[1e20]]))
+    assert result.status is Status.LIMIT
+    assert result.certificate.rounding[0] > 1
+    assert "Give it a little slack" in result.message
+    assert "epsilon of at least" not in result.message

@@ -1,5 +1,6 @@
 """Many agents at common prices: where `price_start` ends, what its prices prove, and where `solve` ends from there."""
 
+import time
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -15,7 +16,7 @@ import cmpg
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.price_start import price_start
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import random_start
+from cmpg.equilibrium.start import is_feasible, random_start
 from cmpg.games.contract import OWN_STATE
 from cmpg.games.local_to_joint import lift_policy, to_joint
 from cmpg.policy import load_policy
@@ -121,6 +122,56 @@ def test_ties_are_broken_by_the_generator_and_by_nothing_else():
         assert first.multipliers.tolist() == second.multipliers.tolist()
         found.add(first.policy.fingerprint())
     assert len(found) > 1
+
+
+def test_a_deadline_ends_the_search_with_what_is_feasible():
+    game = crossing(6, thresholds=[10.0])
+    start = always(game, 0)
+    assert price_start(game, start, deadline=time.monotonic() - 1).policy is start
+    rounds = []
+
+    def stop_after_three(position, prices):
+        rounds.append(prices)
+        time.sleep(0.02 if len(rounds) > 2 else 0)
+
+    stopped = price_start(game, start, deadline=time.monotonic() + 0.02, on_round=stop_after_three)
+    assert is_feasible(game.at(stopped.policy))
+    assert not stopped.interrupted
+    result = cmpg.solve(game, time_limit=0.0)
+    assert result.status is Status.LIMIT
+    assert result.certificate.feasible
+
+
+def test_an_interruption_keeps_the_last_feasible_policy():
+    game = crossing(6, thresholds=[10.0])
+
+    feasible = []
+
+    def interrupt(step):
+        if feasible:
+            raise KeyboardInterrupt
+        feasible.extend(step.costs[(step.costs > 0) & (step.costs <= 10)])
+
+    result = cmpg.solve(game, on_progress=interrupt)
+    assert result.status is Status.INTERRUPTED
+    assert result.certificate.feasible
+    assert result.values.sum() > 0
+
+
+def test_rounds_are_told_and_time_runs_on():
+    told = []
+    result = cmpg.solve(crossing(6, thresholds=[10.0]), on_progress=told.append)
+    rounds = [step for step in told if step.prices is not None]
+    assert [step.iteration for step in rounds] == list(range(1, len(rounds) + 1))
+    assert told[: len(rounds)] == rounds
+    assert [step.iteration for step in result.trace] == [step.iteration for step in told[len(rounds) :]]
+    assert np.all(np.diff([step.seconds for step in [*rounds, *result.trace]]) >= 0)
+
+
+def test_a_budget_that_no_price_could_keep_is_no_trouble():
+    game = crossing(3, thresholds=[1e-310])
+    assert price_start(game, always(game, 0)).multipliers.tolist() == [0.0]
+    assert cmpg.solve(game).certificate.feasible
 
 
 # solve, from there

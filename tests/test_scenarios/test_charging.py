@@ -116,6 +116,13 @@ def test_the_busiest_day_is_taken_where_none_is_named(cars):
         ({"transformers": "north"}, GameError, "transformers is 'north'"),
         ({"success": 0.0}, GameError, "success is 0.0"),
         ({"unit": 0.0}, GameError, "unit is 0.0"),
+        ({"capacity": -1}, GameError, "capacity is -1; a number of at least 0 is required"),
+        ({"capacity": "eight"}, GameError, "capacity holds"),
+        ({"transformers": {"a": ["P"], "b": ["Q"]}, "capacity": [1, -2]}, GameError, r"capacity\[1\] is -2"),
+        ({"threshold": -0.5}, GameError, "threshold is -0.5"),
+        ({"load_price": -0.1}, GameError, "load_price is -0.1"),
+        ({"shortfall": -3}, GameError, "shortfall is -3"),
+        ({"shortfall": math.inf}, GameError, "shortfall is inf"),
     ],
 )
 def test_a_bad_charging_day_is_refused(cars, options, error, problem):

@@ -98,7 +98,8 @@ def test_more_robots_than_the_map_can_hold_are_refused(room):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [({"scen": "a.scen"}, "there is no map"), ({"agents": 0}, "agents is 0"), ({"horizon": 0}, "horizon is 0"),
-     ({"success": 1.5}, "success is 1.5")],
+     ({"success": 1.5}, "success is 1.5"), ({"threshold": -1}, "threshold is -1; a number of at least 0"),
+     ({"threshold": np.nan}, "threshold is nan")],
 )  # fmt: skip
 def test_bad_options_of_robots_are_refused(options, problem):
     with pytest.raises(GameError, match=problem):

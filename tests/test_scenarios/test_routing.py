@@ -125,6 +125,16 @@ def test_a_network_without_trips_and_trips_without_a_network_are_refused(town):
         routing(agents=0)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("limit", -1), ("threshold", -0.5), ("waiting", -0.1), ("late", -5), ("vehicles", 0), ("vehicles", -1),
+     ("late", np.nan), ("vehicles", np.nan)],
+)  # fmt: skip
+def test_amounts_that_make_no_sense_are_refused(option, value):
+    with pytest.raises(GameError, match=f"^{option} is {value:g}; "):
+        routing(agents=1, **{option: value})
+
+
 @needs_data
 def test_sixty_platoons_in_sioux_falls():
     files = {"network": DATA / "tntp" / "SiouxFalls_net.tntp", "trips": DATA / "tntp" / "SiouxFalls_trips.tntp"}

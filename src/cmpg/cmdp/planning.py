@@ -14,10 +14,9 @@ one step's rounding can separate them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import repeat
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -125,17 +124,14 @@ class Maximum:
     value: float
     _blocks: list[_Block]  # from the last steps to the first
 
-    @cached_property
-    def actions(self) -> IntArray:
-        """The best actions, the first of several equals: [H, S]; found when asked for, since many only ask what can be
-        gained.
-        """
-        chosen = [_first_of_each_column(each.by_action == each.values[:, None]) for each in reversed(self._blocks)]
-        return np.concatenate(chosen)
+    def actions(self, rng: np.random.Generator | None = None) -> IntArray:
+        """Return the best actions [H, S]: of several equals the first, or a random one."""
+        best = (block.by_action == block.values[:, None] for block in reversed(self._blocks))
+        return np.concatenate([_one_of_each_column(mask, rng) for mask in best])
 
 
 def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
-    """Maximise V^{r − λc} on a finite horizon by one scalar backward induction; the first of several equals wins.
+    """Maximise V^{r − λc} on a finite horizon by one scalar backward induction.
 
     A quarter of the work of `plan`, which knows reward and costs apart, and whose rule for ties needs that.
 
@@ -172,20 +168,15 @@ def _scalar_induction(cmdp: CMDP, multipliers: FloatArray) -> Iterator[_Block]:
         stages = _scalar_stages(cmdp, multipliers, block)
         by_action = np.empty((end - block.start, actions, states), dtype=stages.dtype)
         values = np.empty((len(by_action), states), dtype=stages.dtype)
-        matrices = cmdp.matrices if len(cmdp.matrices) == 1 else cmdp.matrices[block]
-        backwards = zip(by_action[::-1], values[::-1], _last_first(stages), _last_first(matrices), strict=False)
-        for worth, value, stage, matrix in backwards:
+        for row in reversed(range(len(values))):
+            stage = stages[row if len(stages) > 1 else 0].T
             if to_go is None:
-                worth[:] = stage.T
+                by_action[row] = stage
             else:
-                np.add((matrix @ to_go).reshape(states, actions).T, stage.T, out=worth)
-            to_go = np.maximum.reduce(worth, out=value)
+                ahead = cmdp.matrix(block.start + row) @ to_go
+                np.add(ahead.reshape(states, actions).T, stage, out=by_action[row])
+            to_go = np.maximum.reduce(by_action[row], out=values[row])
         yield _Block(by_action, values)
-
-
-def _last_first(by_step: Any) -> Iterable[Any]:
-    """Return the entries of all steps from the last to the first; one that is for all of them comes again and again."""
-    return by_step[::-1] if len(by_step) > 1 else repeat(by_step[0])
 
 
 def _scalar_stages(cmdp: CMDP, multipliers: FloatArray, block: slice) -> FloatArray:
@@ -233,6 +224,13 @@ def _by_action(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(table.T)
 
 
+def _one_of_each_column(mask: npt.NDArray[np.bool_], rng: np.random.Generator | None) -> IntArray:
+    """Return the row of the first True of each column of masks [..., A, S], or of a random one."""
+    if rng is None:
+        return _first_of_each_column(mask)
+    return np.asarray(np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=-2))
+
+
 def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
     """Return mask.argmax(axis=-2) of masks [..., A, S] with a True in each column; NumPy is slow at large ones."""
     if mask.size < SMALL_MASK:
@@ -278,9 +276,7 @@ class Chooser:
     def _among(self, tied: npt.NDArray[np.bool_], second: FloatArray) -> IntArray:
         worth = np.where(tied, second, -np.inf)
         best = worth >= np.maximum.reduce(worth) - self.second_tie
-        if self.rng is None:
-            return _first_of_each_column(best)
-        return np.asarray(np.where(best, self.rng.random(best.shape), -1.0).argmax(axis=0))
+        return _one_of_each_column(best, self.rng)
 
 
 def _backward_induction(cmdp: CMDP, choose: Chooser) -> Plan:

@@ -25,7 +25,7 @@ from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
-from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
 from cmpg.equilibrium.climb import Answer, Climb, Ending, Rules
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
@@ -82,7 +82,9 @@ def coordinate_ascent(
     time_limit
         Seconds.
     workers
-        Threads that solve CMDPs at the same time; the answer has the same bits for any number.
+        Threads that solve CMDPs at the same time, where the schedule asks several agents at once (`GreatestGain`); the
+        answer has the same bits for any number. For solvers that leave the interpreter for long, as `LinearProgram`
+        does on large CMDPs; `Exact` does not, and is slower with them.
     rng
         Breaks ties between best responses at random; without it the first action wins.
     on_progress
@@ -93,6 +95,7 @@ def coordinate_ascent(
     position = game.at(start)
     _require_feasible(position)
     best_response = solver or Exact()
+    answers = _Answers(best_response, epsilon, multipliers)
     rules = Rules(
         schedule=schedule or (GreatestGain() if game.num_agents <= FEW_AGENTS else RoundRobin()),
         enough=epsilon / 2,
@@ -102,7 +105,7 @@ def coordinate_ascent(
     )
     climb = Climb(
         num_agents=game.num_agents,
-        answer=_Answers(best_response, epsilon, multipliers),
+        answer=answers,
         rules=rules,
         at_rest=_Polish(game.num_agents, rng) if polish and game.information == JOINT_STATE else _stay,
         same_problem=_same_problem,
@@ -118,15 +121,18 @@ def coordinate_ascent(
         "polish": polish,
         "random_ties": rng is not None,
     }
-    concluded = _concluded(game, ending, best_response, epsilon=epsilon)
+    concluded = _concluded(game, ending, answers, epsilon=epsilon)
     return replace(concluded, max_iterations=rules.max_moves, start=start, settings=settings)
 
 
-def _concluded(game: Game, ending: Ending[Position], solver: Solver, *, epsilon: float) -> Result:
+def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float) -> Result:
     """Certify where the climb ended: the certificate decides, not the loop."""
-    prices = _prices(game, ending, solver)
+    prices = np.zeros((game.num_agents, len(game.thresholds)))
+    for agent in range(game.num_agents):
+        known = ending.answers.get(agent)
+        prices[agent] = known.detail.multipliers if known else answers.prices(ending.position, agent)
     certificate = certify(game, ending.position.policy, prices)
-    status, message = _verdict(ending, certificate, epsilon)
+    status, message = _verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges)
     return Result(
         status=status,
         message=message,
@@ -175,6 +181,11 @@ class _Answers:
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
         return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
+
+    def prices(self, position: Position, agent: int) -> FloatArray:
+        """Return multipliers for an agent who was not asked at this position: the last ones, or a best response's."""
+        known = self._prices.get(agent) if self._guided else None
+        return self._solver(position.induced_cmdp(agent)).multipliers if known is None else known
 
     def _solver_for(self, prices: FloatArray | None, slacks: FloatArray) -> Solver:
         """Return the solver; where a single budget is spent, the last price that the agent paid is a guess of the next.
@@ -239,24 +250,26 @@ def _require_feasible(position: Position) -> None:
         )
 
 
-def _prices(game: Game, ending: Ending[Position], solver: Solver) -> FloatArray:
-    """The multipliers that prove each agent's gain at the end, solved for where they are not known yet."""
-    prices = np.zeros((game.num_agents, len(game.thresholds)))
-    for agent in range(game.num_agents):
-        known = ending.answers.get(agent)
-        response = solver(ending.position.induced_cmdp(agent)) if known is None else known.detail
-        prices[agent] = response.multipliers
-    return prices
+def proved_text(certificate: Certificate) -> str:
+    """Say in a sentence what a certificate of a Nash policy proves."""
+    met = "feasible" if certificate.feasibility is Feasibility.PROVEN else "feasible up to rounding"
+    return f"{met}, and no agent gains more than {certificate.epsilon:.3g} by leaving ({certificate.information})."
 
 
-def _verdict(ending: Ending[Position], certificate: Certificate, epsilon: float) -> tuple[Status, str]:
+def _verdict(
+    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray
+) -> tuple[Status, str]:
     """Say how it ended."""
     if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
-        gain, kind = certificate.epsilon, certificate.information
-        return Status.CERTIFIED, f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind})."
+        return Status.CERTIFIED, proved_text(certificate)
     if ending.status is not Status.CERTIFIED:
         return ending.status, ending.message
     rounding = float(certificate.rounding.max())
+    if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
+        return Status.LIMIT, (
+            "nobody gains more than epsilon/2 as far as floating point can tell, but a budget is spent to the last "
+            "bit: its price has no bound that floating point can use. Give it a little slack, with a larger threshold."
+        )
     if rounding > epsilon / 4:
         return Status.LIMIT, (
             f"nobody gains more than epsilon/2 as far as floating point can tell, but its rounding error here "

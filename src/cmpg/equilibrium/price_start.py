@@ -15,13 +15,15 @@ better the prices, the less is left for the ascent to do, and all agents' multip
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.checks import FloatArray, IntArray
+from cmpg.checks import FloatArray
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import certain_rows, maximise, plan
+from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
 from cmpg.equilibrium.start import is_feasible
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
@@ -53,15 +55,30 @@ COARSE, FINE = 1e-4, 1e-7
 NOTHING = 1e-9
 
 
+LARGEST_PRICE = 1e250
+"""Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
+
+OnRound = Callable[[Position, FloatArray], None]
+"""Told after each round of moves: the position, and the prices."""
+
+
 @dataclass(frozen=True, eq=False)
 class PricedStart:
     """A feasible policy, and the prices of the budgets at which the agents came to it."""
 
     policy: JointPolicy
     multipliers: FloatArray  # [k]
+    interrupted: bool = False  # by the user, before the search was over
 
 
-def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> PricedStart:
+def price_start(
+    game: Game,
+    start: JointPolicy,
+    *,
+    rng: np.random.Generator | None = None,
+    deadline: float = np.inf,
+    on_round: OnRound = lambda *_: None,
+) -> PricedStart:
     """Return a feasible policy near which all agents agree on the prices of the budgets.
 
     Parameters
@@ -72,27 +89,40 @@ def price_start(game: Game, start: JointPolicy, *, rng: np.random.Generator | No
         A feasible policy; it is returned as it is where it has no slack.
     rng
         Breaks ties at random.
+    deadline
+        On the clock of time.monotonic. Then, as after Ctrl-C, the last feasible policy that was seen is returned.
+    on_round
+        Called after each round of moves.
     """
-    first, nothing = game.at(start), np.zeros(len(game.thresholds))
-    if not is_feasible(first) or not np.all(first.costs < game.thresholds):
-        return PricedStart(start, nothing)
-    selfish = _settle(first, nothing, rounds=1, worth=COARSE, rng=rng)
-    if is_feasible(selfish):
-        free = _settle(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
-        if is_feasible(free):
-            return PricedStart(free.policy, nothing)
-    stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(game.reward_ranges))
-    dear = stake / (game.thresholds - first.costs)
-    begin = _settle(selfish, dear, rounds=1, worth=COARSE, rng=rng)
+    search = _Search(game, game.at(start), rng=rng, deadline=deadline, on_round=on_round)
+    interrupted = False
+    try:
+        if is_feasible(search.first) and np.all(search.slacks > 0):
+            _look(search)
+    except _OutOfTime:
+        pass
+    except KeyboardInterrupt:
+        interrupted = True
+    return PricedStart(search.best.position.policy, search.best.prices, interrupted)
+
+
+def _look(search: _Search) -> None:
+    """Go through all phases; what they find is `search.best`."""
+    first, nothing = search.first, np.zeros(len(search.slacks))
+    selfish = search.settle(first, nothing, rounds=1, worth=COARSE)
+    if is_feasible(selfish) and is_feasible(search.settle(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE)):
+        return
+    stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
+    if np.any(search.slacks * LARGEST_PRICE <= stake):
+        return
+    dear = stake / search.slacks
+    begin = search.settle(selfish, dear, rounds=1, worth=COARSE)
     if not is_feasible(begin):
         # Selfish agents can be in each other's way so that nobody alone makes room, at any price.
-        begin = _settle(first, dear, rounds=1, worth=COARSE, rng=rng)
-    steered = _steered(game, first, _Priced(begin, dear), rng=rng)
-    rested = _rested(game, steered, rng=rng)
-    if rested is None:
-        return PricedStart(start, nothing)
-    last = _lowered(game, first, rested, rng=rng)
-    return PricedStart(last.position.policy, last.prices)
+        begin = search.settle(first, dear, rounds=1, worth=COARSE)
+    rested = _rested(search, _steered(search, _Priced(begin, dear)))
+    if rested is not None:
+        search.best = _lowered(search, rested)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,70 +131,91 @@ class _Priced:
     prices: FloatArray  # [k]
 
 
-def _steered(game: Game, first: Position, begin: _Priced, *, rng: np.random.Generator | None) -> _Priced:
+class _OutOfTime(Exception):
+    """The deadline has passed."""
+
+
+class _Search:
+    """What the phases share: where it all began, how agents settle, and the last feasible position with its prices."""
+
+    def __init__(
+        self, game: Game, first: Position, *, rng: np.random.Generator | None, deadline: float, on_round: OnRound
+    ) -> None:
+        self.game, self.first, self.slacks = game, first, game.thresholds - first.costs
+        self.best = _Priced(first, np.zeros(len(self.slacks)))
+        self._rng, self._deadline, self._on_round = rng, deadline, on_round
+
+    def used(self, position: Position) -> FloatArray:
+        """Return what share of each budget is used, beyond what the start uses: [k]."""
+        return np.asarray((position.costs - self.first.costs) / self.slacks)
+
+    def settle(self, position: Position, prices: FloatArray, *, rounds: int, worth: float) -> Position:
+        """Let agents in turn move to what is best for them at these prices, until nobody gains or for a few rounds."""
+        agents, quiet = self.game.num_agents, 0
+        for turn in range(rounds * agents):
+            if time.monotonic() > self._deadline:
+                raise _OutOfTime
+            agent = turn % agents
+            cmdp, present = position.induced_cmdp(agent), position.present(agent)
+            best = maximise(cmdp, prices)
+            gain = best.value - float(present.value - prices @ present.costs)
+            quiet = quiet + 1 if gain <= 0 or gain <= _least_gain(cmdp, prices, worth) else 0
+            if quiet == 0:
+                position = position.replace(agent, _best_table(cmdp, best, prices, rng=self._rng))
+            if agent == agents - 1:
+                self._on_round(position, prices)
+            if quiet >= agents:
+                break
+        if is_feasible(position):
+            self.best = _Priced(position, prices)
+        return position
+
+
+def _steered(search: _Search, begin: _Priced) -> _Priced:
     """Change the prices by how much of each budget is used, let everybody move once, and so on."""
-    position, prices, slacks = begin.position, begin.prices, game.thresholds - first.costs
+    position, prices = begin.position, begin.prices
     largest = np.full(len(prices), np.log(LARGEST_STEP))
     before = np.zeros(len(prices))
     quiet = False
     for _ in range(ROUNDS):
-        used = (position.costs - first.costs) / slacks
+        used = search.used(position)
         if (quiet and ENOUGH < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
             break
         change = np.log(np.maximum(used / AIM, NOTHING))
         largest = np.where(change * before < 0, largest / 2, largest)
         prices = prices * np.exp(np.clip(change, -largest, largest))
         before = change
-        moved = _settle(position, prices, rounds=1, worth=COARSE, rng=rng)
+        moved = search.settle(position, prices, rounds=1, worth=COARSE)
         quiet, position = moved is position, moved
     return _Priced(position, prices)
 
 
-def _rested(game: Game, steered: _Priced, *, rng: np.random.Generator | None) -> _Priced | None:
+def _rested(search: _Search, steered: _Priced) -> _Priced | None:
     """Let the agents come to rest, at higher prices where the budgets do not hold; None where that does not help."""
     position, prices = steered.position, steered.prices
     for factor in RAISES:
-        prices = prices * np.where(position.costs > game.thresholds, factor, 1.0)
-        position = _settle(position, prices, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
+        prices = prices * np.where(position.costs > search.game.thresholds, factor, 1.0)
+        position = search.settle(position, prices, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
             return _Priced(position, prices)
     return None
 
 
-def _lowered(game: Game, first: Position, held: _Priced, *, rng: np.random.Generator | None) -> _Priced:
+def _lowered(search: _Search, held: _Priced) -> _Priced:
     """Lower the prices at which the agents rest, until nearly all of a budget is used, or it would not hold."""
     broke = np.zeros(len(held.prices))
     for _ in range(LOWERINGS):
-        used = (held.position.costs - first.costs) / (game.thresholds - first.costs)
+        used = search.used(held.position)
         if used.max() > ENOUGH:
             break
         prices = held.prices * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
         prices = np.where(prices > broke, prices, np.sqrt(held.prices * broke))
-        position = _settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE, rng=rng)
+        position = search.settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
             held = _Priced(position, prices)
         else:
             broke = prices
     return held
-
-
-def _settle(
-    position: Position, prices: FloatArray, *, rounds: int, worth: float, rng: np.random.Generator | None
-) -> Position:
-    """Let agents in turn move to what is best for them at these prices, until nobody gains or for a few rounds."""
-    agents = len(position.policy)
-    quiet = 0
-    for turn in range(rounds * agents):
-        agent = turn % agents
-        cmdp, present = position.induced_cmdp(agent), position.present(agent)
-        best = maximise(cmdp, prices)
-        gain = best.value - float(present.value - prices @ present.costs)
-        quiet = quiet + 1 if gain <= 0 or gain <= _least_gain(cmdp, prices, worth) else 0
-        if quiet >= agents:
-            break
-        if quiet == 0:
-            position = position.replace(agent, _best_table(cmdp, best.actions, prices, rng=rng))
-    return position
 
 
 def _least_gain(cmdp: CMDP, prices: FloatArray, worth: float) -> float:
@@ -173,8 +224,10 @@ def _least_gain(cmdp: CMDP, prices: FloatArray, worth: float) -> float:
     return max(noise, worth * cmdp.reward_range)
 
 
-def _best_table(cmdp: CMDP, actions: IntArray, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
-    """Return the table of the best actions; where the rule for ties counts, that of a plan."""
-    if rng is None and prices.all():
-        return certain_rows(actions, cmdp.num_actions)
+def _best_table(cmdp: CMDP, best: Maximum, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
+    """Return the table of the best actions; where a budget is free, that of a plan, which spends no more of it than
+    it must.
+    """
+    if prices.all():
+        return certain_rows(best.actions(rng), cmdp.num_actions)
     return plan(cmdp, prices, rng=rng).policy(cmdp.num_actions)

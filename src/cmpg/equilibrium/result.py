@@ -37,6 +37,7 @@ class Step:
     costs: FloatArray  # [k], before the move
     potential: float  # sum of the gains so far: Φ(now) − Φ(start)
     seconds: float
+    prices: FloatArray | None = None  # [k]: of the budgets, while a common price is sought before the first iteration
 
 
 @dataclass(frozen=True, eq=False)

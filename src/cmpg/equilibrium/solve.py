@@ -4,21 +4,23 @@ among the endings.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from cmpg.checks import CMPGError
-from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.checks import CMPGError, FloatArray
+from cmpg.equilibrium.ascent import OnProgress, coordinate_ascent, proved_text
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.price_start import price_start
-from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
-from cmpg.games.contract import OWN_STATE, Game
+from cmpg.games.contract import OWN_STATE, Game, Position
 from cmpg.games.potential import check_potential
 from cmpg.policy import JointPolicy
 
@@ -103,9 +105,31 @@ def _ascend(
     """Run the ascent; among agents who see their own states only, from where all agree on the price of the budget."""
     if not priced or game.information != OWN_STATE or len(game.thresholds) == 0:
         return coordinate_ascent(game, start, epsilon=epsilon, rng=rng, **settings)
-    better = price_start(game, start, rng=rng)
+    began, limit = time.monotonic(), settings.get("time_limit", np.inf)
+    tell = settings.get("on_progress") or (lambda _: None)
+    rounds = count(1)
+
+    def on_round(position: Position, prices: FloatArray) -> None:
+        unknown = np.full(game.num_agents, np.nan)
+        costs, seconds = np.asarray(position.costs, dtype=np.float64), time.monotonic() - began
+        tell(Step(next(rounds), None, np.nan, unknown, costs, 0.0, seconds, prices))
+
+    better = price_start(game, start, rng=rng, deadline=began + limit, on_round=on_round)
+    spent = time.monotonic() - began
+    left = {"time_limit": 0.0 if better.interrupted else max(limit - spent, 0.0), "on_progress": _later(tell, spent)}
     prices = np.tile(better.multipliers, (game.num_agents, 1))
-    return coordinate_ascent(game, better.policy, epsilon=epsilon, multipliers=prices, rng=rng, **settings)
+    result = coordinate_ascent(
+        game, better.policy, epsilon=epsilon, multipliers=prices, rng=rng, **{**settings, **left}
+    )
+    trace = tuple(replace(step, seconds=step.seconds + spent) for step in result.trace)
+    if better.interrupted and not result.certified:
+        return _with(result, trace=trace, status=Status.INTERRUPTED, message="interrupted by the user.")
+    return _with(result, trace=trace)
+
+
+def _later(tell: OnProgress, spent: float) -> OnProgress:
+    """Count the seconds from when the search for a price began."""
+    return lambda step: tell(replace(step, seconds=step.seconds + spent))
 
 
 def _in_floats(game: Game) -> Game:
@@ -161,11 +185,13 @@ def _moved_inside(game: Game, result: Result, *, rng: np.random.Generator | None
     if not is_feasible(inner.at(start)):
         return result
     again = coordinate_ascent(inner, start, epsilon=result.epsilon, rng=rng, **settings)
-    if again.policy is None:
+    if again.policy is None or not again.certified:
         return result
     certificate = certify(game, again.policy, again.multipliers)
     proved = certificate.proves(result.epsilon) and certificate.feasibility is Feasibility.PROVEN
-    return _with(again, certificate=certificate, equilibria=result.equilibria) if proved else result
+    if not proved:
+        return result
+    return _with(again, message=proved_text(certificate), certificate=certificate, equilibria=result.equilibria)
 
 
 def _with_witness(game: Game, result: Result) -> Result:

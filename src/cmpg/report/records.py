@@ -48,7 +48,7 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
 
 
 def result_record(
-    result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None
+    result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None, selfish: Result | None = None
 ) -> dict[str, Any]:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
     known = result.certificate
@@ -76,6 +76,7 @@ def result_record(
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
+        "selfish": _selfish_record(selfish),
         "settings": dict(result.settings),
         "seed": seed,
         "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -88,6 +89,12 @@ def _proof_record(proof: InfeasibilityProof | None) -> dict[str, Any] | None:
     if proof is None:
         return None
     return {"multipliers": proof.multipliers, "least_cost": proof.least_cost, "limit": proof.limit}
+
+
+def _selfish_record(selfish: Result | None) -> dict[str, Any] | None:
+    if selfish is None:
+        return None
+    return {"status": selfish.status.name, "values": selfish.values, "costs": selfish.costs}
 
 
 def plain(value: Any) -> Any:
@@ -141,7 +148,13 @@ def check_out_folder(folder: Path) -> None:
 
 
 def write_run(
-    folder: Path, game: Game, result: Result, *, seed: int | None, origin: Origin | None = None
+    folder: Path,
+    game: Game,
+    result: Result,
+    *,
+    seed: int | None,
+    origin: Origin | None = None,
+    selfish: Result | None = None,
 ) -> dict[str, Any]:
     """Write a run folder, and return the record of `result.json`.
 
@@ -155,6 +168,8 @@ def write_run(
         Of the random numbers, where there were any.
     origin
         Where the game came from, for the page that is made of the folder.
+    selfish
+        How the game without its constraints ended, where it was solved, too.
     """
     check_out_folder(folder)
     try:
@@ -172,7 +187,7 @@ def write_run(
     if result.certificate is not None:
         _write_text(folder / "certificate.json", json_text(certificate_record(result.certificate)))
     _write_text(folder / "trace.csv", trace_table(result))
-    record = result_record(result, game, seed=seed, game_hash=digest)
+    record = result_record(result, game, seed=seed, game_hash=digest, selfish=selfish)
     _write_text(folder / "result.json", json_text(record))
     return record
 

@@ -24,6 +24,9 @@ MOST_PRICES = 3
 
 NAME_COLUMNS = 26
 
+LARGE_PRICE = 1e6
+"""From here on the digits of a price say nothing, and its order says all."""
+
 
 def result_view(result: Result, game: Game) -> RenderableType:
     """Lay out a result: verdict, agents, constraints, other equilibria, and the proof of a bad ending."""
@@ -59,6 +62,19 @@ def _proof_line(proof: InfeasibilityProof, names: Names) -> Text:
     return Text(f"proof: {text}; their limits add up to {proof.limit:.9g}")
 
 
+def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> Text:
+    """Say what the agents would do without the constraints, beside what they do with them."""
+    ending = "" if selfish.certified else f" ({selfish.status.name})"
+    if selfish.certificate is None:
+        return Text(f"without the constraints{ending}: {selfish.message}")
+    pairs = [f"{cost:.4g} of {float(limit):.4g}" for cost, limit in zip(selfish.costs, thresholds, strict=True)]
+    costs = ", ".join(pairs[:MOST_PRICES]) + (", …" if len(pairs) > MOST_PRICES else "")
+    noun = "value" if len(selfish.values) == 1 else "total value"
+    beside = "" if result.certificate is None else f" (with them {result.values.sum():.6g})"
+    told = f"{'cost' if len(pairs) == 1 else 'costs'} {costs}, {noun} {selfish.values.sum():.6g}{beside}"
+    return Text(f"without the constraints{ending}: {told}")
+
+
 def certificate_view(certificate: Certificate, names: Names) -> RenderableType:
     """Lay out agents and constraints of a certificate."""
     return Group(_agents_view(certificate, names), _constraints_view(certificate, names))
@@ -71,10 +87,22 @@ def _agents_view(certificate: Certificate, names: Names) -> RenderableType:
     shown, rest = _largest(certificate.gains)
     for i in shown:
         cells = [f"{certificate.values[i]:.6f}", f"{certificate.bounds[i]:.6f}", f"{certificate.gains[i]:.1e}"]
-        table.add_row(_short(names.agent(i)), *cells, *(f"{price:.4f}" for price in prices[i]))
-    if not rest:
-        return table
-    return Group(table, Text(f"and {counted(rest, 'agent')} more, who gain no more than those"))
+        table.add_row(_short(names.agent(i)), *cells, *(_price(price) for price in prices[i]))
+    parts: list[RenderableType] = [table]
+    if rest:
+        parts.append(_which(len(shown), rest, "agents with the largest gains"))
+    if len(certificate.values) > 1:
+        parts.append(Text(f"total value {certificate.values.sum():.6f}"))
+    return Group(*parts)
+
+
+def _price(price: float) -> str:
+    return f"{price:.4f}" if price < LARGE_PRICE else f"{price:.4g}"
+
+
+def _which(shown: int, rest: int, kind: str) -> Text:
+    """Say which rows are shown, and where the others are."""
+    return Text(f"these are the {shown} of {shown + rest} {kind}; all are in the output of --json")
 
 
 def _constraints_view(certificate: Certificate, names: Names) -> RenderableType:
@@ -87,7 +115,7 @@ def _constraints_view(certificate: Certificate, names: Names) -> RenderableType:
         table.add_row(_short(names.constraint(j)), f"{cost:.9g}", f"{limit:.9g}", f"{left:.2g}")
     if not rest:
         return table
-    return Group(table, Text(f"and {counted(rest, 'constraint')} more, with no less left"))
+    return Group(table, _which(len(shown), rest, "constraints with the least left"))
 
 
 def _largest(numbers: FloatArray) -> tuple[Sequence[int], int]:
@@ -129,6 +157,9 @@ def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
     """Say in one line where a run stands: potential, cost against threshold, largest gain."""
     pairs = zip(step.costs[:MOST_PRICES], thresholds[:MOST_PRICES], strict=True)
     costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
+    if step.prices is not None:
+        prices = ", ".join(f"{price:.4g}" for price in step.prices[:MOST_PRICES])
+        return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
     mover = "nobody" if step.mover is None else names.agent(step.mover)
     return (
         f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "

@@ -27,6 +27,7 @@ from cmpg.checks import FileError, FloatArray, GameError, check_shape, frozen, n
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.interop.acn import Session, read_sessions
 from cmpg.interop.text import FilePath
+from cmpg.scenarios.amounts import require_at_least_zero
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.sample_files import sample_file
 
@@ -153,6 +154,7 @@ def charging(
     shortfall
         The penalty per unit still needed after the last hour.
     """
+    require_at_least_zero(load_price=load_price, shortfall=shortfall)
     cars = charging_day(sessions=sessions, day=day).sessions
     groups = {"transformer": {car.station for car in cars}} if transformers is None else transformers
     places = _transformer_of(cars, groups)
@@ -211,9 +213,10 @@ def _transformer_of(cars: Sequence[Session], groups: Mapping[str, Collection[str
 
 
 def _one_each(name: str, value: float | Sequence[float], count: int) -> FloatArray:
-    given = np.asarray(value, dtype=np.float64)
+    given = numbers(name, value)
     if given.shape not in ((), (count,)):
         raise GameError(f"{name} has shape {list(given.shape)}; one number, or one for each of {count} transformers.")
+    require_at_least_zero(**{name: given})
     return frozen(np.broadcast_to(given, (count,)).copy())
 
 

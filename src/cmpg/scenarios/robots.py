@@ -20,6 +20,7 @@ from cmpg.checks import FileError, FloatArray, GameError, IntArray, frozen
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.interop.movingai import Cell, GridMap, Journey, read_map, read_scen
 from cmpg.interop.text import FilePath, at_line
+from cmpg.scenarios.amounts import require_at_least_zero
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.scenarios.sample_files import sample_file
 
@@ -192,6 +193,7 @@ def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1
     """Return the game of a fleet whose starts and goals are known. All robots share the map's tables."""
     if not 0 < success <= 1:
         raise GameError(f"success is {success}; a probability above 0 is required.")
+    require_at_least_zero(threshold=threshold)
     cells = world.cells
     state_of = {cell: state for state, cell in enumerate(cells)}
     first = LocalAgent(

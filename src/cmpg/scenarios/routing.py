@@ -27,6 +27,7 @@ from cmpg.checks import FileError, FloatArray, GameError, frozen
 from cmpg.games.local import LocalAgent, LocalGame
 from cmpg.interop.text import FilePath, at_line
 from cmpg.interop.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
+from cmpg.scenarios.amounts import require_at_least_zero
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.sample_files import sample_file
 
@@ -220,6 +221,9 @@ def routing_game(
     late: float = 0.60,
 ) -> LocalGame:
     """Return the game of platoons that are known already. Platoons with the same destination share their tables."""
+    require_at_least_zero(limit=limit, threshold=threshold, waiting=waiting, late=late)
+    if not 0 < vehicles < np.inf:
+        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
     links, loads = city.network.links, np.arange(len(city.origins) + 1.0)
     kinds: dict[tuple[int, int], LocalAgent] = {}
     members: list[LocalAgent] = []
