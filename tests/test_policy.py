@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from bad_files import WRONG_VALUES, mutated, refused, write_json
 from cmpg.checks import FileError, PolicyError
+from cmpg.equilibrium.certificate import certify
 from cmpg.policy import JointPolicy, load_policy
+from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local
 from strategies import games, policies
 
 SHAPES = [(2, 3, 2), (2, 1, 4)]
@@ -150,6 +152,61 @@ def test_one_agent_moves_and_nobody_else():
         policy.replace(1, [[[1.0]]])
     with pytest.raises(PolicyError, match=r"sums to 0\.9"):
         policy.replace(1, np.full((2, 1, 4), 0.225))
+
+
+THIRDS = [[[Fraction(1, 3), Fraction(2, 3)]] * 3] * 2
+
+
+def test_policies_are_read_in_rationals_or_in_floats():
+    mixed = JointPolicy.uniform(SHAPES).replace(0, THIRDS)
+    exact, floats = mixed.exact(), mixed.floats()
+    assert exact[0] is mixed[0]
+    assert exact[1].tolist() == [[[Fraction(1, 4)] * 4]] * 2
+    assert floats[1] is mixed[1]
+    assert floats[0].tolist() == [[[1 / 3, 2 / 3]] * 3] * 2
+    assert not floats[0].flags.writeable
+    assert floats.floats() is floats
+
+
+def test_a_move_is_read_as_the_table_that_it_replaces():
+    floats = JointPolicy.uniform(SHAPES)
+    assert floats.replace(0, THIRDS)[0].dtype == object
+    assert floats.move(0, THIRDS)[0].tolist() == [[[1 / 3, 2 / 3]] * 3] * 2
+    moved = floats.exact().move(0, np.full(SHAPES[0], 0.5)).move(1, floats[1])
+    assert all(isinstance(entry, Fraction) for table in moved for entry in table.ravel())
+    assert floats.exact().move(0, THIRDS)[0].tolist() == THIRDS
+    with pytest.raises(PolicyError, match=r"policy\[1\] has shape"):
+        floats.move(1, THIRDS)
+
+
+def test_a_moved_policy_has_the_fingerprint_of_a_fresh_one():
+    start = JointPolicy.uniform(SHAPES)
+    start.fingerprint()
+    assert start.move(0, THIRDS).fingerprint() == JointPolicy((np.array(THIRDS, dtype=float), start[1])).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "game",
+    [grid_world(), grid_world_local(), counting_congestion_game(num_agents=4)],
+    ids=lambda game: type(game).__name__,
+)
+def test_every_form_of_game_in_floats_reads_rationals_in_floats(game):
+    drawn = game.random_policy(rng=np.random.default_rng(0)).exact()
+    found, expected = game.at(drawn), game.at(drawn.floats())
+    assert all(table.dtype == np.float64 for table in found.policy)
+    assert found.values.dtype == found.costs.dtype == found.cost_rounding.dtype == np.float64
+    assert np.array_equal(found.values, expected.values)
+    assert np.array_equal(found.costs, expected.costs)
+    certificate = certify(game, drawn)
+    assert np.array_equal(certificate.gains, certify(game, drawn.floats()).gains)
+
+
+def test_a_view_of_what_the_user_keeps_is_copied():
+    kept = np.array([[[0.25, 0.75]]])
+    policy = JointPolicy((np.broadcast_to(kept, (2, 3, 2)),))
+    kept[:] = [1.0, 0.0]
+    assert policy[0].tolist() == [[[0.25, 0.75]] * 3] * 2
+    assert policy[0].strides[:2] == (0, 0)
 
 
 def test_mixtures_are_row_by_row():

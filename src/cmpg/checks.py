@@ -53,7 +53,8 @@ class FileError(CMPGError):
 def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> FloatArray:
     """Return `value` as a read-only array of finite floats, or of Fractions where it holds any.
 
-    An array that is read-only already is taken as it is: whoever froze it gave it away.
+    An array that is read-only already is taken as it is: whoever froze it gave it away. A read-only view of one that
+    can still change is copied; axes that repeat the same numbers go on repeating them, and take no memory.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> Flo
     cmpg.checks.GameError: rewards[1, 1] is nan; every entry must be a finite number.
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.dtype in (np.float64, object):
-        array = value
+        array = value if _cannot_change(value) else _own(value)
     else:
         array = _fresh_array(name, value, error)
     if array.dtype == object:
@@ -72,6 +73,22 @@ def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> Flo
         index = first_index(~finite)
         raise error(f"{name}{_brackets(index)} is {array[index]}; every entry must be a finite number.")
     return array
+
+
+def _cannot_change(array: npt.NDArray[Any]) -> bool:
+    """Whether everything that the array is a view of is read-only too."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None or isinstance(owner, bytes)
+
+
+def _own(view: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy what a view shows; where a stride is zero, once."""
+    core = view[(..., *(slice(1) if stride == 0 else slice(None) for stride in view.strides))]
+    return np.broadcast_to(frozen(np.array(core)), view.shape)
 
 
 def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:

@@ -24,6 +24,7 @@ from cmpg.checks import (
     exact_distributions,
     frozen,
     numbers,
+    to_floats,
 )
 from cmpg.storage import check_kind, number_table, read_fields, write_fields
 
@@ -76,7 +77,14 @@ class JointPolicy:
 
     def replace(self, agent: int, table: Any) -> JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
+        return self._with(agent, _policy_table(f"policy[{agent}]", table))
+
+    def move(self, agent: int, table: Any) -> JointPolicy:
+        """Replace one agent's table by one that is read as the old one is: in rationals, or in floats."""
         new = _policy_table(f"policy[{agent}]", table)
+        return self._with(agent, _exact_table(new) if self.tables[agent].dtype == object else to_floats(new))
+
+    def _with(self, agent: int, new: FloatArray) -> JointPolicy:
         check_shape(f"policy[{agent}]", new.shape, self.tables[agent].shape, error=PolicyError)
         moved = _unchecked((*self.tables[:agent], new, *self.tables[agent + 1 :]))
         if "_digests" in self.__dict__:
@@ -91,7 +99,13 @@ class JointPolicy:
 
     def exact(self) -> JointPolicy:
         """Read all numbers as rationals, each row divided by its exact sum."""
-        return _unchecked(tuple(exact_distributions(table) for table in self.tables))
+        return _unchecked(tuple(_exact_table(table) for table in self.tables))
+
+    def floats(self) -> JointPolicy:
+        """Round all rationals to floats; a policy in floats is returned as it is."""
+        if not any(table.dtype.hasobject for table in self.tables):
+            return self
+        return _unchecked(tuple(to_floats(table) for table in self.tables))
 
     def check_fits(self, shapes: Sequence[PolicyShape]) -> None:
         """Raise unless there is one table per agent, each of the given shape."""
@@ -123,7 +137,8 @@ class JointPolicy:
 
 
 def _table_digest(table: FloatArray) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(table).tobytes(), digest_size=16).digest()
+    content = repr(table.tolist()).encode() if table.dtype == object else np.ascontiguousarray(table).tobytes()
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _policy_table(name: str, table: Any) -> FloatArray:
@@ -131,6 +146,11 @@ def _policy_table(name: str, table: Any) -> FloatArray:
     if array.ndim != 3 or 0 in array.shape:
         raise PolicyError(f"{name} has shape {list(array.shape)}; [H, S, A] with no empty axis is required.")
     return distributions(name, array, ("h", "s"), error=PolicyError)
+
+
+def _exact_table(table: FloatArray) -> FloatArray:
+    # The rows of a table of Fractions were divided by their exact sums when it was checked.
+    return table if table.dtype == object else exact_distributions(table)
 
 
 def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:

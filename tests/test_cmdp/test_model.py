@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, dense_transition, every_step, exact_costs, random_policy
 
-from cmpg.checks import GameError, PolicyError, exact_distributions
-from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy, stationary_values
+from cmpg.checks import GameError, PolicyError, exact_distributions, frozen, to_exact
+from cmpg.cmdp.evaluation import cost_rounding, evaluate, occupancy, policy_from_occupancy, stationary_values
 from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import dual_bound, maximise
 from cmpg.cmdp.response import cost_margins
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -188,6 +189,93 @@ def test_what_the_user_keeps_stays_the_users():
     assert sparse.transition[0].toarray()[0].tolist() == [0.5, 0.5]
     with pytest.raises(ValueError, match="read-only"):
         sparse.transition[0].data[0] = 1.0
+
+
+@pytest.mark.parametrize("name", ["transition", "reward", "costs"])
+def test_a_view_of_what_the_user_keeps_is_copied_but_not_spread(name):
+    kept = np.array(tables()[name])
+    wide = (*kept.shape[:-3], 1000, *kept.shape[-2:]) if name != "transition" else (1000, *kept.shape[1:])
+    view = np.broadcast_to(kept, wide)
+    cmdp = CMDP(**tables(**{name: view, "horizon": 1000}))
+    owned = getattr(cmdp, name)
+    assert np.array_equal(owned, view)
+    assert owned.strides[-4 if name == "transition" else -3] == 0
+    kept += 7
+    assert np.array_equal(owned + 7, view)
+    assert not np.shares_memory(owned, kept)
+
+
+def test_a_slice_of_what_the_user_keeps_is_copied():
+    kept = np.array([[[1.0, 0.0], [0.0, 2.0]]] * 2)
+    cmdp = CMDP(**tables(reward=frozen(kept[:1])))
+    kept[:] = 7.0
+    assert cmdp.reward.tolist() == tables()["reward"]
+
+
+def test_views_of_what_cannot_change_are_not_copied():
+    given_away = frozen(np.array(tables()["reward"]))
+    view = np.broadcast_to(given_away, (3, 2, 2))
+    assert CMDP(**tables(reward=view)).reward is view
+    from_bytes = np.frombuffer(given_away.tobytes()).reshape(1, 2, 2)
+    assert CMDP(**tables(reward=from_bytes)).reward is from_bytes
+    assert not np.shares_memory(CMDP(**tables(reward=frozen(np.frombuffer(bytearray(32)).reshape(1, 2, 2)))).reward, 0)
+
+
+# --- Floats and Fractions ---------------------------------------------------------------------------------------------
+
+
+def in_fractions(name):
+    return exact_distributions(np.array(tables()[name])) if name == "transition" else to_exact(np.array(tables()[name]))
+
+
+@pytest.mark.parametrize("name", ["transition", "reward", "costs", "thresholds", "initial"])
+def test_one_exact_table_makes_all_exact(name):
+    mixed, floats = CMDP(**tables(**{name: in_fractions(name)})), CMDP(**tables())
+    assert mixed.is_exact
+    for table in (mixed.transition, mixed.reward, mixed.costs, mixed.thresholds, mixed.initial):
+        assert all(isinstance(entry, Fraction) for entry in table.ravel())
+    policy = random_policy(floats, np.random.default_rng(3))
+    found = evaluate(mixed, exact_distributions(policy)).costs
+    assert list(found) == exact_costs(floats, policy)
+    assert all(isinstance(error, int) and error == 0 for error in cost_rounding(mixed, found))
+    prices = np.array([Fraction(1, 2)])
+    bound = dual_bound(mixed, prices)
+    assert isinstance(bound, Fraction)
+    assert float(bound) == pytest.approx(dual_bound(floats, np.array([0.5])), rel=1e-14)
+    assert maximise(mixed, prices).value == bound - prices[0] * mixed.thresholds[0]
+
+
+def test_an_exact_process_reads_a_policy_of_floats_exactly():
+    exact, policy = as_exact(CMDP(**tables())), np.full((3, 2, 2), 0.5)
+    policy[:, 0] = [0.1, 0.9]
+    found = evaluate(exact, policy)
+    assert list(found.costs) == exact_costs(CMDP(**tables()), policy)
+    assert all(isinstance(visits, Fraction) for visits in occupancy(exact, policy).ravel())
+    with pytest.raises(PolicyError, match=r"policy\[h=0, s=0\] sums to 0; every row must sum to 1"):
+        evaluate(exact, np.zeros((3, 2, 2)))
+
+
+@pytest.mark.parametrize("time", [{"horizon": 3}, {"horizon": None, "discount": Fraction(9, 10)}])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_process_in_floats_reads_policy_and_discount_in_floats(time, sparse):
+    transition = sp.csr_array(GOOD_ROWS.reshape(4, 2)) if sparse else [GOOD_ROWS]
+    cmdp = CMDP(**tables(transition=transition, **time))
+    thirds = [[[Fraction(1, 3), Fraction(2, 3)]] * 2] * cmdp.num_steps
+    rounded = np.array(thirds, dtype=np.float64)
+    for policy in (thirds, frozen(np.array(thirds))):
+        found, expected = evaluate(cmdp, policy), evaluate(cmdp, rounded)
+        assert type(found.value) is np.float64
+        assert found.costs.dtype == np.float64
+        assert (found.value, found.costs.tolist()) == (expected.value, expected.costs.tolist())
+        assert np.array_equal(occupancy(cmdp, policy), occupancy(cmdp, rounded))
+
+
+def test_fractions_beside_a_sparse_transition_are_refused():
+    matrix = sp.csr_array(GOOD_ROWS.reshape(4, 2))
+    with pytest.raises(GameError, match=r"reward holds Fractions and transition is sparse; .* Give a dense transition"):
+        CMDP(**tables(transition=matrix, reward=in_fractions("reward")))
+    with pytest.raises(GameError, match="thresholds holds Fractions and transition is sparse"):
+        CMDP(**tables(transition=matrix, thresholds=[Fraction(1, 3)]))
 
 
 def test_rows_close_to_one_are_normalised():

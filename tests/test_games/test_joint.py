@@ -418,6 +418,65 @@ def test_tables_cannot_be_changed_from_outside():
         game.rewards[0, 0, 0, 0, 0] = 1.0
 
 
+def test_a_view_of_what_the_user_keeps_is_copied_but_not_spread():
+    kept = np.random.default_rng(0).random((1, 1, 2, 2, 3))
+    game = JointGame(**{**good_tables(), "rewards": np.broadcast_to(kept, (2, 4, 2, 2, 3))})
+    before = kept.copy()
+    kept += 7
+    assert np.array_equal(game.rewards, np.broadcast_to(before, game.rewards.shape))
+    assert game.rewards.strides[:2] == (0, 0)
+
+
+# --- Floats and Fractions ---------------------------------------------------------------------------------------------
+
+
+def thirds(shape):
+    """Play the first action with probability one third."""
+    table = np.full(shape, Fraction(2, 3) / (shape[-1] - 1), dtype=object)
+    table[..., 0] = Fraction(1, 3)
+    return table
+
+
+@settings(deadline=None, max_examples=20)
+@given(games_and_policies())
+def test_a_game_in_floats_reads_fractions_in_floats(drawn):
+    game, policy = drawn
+    exact, floats = game.at(policy.exact()), game.at(policy.exact().floats())
+    assert all(table.dtype == np.float64 for table in exact.policy)
+    assert np.array_equal(exact.values, floats.values)
+    assert exact.values.dtype == exact.costs.dtype == exact.cost_rounding.dtype == np.float64
+    assert np.array_equal(exact.costs, floats.costs)
+
+
+def test_a_move_is_read_in_the_arithmetic_of_the_game():
+    game = JointGame(**{**good_tables(), "rewards": np.random.default_rng(0).random((2, 4, 2, 2, 3))})
+    start, table = game.uniform_policy(), thirds(game.policy_shapes[0])
+    moved = game.at(start).replace(0, table)
+    assert moved.policy[0].dtype == moved.values.dtype == np.float64
+    assert np.array_equal(moved.values, game.at(start.replace(0, table)).values)
+    exact = game.exact()
+    there = exact.at(start).replace(0, np.full((4, 2, 2), 0.5)).replace(1, thirds(game.policy_shapes[1]))
+    assert all(isinstance(entry, Fraction) for played in there.policy for entry in played.ravel())
+    assert all(isinstance(value, Fraction) for value in there.values)
+    assert there.values.tolist() == exact.at(start.replace(1, thirds(game.policy_shapes[1]))).values.tolist()
+
+
+def test_a_planner_reads_its_reward_in_the_arithmetic_of_the_game():
+    game = JointGame(**good_tables())
+    reward = np.random.default_rng(0).random((1, 2, 2, 3))
+    assert game.exact().joint_cmdp(reward).is_exact
+    assert not game.joint_cmdp(game.exact().rewards[0]).is_exact
+
+
+def test_a_rational_discount_of_a_game_in_floats_is_rounded():
+    tables = {**good_tables(), "horizon": None}
+    tables["rewards"] = np.random.default_rng(0).random((2, 1, 2, 2, 3))
+    rational, rounded = (JointGame(**{**tables, "discount": rate}) for rate in (Fraction(9, 10), 0.9))
+    found = rational.at(rational.uniform_policy()).values
+    assert found.dtype == np.float64
+    assert np.array_equal(found, rounded.at(rounded.uniform_policy()).values)
+
+
 @pytest.mark.parametrize("scale", [1e9, 1e-9])
 def test_rewards_of_any_size_keep_their_relative_precision(scale):
     tables = good_tables()

@@ -1,4 +1,6 @@
-"""Local games that are not well formed are refused, with coordinates."""
+"""Local games that are not well formed are refused, with coordinates; and what is taken in belongs to the game."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -90,3 +92,52 @@ def test_policies_of_another_shape_are_refused():
     game = game_with()
     with pytest.raises(PolicyError, match="shape"):
         game.at(game_with(horizon=3).uniform_policy())
+
+
+# --- Ownership --------------------------------------------------------------------------------------------------------
+
+
+def test_views_of_what_the_user_keeps_are_copied_but_not_spread():
+    rng = np.random.default_rng(0)
+    reward, costs, loads = rng.random((1, 2, 2)), rng.random((1, 1, 2, 2)), rng.random((1, 1, 1, 3))
+    member = agent_with(reward=np.broadcast_to(reward, (4, 2, 2)), costs=np.broadcast_to(costs, (1, 4, 2, 2)))
+    load_costs = np.broadcast_to(loads, (1, 4, 3, 3))
+    game = game_with(members=[member, member], load_costs=load_costs)
+    expected = [table.copy() for table in (member.reward, member.costs, load_costs)]
+    for kept in (reward, costs, loads):
+        kept += 7
+    for owned, before in zip((game.members[0].reward, game.members[0].costs, game.load_costs), expected, strict=True):
+        assert np.array_equal(owned, before)
+    assert game.members[0].reward.strides[0] == 0
+    assert game.members[0].costs.strides[1] == 0
+    assert game.load_costs.strides[1:3] == (0, 0)
+    assert game.members[0].reward is game.members[1].reward
+    assert game.members[0].costs is game.members[1].costs
+
+
+def test_tables_that_cannot_change_are_taken_as_they_are():
+    reward, loads = np.random.default_rng(0).random((4, 2, 2)), np.random.default_rng(1).random((1, 1, 1, 3))
+    reward.setflags(write=False)
+    loads.setflags(write=False)
+    wide = np.broadcast_to(loads, (1, 4, 3, 3))
+    game = game_with(members=[agent_with(reward=reward), agent_with(reward=reward)], load_costs=wide)
+    assert all(member.reward is reward for member in game.members)
+    assert game.load_costs is wide
+
+
+# --- Floats and Fractions ---------------------------------------------------------------------------------------------
+
+
+def test_fractions_in_a_policy_are_read_in_floats():
+    reward = np.random.default_rng(0).random((4, 2, 2))
+    game = game_with(members=[agent_with(reward=reward), agent_with()], delay=np.ones((1, 3, 3)))
+    thirds = np.full((4, 2, 2), Fraction(1, 3), dtype=object)
+    thirds[..., 1] = Fraction(2, 3)
+    start = game.uniform_policy()
+    rounded = game.at(start.replace(0, thirds.astype(np.float64)))
+    for position in (game.at(start.replace(0, thirds)), game.at(start).replace(0, thirds)):
+        assert all(table.dtype == np.float64 for table in position.policy)
+        assert position.values.tolist() == rounded.values.tolist()
+        assert position.costs.tolist() == rounded.costs.tolist()
+        assert position.induced_cmdp(1).reward.tolist() == rounded.induced_cmdp(1).reward.tolist()
+    assert game.at(start).policy is start

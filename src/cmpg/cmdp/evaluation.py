@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, PolicyError, check_shape, frozen
+from cmpg.checks import FloatArray, PolicyError, check_shape, distributions, frozen, numbers, to_exact, to_floats
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.stationary import resolvent, solved
 
@@ -147,9 +147,15 @@ def policy_from_occupancy(occupancy: FloatArray, unvisited: FloatArray) -> Float
 
 
 def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
-    """Return the policy as an array of the right shape; its rows are not checked again."""
+    """Return the policy as an array of the right shape, in the arithmetic of the tables.
+
+    Only rows that are read in rationals are checked again, and divided by their exact sums.
+    """
     table: FloatArray = np.asarray(policy)
-    if table.dtype != object:
-        table = table.astype(np.float64, copy=False)
     check_shape("policy", table.shape, cmdp.policy_shape, error=PolicyError)
-    return table
+    rational = table.dtype.hasobject
+    if rational:
+        table = numbers("policy", table, error=PolicyError)
+    if cmdp.is_exact:
+        return distributions("policy", to_exact(table), ("h", "s"), error=PolicyError)
+    return to_floats(table) if rational else table.astype(np.float64, copy=False)

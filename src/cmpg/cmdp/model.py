@@ -29,8 +29,10 @@ from cmpg.checks import (
     check_shape,
     distributions,
     each_once,
+    exact_distributions,
     frozen,
     numbers,
+    to_exact,
 )
 from cmpg.cmdp.csr import checked_matrix
 
@@ -229,13 +231,28 @@ def _checked_tables(cmdp: CMDP) -> dict[str, Any]:
     check_shape("costs", costs.shape, (costs.shape[0], costs.shape[1], states, actions))
     thresholds = numbers("thresholds", cmdp.thresholds)
     check_thresholds(thresholds, costs.shape[0])
-    return {
+    tables = {
         "reward": reward,
         "costs": costs,
         "thresholds": thresholds,
         "initial": distributions("initial", initial, ()),
         "transition": checked_transition(cmdp.transition, (steps, states, actions)),
     }
+    exact = [name for name, table in tables.items() if not isinstance(table, tuple) and table.dtype == object]
+    if exact:
+        return _exact_tables(tables, exact[0])
+    # A rational discount would take sums of floats out of the floats.
+    return tables | {"discount": None if cmdp.discount is None else float(cmdp.discount)}
+
+
+def _exact_tables(tables: dict[str, Any], exact: str) -> dict[str, Any]:
+    if isinstance(tables["transition"], tuple):
+        raise GameError(
+            f"{exact} holds Fractions and transition is sparse; CSR matrices hold floats only, and no table is exact "
+            "unless all are. Give a dense transition [H or 1, S, A, S], or floats."
+        )
+    rows = ("transition", "initial")
+    return {name: exact_distributions(table) if name in rows else to_exact(table) for name, table in tables.items()}
 
 
 def checked_transition(transition: Any, shape: tuple[int, ...]) -> Transition:

@@ -119,7 +119,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
     return Certificate(
-        feasibility=_judge_feasibility(judged, position),
+        feasibility=_judge_feasibility(judged, position, policy),
         epsilon=float(gains.max()),
         gains=gains,
         values=values.astype(np.float64),
@@ -148,15 +148,7 @@ def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
     if cmdp.is_exact:
         return 0.0
     prices = np.asarray(multipliers, dtype=np.float64)
-    rewards = np.abs(cmdp.reward).max(axis=(1, 2))
-    largest = float(rewards.sum() if len(rewards) > 1 else rewards[0] * cmdp.num_steps)
-    if cmdp.num_constraints:
-        costs = np.abs(cmdp.costs).max(axis=(2, 3))
-        total = costs.sum(axis=1) if costs.shape[1] > 1 else costs[:, 0] * cmdp.num_steps
-        largest += float(prices @ (total + np.abs(cmdp.thresholds)))
-    if cmdp.discount is not None:
-        largest /= 1 - cmdp.discount
-    return 2 * cmdp.rounding * largest
+    return 2 * cmdp.rounding * float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
 
 
 def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
@@ -173,7 +165,8 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     return prices
 
 
-def _judge_feasibility(game: Game, position: Position) -> Feasibility:
+def _judge_feasibility(game: Game, position: Position, policy: JointPolicy) -> Feasibility:
+    """Say whether the policy, as it was given, meets every threshold; the position may know a rounded one."""
     costs, thresholds = position.costs, game.thresholds
     if len(thresholds) == 0:
         return Feasibility.PROVEN
@@ -182,7 +175,7 @@ def _judge_feasibility(game: Game, position: Position) -> Feasibility:
         return Feasibility.PROVEN
     if np.any(costs - margins > thresholds):
         return Feasibility.VIOLATED
-    exact = exact_costs(game, position.policy) if isinstance(game, JointGame) else None
+    exact = exact_costs(game, policy) if isinstance(game, JointGame) else None
     met = exact is not None and all(cost <= Fraction(limit) for cost, limit in zip(exact, thresholds, strict=True))
     return Feasibility.PROVEN if met else Feasibility.TO_ROUNDING
 

@@ -147,7 +147,7 @@ class CountingGame:
     def at(self, policy: JointPolicy) -> CountingPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        told = policy.exact() if self.is_exact else policy
+        told = policy.exact() if self.is_exact else policy.floats()
         return CountingPosition(self, told, Counts.at(self.census, told))
 
     def potential(self, policy: JointPolicy) -> float:
@@ -248,7 +248,7 @@ class CountingPosition:
 
     def replace(self, agent: int, table: Any) -> CountingPosition:
         """Return the position after one agent has changed its policy; what that agent faces stays."""
-        policy = self.policy.replace(agent, table)
+        policy = self.policy.move(agent, table)
         moved = CountingPosition(self.game, policy, self.counts.replace(agent, policy), agent)
         if agent in self._cmdps:
             moved._cmdps[agent] = self._cmdps[agent]

@@ -132,7 +132,7 @@ class JointGame:
     def at(self, policy: JointPolicy) -> JointPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        return JointPosition(self, policy.exact() if self.is_exact else policy)
+        return JointPosition(self, policy.exact() if self.is_exact else policy.floats())
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
@@ -153,6 +153,7 @@ class JointGame:
             What the planner maximises. For a common reward, the mean is that reward.
         """
         chosen = self.rewards.mean(axis=0) if reward is None else reward
+        chosen = to_exact(chosen) if self.is_exact else to_floats(chosen)
         flat = (self.num_states, int(np.prod(self.num_actions)))
         dense = None if self.is_sparse else self.transition.reshape(len(self.transition), *flat, -1)
         return CMDP(
@@ -246,7 +247,7 @@ class JointPosition:
 
     def replace(self, agent: int, table: Any) -> JointPosition:
         """Return the position after one agent has changed its policy; what the others face is computed anew."""
-        moved = JointPosition(self.game, self.policy.replace(agent, table))
+        moved = JointPosition(self.game, self.policy.move(agent, table))
         if agent in self._cmdps:
             moved._cmdps[agent] = self._cmdps[agent]
         own_half = self._others.in_first_half(agent)
@@ -322,7 +323,7 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     check_shape("costs", costs.shape, (*costs.shape[:2], *table))
     thresholds = numbers("thresholds", game.thresholds)
     check_thresholds(thresholds, costs.shape[0])
-    tables = {
+    tables: dict[str, Any] = {
         "rewards": rewards,
         "costs": costs,
         "thresholds": thresholds,
@@ -331,6 +332,9 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     }
     if any(not isinstance(each, tuple) and each.dtype == object for each in tables.values()):
         tables = _exact_tables(tables)
+    elif game.discount is not None:
+        # A rational discount would take sums of floats out of the floats.
+        tables["discount"] = float(game.discount)
     return tables | _checked_names(game, rewards, len(costs))
 
 

@@ -25,24 +25,20 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import UNIT_ROUNDOFF, FloatArray, frozen
-from cmpg.cmdp.evaluation import Evaluation
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.games.contract import OWN_STATE
-from cmpg.games.loads import Burden, LoadTables, LoadTree, load_tables
+from cmpg.games.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local_agent import LocalAgent
 from cmpg.games.local_checks import checked_names, checked_tables
+from cmpg.games.local_position import LocalPosition
 from cmpg.policy import JointPolicy, PolicyShape
 
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
-
-RECENT = 3
-"""A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +140,10 @@ class LocalGame:
     def rounding(self) -> float:
         """γ: the error of values relative to the sum of |r|, and of costs relative to themselves + `largest_costs`."""
         private = self.horizon + max(agent.num_states * agent.num_actions for agent in self.members) + self.num_agents
-        return (self._usage_roundings + self.tables.total_roundings + private) * UNIT_ROUNDOFF
+        return (self.usage_roundings + self.tables.total_roundings + private) * UNIT_ROUNDOFF
 
     @cached_property
-    def _usage_roundings(self) -> int:
+    def usage_roundings(self) -> int:
         """Roundings that the usages bring into any expectation."""
         kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.members}
         chains = [self.horizon * agent.step_roundings + agent.most_uses for agent in kinds.values()]
@@ -165,17 +161,19 @@ class LocalGame:
         gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
         for agent in self.members:
             if agent.costs is not None:
-                largest = largest + self._over_time(np.abs(agent.costs).max(axis=(2, 3)))
-                gentle = gentle & (agent.costs >= 0).all(axis=(1, 2, 3))
+                private = thin(agent.costs)
+                largest = largest + self._over_time(np.abs(private).max(axis=(2, 3)))
+                gentle = gentle & (private >= 0).all(axis=(1, 2, 3))
         return frozen(np.where(gentle, 0.0, largest))
 
     @cached_property
-    def _margins(self) -> FloatArray:
+    def margins(self) -> FloatArray:
         """How far rounding can take the cost of all agents from the true one, where that is the threshold: [k]."""
         return frozen(self.rounding * (np.abs(self.thresholds) + self.largest_costs))
 
     @cached_property
-    def _has_private_costs(self) -> bool:
+    def has_private_costs(self) -> bool:
+        """Whether anybody spends anything but through loads."""
         return any(agent.costs is not None for agent in self.members)
 
     def private_cmdps(self) -> tuple[CMDP, ...] | None:
@@ -195,29 +193,31 @@ class LocalGame:
     def at(self, policy: JointPolicy) -> LocalPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        accounts = [self._account(agent, table) for agent, table in zip(self.members, policy, strict=True)]
-        tree = LoadTree.grow(self.tables, [account.usage for account in accounts])
-        values = np.array([account.value for account in accounts])
-        return LocalPosition(self, policy, tree, values, np.stack([account.costs for account in accounts]))
+        told = policy.floats()
+        accounts = [self.account(agent, table) for agent, table in zip(self.members, told, strict=True)]
+        values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
+        return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Rosenthal's potential of a policy, less that of the uniform policy."""
         return self.at(policy).potential
 
     @cached_property
-    def _uniform_potential(self) -> float:
+    def uniform_potential(self) -> float:
+        """Φ of the uniform policy, from which `potential` is counted."""
         return self.at(self.uniform_policy()).rosenthal
 
     def _over_time(self, table: FloatArray) -> FloatArray:
         """Sum a table [k, H or 1, …] over all steps."""
         return np.asarray(table.sum(axis=1) * (self.horizon if table.shape[1] == 1 else 1))
 
-    def _account(self, agent: LocalAgent, table: FloatArray) -> _Account:
+    def account(self, agent: LocalAgent, table: FloatArray) -> Account:
+        """Return what an agent does by a policy table, whatever the others do."""
         visits = agent.visits(table)
         costs = np.zeros(self.num_constraints)
         if agent.costs is not None:
             costs = np.array([visits.total(cost) for cost in agent.costs])
-        return _Account(agent.usage(visits), visits.total(agent.reward), costs)
+        return Account(agent.usage(visits), visits.total(agent.reward), costs)
 
     @cached_property
     def _reaches(self) -> dict[int, npt.NDArray[np.bool_]]:
@@ -231,170 +231,9 @@ class LocalGame:
 
 
 @dataclass(frozen=True, eq=False)
-class _Account:
+class Account:
     """What an agent does by its policy, whatever the others do."""
 
     usage: FloatArray  # [H, E]
     value: float  # of the private reward
     costs: FloatArray  # [k], private
-
-
-@dataclass(frozen=True, eq=False)
-class LocalPosition:
-    """A local game at a joint policy."""
-
-    game: LocalGame
-    policy: JointPolicy
-    tree: LoadTree
-    private_values: FloatArray  # [n]
-    private_costs: FloatArray  # [n, k]
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """V^{r_i}: [n]."""
-        return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
-
-    @cached_property
-    def costs(self) -> FloatArray:
-        """V^{c_j}: [k]."""
-        return np.asarray(self.private_costs.sum(axis=0) + self.tree.costs)
-
-    @property
-    def rounding(self) -> float:
-        """The relative error of `costs` where none is negative, and of `values` against the sum of |r|."""
-        return self.game.rounding
-
-    @property
-    def slacks(self) -> FloatArray:
-        """α − V^c: [k]."""
-        return np.asarray(self.game.thresholds - self.costs)
-
-    @property
-    def cost_rounding(self) -> FloatArray:
-        """How far each of `costs` can be from the true one: [k]."""
-        return np.asarray(self.game.rounding * (np.abs(self.costs) + self.game.largest_costs))
-
-    @property
-    def potential(self) -> float:
-        """Φ, less that of the uniform policy."""
-        return self.rosenthal - self.game._uniform_potential
-
-    @cached_property
-    def rosenthal(self) -> float:
-        """Φ = Σ_i private values − E Σ_h Σ_e Σ_{m ≤ load} delay[h, e, m]."""
-        return float(self.private_values.sum()) - self.game.tables.total_delay(self.tree.everybody)
-
-    @property
-    def expected_load(self) -> FloatArray:
-        """The mean load of each resource at each step: [H, E]."""
-        return self.tree.mean
-
-    def load_distribution(self, resource: int) -> FloatArray:
-        """Return P(load = m) of one resource, by step: [H, n + 1]."""
-        chances = np.ones((1, self.game.horizon))
-        for agent in range(self.game.num_agents):
-            used = self.usage(agent)[:, resource]
-            chances = np.pad(chances * (1 - used), ((0, 1), (0, 0))) + np.pad(chances * used, ((1, 0), (0, 0)))
-        return chances.T
-
-    def usage(self, agent: int) -> FloatArray:
-        """Return the probability that one agent uses each resource, by step: [H, E]."""
-        return self.tree.usage(agent)
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
-        prices = self._burden(agent).costs
-        own = self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent))
-        return Evaluation(self.value_of(agent), np.asarray(own))
-
-    def value_of(self, agent: int) -> float:
-        """Return V^{r_i} of one agent."""
-        private = float(self.private_values[agent])
-        delay = self._burden(agent).delay if self.game.tables.has_delay else None
-        return private if delay is None else private - float((self.usage(agent) * delay).sum())
-
-    def induced_cmdp(self, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces on its own states while the others keep to their policies."""
-        recent = self._recent[0]
-        for known, cmdp in recent:
-            if known == agent:
-                return cmdp
-        cmdp = self._induce(agent)
-        self._recent[0] = ((agent, cmdp), *recent[: RECENT - 1])
-        return cmdp
-
-    def replace(self, agent: int, table: Any) -> LocalPosition:
-        """Return the position after one agent has changed its policy; only what that touches is computed."""
-        policy = self.policy.replace(agent, table)
-        account = self.game._account(self.game.members[agent], policy[agent])
-        values, costs = self.private_values.copy(), self.private_costs.copy()
-        values[agent], costs[agent] = account.value, account.costs
-        moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
-        # What the others do has not changed.
-        moved._last_burden[0] = (agent, self._burden(agent))
-        return moved
-
-    def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
-        """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
-
-        Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
-        """
-        if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
-            return False
-        able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
-        pairs = [(here.costs[:, able], there.costs[:, able])]
-        if here.delay is not None and there.delay is not None:
-            pairs.append((here.delay[able], there.delay[able]))
-        return all(np.array_equal(one, other) for one, other in pairs)
-
-    @cached_property
-    def _recent(self) -> list[tuple[tuple[int, CMDP], ...]]:
-        # One cell that is replaced whole, so that threads may share it.
-        return [()]
-
-    @cached_property
-    def _last_burden(self) -> list[tuple[int, Burden]]:
-        return [(-1, Burden(None, np.zeros(0)))]
-
-    def _burden(self, agent: int) -> Burden:
-        known, burden = self._last_burden[0]
-        if known != agent:
-            burden = self.game.tables.burden(self.tree.without(agent))
-            self._last_burden[0] = (agent, burden)
-        return burden
-
-    def _induce(self, agent: int) -> CMDP:
-        game, member = self.game, self.game.members[agent]
-        burden = self._burden(agent)
-        shape = (game.horizon, *member.reward.shape[1:])
-        charged = [member.charge(prices) for prices in burden.costs]
-        costs = np.stack(charged) if charged else np.zeros((0, *shape))
-        if member.costs is not None:
-            costs = costs + thin(member.costs)
-        reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
-        roundings = game._usage_roundings + game.tables.entry_roundings + member.most_uses + 4
-        return CMDP(
-            transition=member.kernel,
-            reward=_spread(reward, (len(reward), *shape[1:])),
-            costs=_spread(costs, (len(charged), *shape)),
-            thresholds=frozen(self._thresholds(agent)),
-            initial=member.initial,
-            horizon=game.horizon,
-            # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
-            entry_roundings=-(-roundings // game.horizon),
-            trusted=True,
-        )
-
-    def _thresholds(self, agent: int) -> FloatArray:
-        """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
-        game, others = self.game, self.tree.without(agent)
-        spent = game.tables.costs(others)
-        if game._has_private_costs:
-            spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
-        left = game.thresholds - spent
-        return np.asarray(np.maximum(left - game._margins, np.minimum(left, self.present(agent).costs)))
-
-
-def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return a table of which some axes have length one as a view of this shape; see `thin`."""
-    return table if table.shape == shape else np.broadcast_to(table, shape)

@@ -90,15 +90,16 @@ class _Frame:
 def _checked_agents(members: Sequence[LocalAgent], frame: _Frame) -> tuple[LocalAgent, ...]:
     """Return the agents with checked tables; what they shared before, they share after."""
     known: dict[tuple[Any, ...], Any] = {}
-    checked = []
-    for i, agent in enumerate(members):
+
+    def check(i: int, agent: Any) -> LocalAgent:
         if not isinstance(agent, LocalAgent):
             raise GameError(f"members[{i}] is a {type(agent).__name__}; every member must be a LocalAgent.")
         try:
-            checked.append(_checked_agent(agent, frame, known))
+            return _checked_agent(agent, frame, known)
         except GameError as problem:
             raise GameError(f"agent {i}: {problem}") from None
-    return tuple(checked)
+
+    return each_once(check, members)
 
 
 def _checked_agent(agent: LocalAgent, frame: _Frame, known: dict[tuple[Any, ...], Any]) -> LocalAgent:

@@ -45,7 +45,7 @@ def tabulate(step: StepFunction, shape: tuple[int, ...], num_constraints: int) -
     # An entry of a CSR matrix takes 12 bytes.
     dense = 12 * matrix.nnz >= 8 * matrix.shape[0] * matrix.shape[1]
     return {
-        "transition": frozen(matrix.toarray().reshape(1, *shape, shape[0])) if dense else (matrix,),
+        "transition": frozen(matrix.toarray()).reshape(1, *shape, shape[0]) if dense else (matrix,),
         "rewards": frozen(rewards),
         "costs": frozen(costs),
     }
