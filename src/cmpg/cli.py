@@ -189,10 +189,11 @@ def _without_constraints(game: Any) -> Any:
     import numpy as np
 
     from cmpg.checks import GameError
+    from cmpg.equilibrium.solve import in_floats
 
     if len(game.thresholds) == 0:
         raise GameError("this game has no constraints, so that play is selfish already. Leave --selfish out.")
-    floats = game.floats() if getattr(game, "is_exact", False) else game
+    floats: Any = in_floats(game)
     return replace(floats, thresholds=np.maximum(floats.thresholds, 1e9))
 
 
@@ -279,7 +280,9 @@ def certify(
     By backward induction alone, whatever found the policy. Exit code 0 if the claim is proved, 1 if it is not.
     """
     from cmpg.cli_targets import finite, game_of, policy_of
+    from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
+    from cmpg.equilibrium.solve import in_floats
     from cmpg.report.names import Names
     from cmpg.report.records import certificate_record
     from cmpg.report.tables import certificate_view, claim_verdict
@@ -289,7 +292,7 @@ def certify(
     tables, multipliers = policy_of(policy, game, exact=exact)
     if multipliers is None and len(game.thresholds):
         remark("the policy file has no multipliers: best responses are solved for to propose some")
-        multipliers = _proposed_multipliers(game, tables)
+        multipliers = proposed_multipliers(in_floats(game), tables)
     certificate = judge(game, tables, multipliers, exact=exact)
     proved, names = certificate.proves(epsilon), Names.of(game)
     if as_json:
@@ -297,23 +300,6 @@ def certify(
     else:
         show(claim_verdict(certificate, epsilon, names), certificate_view(certificate, names))
     raise typer.Exit(0 if proved else 1)
-
-
-def _proposed_multipliers(game: Any, policy: Any) -> Any:
-    """Solve each agent's problem for its prices; zero where the others leave it no feasible policy."""
-    import numpy as np
-
-    from cmpg.checks import InfeasibleError
-    from cmpg.cmdp.exact import Exact
-
-    position = (game.floats() if getattr(game, "is_exact", False) else game).at(policy)
-    prices = np.zeros((game.num_agents, len(game.thresholds)))
-    for agent in range(game.num_agents):
-        try:
-            prices[agent] = Exact()(position.induced_cmdp(agent)).multipliers
-        except InfeasibleError:
-            continue
-    return prices
 
 
 def _exact(epsilon: float) -> Any:  # noqa: ARG001

@@ -82,13 +82,19 @@ def stages_backwards(cmdp: CMDP) -> Iterator[tuple[int, FloatArray]]:
     """
     tables = (cmdp.reward, *cmdp.costs)
     shape = (len(tables), cmdp.num_states, cmdp.num_actions)
-    length = max(BLOCK // prod(shape), 1)
-    for end in range(cmdp.num_steps, 0, -length):
-        block = slice(max(end - length, 0), end)
-        stages = np.empty((end - block.start, *shape), dtype=cmdp.reward.dtype)
+    for block in blocks_backwards(cmdp.num_steps, prod(shape)):
+        stages = np.empty((block.stop - block.start, *shape), dtype=cmdp.reward.dtype)
         for place, table in enumerate(tables):
             stages[:, place] = table if len(table) == 1 else table[block]
-        yield from zip(range(end - 1, block.start - 1, -1), stages.reshape(*stages.shape[:2], -1)[::-1], strict=True)
+        steps = range(block.stop - 1, block.start - 1, -1)
+        yield from zip(steps, stages.reshape(*stages.shape[:2], -1)[::-1], strict=True)
+
+
+def blocks_backwards(num_steps: int, entries: int) -> Iterator[slice]:
+    """Yield slices of steps, the last ones first, of about BLOCK entries where a step has so many."""
+    length = max(BLOCK // entries, 1)
+    for end in range(num_steps, 0, -length):
+        yield slice(max(end - length, 0), end)
 
 
 def add_what_follows(worth: FloatArray, matrix: Any, to_go: FloatArray) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.evaluation import BLOCK, add_what_follows, rate, stages_backwards, stationary_values
+from cmpg.cmdp.evaluation import add_what_follows, blocks_backwards, rate, stages_backwards, stationary_values
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.stationary import resolvent, solved
 
@@ -161,12 +161,10 @@ def _scalar_induction(cmdp: CMDP, multipliers: FloatArray) -> Iterator[_Block]:
     for the next step is done for a block of steps at once, which is small enough to stay in the cache.
     """
     steps, states, actions = cmdp.policy_shape
-    length = max(BLOCK // (states * actions), 1)
     to_go: FloatArray | None = None
-    for end in range(steps, 0, -length):
-        block = slice(max(end - length, 0), end)
+    for block in blocks_backwards(steps, states * actions):
         stages = _scalar_stages(cmdp, multipliers, block)
-        by_action = np.empty((end - block.start, actions, states), dtype=stages.dtype)
+        by_action = np.empty((block.stop - block.start, actions, states), dtype=stages.dtype)
         values = np.empty((len(by_action), states), dtype=stages.dtype)
         for row in reversed(range(len(values))):
             stage = stages[row if len(stages) > 1 else 0].T

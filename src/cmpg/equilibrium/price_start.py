@@ -54,7 +54,6 @@ COARSE, FINE = 1e-4, 1e-7
 
 NOTHING = 1e-9
 
-
 LARGEST_PRICE = 1e250
 """Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
 
@@ -120,9 +119,8 @@ def _look(search: _Search) -> None:
     if not is_feasible(begin):
         # Selfish agents can be in each other's way so that nobody alone makes room, at any price.
         begin = search.settle(first, dear, rounds=1, worth=COARSE)
-    rested = _rested(search, _steered(search, _Priced(begin, dear)))
-    if rested is not None:
-        search.best = _lowered(search, rested)
+    if _rest(search, _steered(search, _Priced(begin, dear))):
+        _lower(search)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,32 +188,29 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
     return _Priced(position, prices)
 
 
-def _rested(search: _Search, steered: _Priced) -> _Priced | None:
-    """Let the agents come to rest, at higher prices where the budgets do not hold; None where that does not help."""
+def _rest(search: _Search, steered: _Priced) -> bool:
+    """Let the agents come to rest, at higher prices where the budgets do not hold; return whether they hold then."""
     position, prices = steered.position, steered.prices
     for factor in RAISES:
         prices = prices * np.where(position.costs > search.game.thresholds, factor, 1.0)
         position = search.settle(position, prices, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
-            return _Priced(position, prices)
-    return None
+            return True
+    return False
 
 
-def _lowered(search: _Search, held: _Priced) -> _Priced:
+def _lower(search: _Search) -> None:
     """Lower the prices at which the agents rest, until nearly all of a budget is used, or it would not hold."""
-    broke = np.zeros(len(held.prices))
+    broke = np.zeros(len(search.slacks))
     for _ in range(LOWERINGS):
+        held = search.best
         used = search.used(held.position)
         if used.max() > ENOUGH:
             break
         prices = held.prices * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
         prices = np.where(prices > broke, prices, np.sqrt(held.prices * broke))
-        position = search.settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE)
-        if is_feasible(position):
-            held = _Priced(position, prices)
-        else:
+        if not is_feasible(search.settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE)):
             broke = prices
-    return held
 
 
 def _least_gain(cmdp: CMDP, prices: FloatArray, worth: float) -> float:

@@ -77,7 +77,7 @@ def solve(
         raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
     if restarts > 1 and rng is None:
         raise CMPGError("restarts draw random starts: pass rng=np.random.default_rng(seed).")
-    played = _in_floats(game)
+    played = in_floats(game)
     found = Start(start, np.nan, None, "given") if start is not None else feasible_start(played)
     if found.policy is None:
         return _without_start(found, epsilon)
@@ -132,7 +132,7 @@ def _later(tell: OnProgress, spent: float) -> OnProgress:
     return lambda step: tell(replace(step, seconds=step.seconds + spent))
 
 
-def _in_floats(game: Game) -> Game:
+def in_floats(game: Game) -> Game:
     """Solvers work in floats; a game in exact numbers is rounded for them, and judged in its own numbers at the end."""
     if not getattr(game, "is_exact", False):
         return game
