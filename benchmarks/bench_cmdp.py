@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.outcome import Outcome
-from cmpg.checks import SolverError
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import propose
 from cmpg.cmdp.linear_program import occupancy_model
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.errors import SolverError
 from cmpg.scenarios.paper import grid_world
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.outcome import Outcome
 from cmpg.cmdp.exact import Exact
-from cmpg.scenarios.congestion import counting_congestion_game
-from cmpg.scenarios.paper import congestion_game
+from cmpg.scenarios.paper import congestion_game, counting_congestion_game
 
 
 def asking(game, policy):

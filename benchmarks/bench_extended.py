@@ -6,11 +6,11 @@ Both are given the same boxes in the same run, and the answers are compared.
 import time
 
 import numpy as np
+from tests.oracles.extended_lp import extended_linear_program
 
 from benchmarks.outcome import Outcome
-from cmpg.cmdp.extended_lp import extended_linear_program
+from cmpg.cmdp.box import BoxCMDP, optimistic_response
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response
 
 STATES, ACTIONS, HORIZON = 20, 4, 6
 

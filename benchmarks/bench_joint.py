@@ -14,8 +14,8 @@ from statistics import median
 import numpy as np
 
 from benchmarks.outcome import Outcome
-from cmpg.games.joint import JointGame
-from cmpg.games.potential import check_potential
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.check import check_potential
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, congestion_game_exogenous
 

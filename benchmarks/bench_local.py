@@ -28,13 +28,14 @@ import numpy as np
 
 import cmpg
 from benchmarks.outcome import Outcome
-from cmpg.checks import IntArray, SolverError
+from cmpg.arrays import IntArray
 from cmpg.cmdp.highs import Method, propose
 from cmpg.cmdp.linear_program import LinearProgram, occupancy_model
 from cmpg.cmdp.model import CMDP
-from cmpg.equilibrium.price_start import price_start
+from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.start import feasible_start
-from cmpg.games.local import LocalGame
+from cmpg.errors import SolverError
+from cmpg.games.local.game import LocalGame
 from cmpg.scenarios.charging import charging
 from cmpg.scenarios.robots import robots
 from cmpg.scenarios.routing import routing
@@ -175,7 +176,7 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     watch = Watch()
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
-        with patch("cmpg.equilibrium.price_start.maximise", highs.at_a_price):
+        with patch("cmpg.equilibrium.common_price.maximise", highs.at_a_price):
             result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
     except OutOfTime:
         return HighsRun(watch.smaller, False, "stopped")

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import cmpg
-from cmpg.equilibrium.duality import dual_function
+from cmpg.duality.dual_function import dual_function
 
 
 def draw(out: Path = Path("dual_function.svg"), *, points: int = 1000) -> Path:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import cmpg
 from cmpg.equilibrium.start import random_start
-from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios.paper import grid_world_local
 
 
 def draw(out: Path = Path("grid_world_runs.svg"), *, runs: int = 20, seed: int = 1) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cmpg.equilibrium.start import feasible_start, random_start
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.safe import safe_learner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cmpg.games.contract import cheapest_policy
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 
 RANDOM_GAME_SEED = 11
 

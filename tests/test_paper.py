@@ -10,9 +10,7 @@ import pytest
 
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
-from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
-from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.duality import (
+from cmpg.duality.dual_function import (
     analyse_duality,
     dual_function,
     dual_maximisers,
@@ -21,13 +19,15 @@ from cmpg.equilibrium.duality import (
     penalised_game,
     primal_value,
 )
+from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
+from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start
-from cmpg.games.local_to_joint import lift_policy, to_joint
-from cmpg.games.potential import Verdict, check_potential, recheck
+from cmpg.games.local.to_joint import lift_policy, to_joint
+from cmpg.games.potential.check import Verdict, check_potential, recheck
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, modified_counter_example
-from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios.paper import grid_world_local
 
 ROOT_HALF = 0.5**0.5
 

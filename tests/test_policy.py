@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bad_files import WRONG_VALUES, mutated, refused, write_json
-from cmpg.checks import FileError, PolicyError
 from cmpg.equilibrium.certificate import certify
-from cmpg.policy import JointPolicy, load_policy
+from cmpg.errors import FileError, PolicyError
+from cmpg.files.policies import load_policy
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local
 from strategies import games, policies
 

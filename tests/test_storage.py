@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bad_files import a_stranger, header, members_of, mutated, npy, refused, write_json, write_npz
-from cmpg.checks import FileError, GameError, PolicyError
-from cmpg.storage import check_kind, json_text, number_table, read_fields, write_atomically, write_fields
+from cmpg.errors import FileError, GameError, PolicyError
+from cmpg.files.containers import check_kind, json_text, number_table, read_fields, write_atomically, write_fields
 
 RECORD = {"format": "cmpg-thing", "version": 1, "rows": [[0.1, 2], [-3.5, 1e-300]], "names": ["a", "b"]}
 

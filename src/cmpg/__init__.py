@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cmpg import scenarios as scenarios
-    from cmpg.checks import CMPGError as CMPGError
-    from cmpg.checks import FileError as FileError
-    from cmpg.checks import GameError as GameError
-    from cmpg.checks import InfeasibleError as InfeasibleError
-    from cmpg.checks import PolicyError as PolicyError
-    from cmpg.checks import SolverError as SolverError
     from cmpg.cmdp.exact import Exact as Exact
     from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
     from cmpg.cmdp.model import CMDP as CMDP
     from cmpg.cmdp.primal_dual import PrimalDual as PrimalDual
     from cmpg.cmdp.response import BestResponse as BestResponse
     from cmpg.cmdp.response import Solver as Solver
+    from cmpg.duality.dual_function import analyse_duality as analyse_duality
     from cmpg.equilibrium.ascent import coordinate_ascent as coordinate_ascent
     from cmpg.equilibrium.certificate import Certificate as Certificate
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
     from cmpg.equilibrium.certificate import certify as certify
     from cmpg.equilibrium.certificate import prove_infeasible as prove_infeasible
-    from cmpg.equilibrium.duality import analyse_duality as analyse_duality
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
@@ -39,15 +33,22 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.solve import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import feasible_start as feasible_start
-    from cmpg.games.count_classes import EveryCount as EveryCount
-    from cmpg.games.count_classes import LargestCount as LargestCount
-    from cmpg.games.counting import CountingGame as CountingGame
-    from cmpg.games.files import load_game as load_game
-    from cmpg.games.files import save_game as save_game
-    from cmpg.games.joint import JointGame as JointGame
-    from cmpg.games.local import LocalAgent as LocalAgent
-    from cmpg.games.local import LocalGame as LocalGame
-    from cmpg.games.potential import check_potential as check_potential
+    from cmpg.errors import CMPGError as CMPGError
+    from cmpg.errors import FileError as FileError
+    from cmpg.errors import GameError as GameError
+    from cmpg.errors import InfeasibleError as InfeasibleError
+    from cmpg.errors import PolicyError as PolicyError
+    from cmpg.errors import SolverError as SolverError
+    from cmpg.files.games import load_game as load_game
+    from cmpg.files.games import save_game as save_game
+    from cmpg.files.policies import load_policy as load_policy
+    from cmpg.games.counting.classes import EveryCount as EveryCount
+    from cmpg.games.counting.classes import LargestCount as LargestCount
+    from cmpg.games.counting.game import CountingGame as CountingGame
+    from cmpg.games.joint.game import JointGame as JointGame
+    from cmpg.games.local.game import LocalAgent as LocalAgent
+    from cmpg.games.local.game import LocalGame as LocalGame
+    from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.learning.a_priori import APriori as APriori
     from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
@@ -69,12 +70,11 @@ if TYPE_CHECKING:
     from cmpg.learning.simulator import Simulator as Simulator
     from cmpg.learning.start import StartError as StartError
     from cmpg.policy import JointPolicy as JointPolicy
-    from cmpg.policy import load_policy as load_policy
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "checks": ("CMPGError", "FileError", "GameError", "InfeasibleError", "PolicyError", "SolverError"),
+    "errors": ("CMPGError", "FileError", "GameError", "InfeasibleError", "PolicyError", "SolverError"),
     "cmdp.exact": ("Exact",),
     "cmdp.linear_program": ("LinearProgram",),
     "cmdp.model": ("CMDP",),
@@ -82,17 +82,17 @@ _HOMES = {
     "cmdp.response": ("BestResponse", "Solver"),
     "equilibrium.ascent": ("coordinate_ascent",),
     "equilibrium.certificate": ("Certificate", "Feasibility", "certify", "prove_infeasible"),
-    "equilibrium.duality": ("analyse_duality",),
+    "duality.dual_function": ("analyse_duality",),
     "equilibrium.result": ("Result", "Status"),
     "equilibrium.schedule": ("GreatestGain", "RoundRobin"),
     "equilibrium.solve": ("by_potential", "by_welfare", "solve"),
     "equilibrium.start": ("feasible_start",),
-    "games.count_classes": ("EveryCount", "LargestCount"),
-    "games.counting": ("CountingGame",),
-    "games.files": ("load_game", "save_game"),
-    "games.joint": ("JointGame",),
-    "games.local": ("LocalAgent", "LocalGame"),
-    "games.potential": ("check_potential",),
+    "games.counting.classes": ("EveryCount", "LargestCount"),
+    "games.counting.game": ("CountingGame",),
+    "files.games": ("load_game", "save_game"),
+    "games.joint.game": ("JointGame",),
+    "games.local.game": ("LocalAgent", "LocalGame"),
+    "games.potential.check": ("check_potential",),
     "learning.a_priori": ("APriori", "PaperPrimalDual"),
     "learning.environment": ("EnvironmentSimulator",),
     "learning.exploration": ("Pace",),
@@ -104,7 +104,8 @@ _HOMES = {
     "learning.shared": ("learn_shared",),
     "learning.simulator": ("GameSimulator", "Simulator"),
     "learning.start": ("StartError",),
-    "policy": ("JointPolicy", "load_policy"),
+    "files.policies": ("load_policy",),
+    "policy": ("JointPolicy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,5 +1,5 @@
 """`python -m cmpg` is the command `cmpg`."""
 
-from cmpg.cli import main
+from cmpg.cli.main import main
 
 main()

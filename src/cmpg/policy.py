@@ -1,8 +1,4 @@
-"""Joint policies: one table per agent, and nothing that changes in place; and the file that holds one.
-
-A policy file: `format` = "cmpg-policy", `version` = 1, `agent_0` … `agent_{n−1}`, each [H, S_i, A_i], and where known
-`multipliers` [n, k].
-"""
+"""Joint policies: one table per agent, and nothing that changes in place."""
 
 from __future__ import annotations
 
@@ -15,18 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import (
-    FileError,
-    FloatArray,
-    PolicyError,
-    check_shape,
-    distributions,
-    exact_distributions,
-    frozen,
-    numbers,
-    to_floats,
-)
-from cmpg.storage import check_kind, number_table, read_fields, write_fields
+from cmpg.arrays import FloatArray, check_shape, distributions, exact_distributions, frozen, numbers, to_floats
+from cmpg.errors import PolicyError
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -48,7 +34,7 @@ class JointPolicy:
     tables: tuple[FloatArray, ...]  # n tables, each [H, S_i, A_i]
 
     def __post_init__(self) -> None:
-        tables = tuple(_policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
+        tables = tuple(policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
         object.__setattr__(self, "tables", tables)
 
     @classmethod
@@ -77,11 +63,11 @@ class JointPolicy:
 
     def replace(self, agent: int, table: Any) -> JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
-        return self._with(agent, _policy_table(f"policy[{agent}]", table))
+        return self._with(agent, policy_table(f"policy[{agent}]", table))
 
     def move(self, agent: int, table: Any) -> JointPolicy:
         """Replace one agent's table by one that is read as the old one is: in rationals, or in floats."""
-        new = _policy_table(f"policy[{agent}]", table)
+        new = policy_table(f"policy[{agent}]", table)
         return self._with(agent, _exact_table(new) if self.tables[agent].dtype == object else to_floats(new))
 
     def _with(self, agent: int, new: FloatArray) -> JointPolicy:
@@ -116,15 +102,15 @@ class JointPolicy:
 
     def save(self, path: str | Path, *, multipliers: FloatArray | None = None) -> None:
         """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known."""
-        fields: dict[str, Any] = {"format": "cmpg-policy", "version": 1}
-        fields |= {f"agent_{i}": table for i, table in enumerate(self.tables)}
-        if multipliers is not None:
-            fields["multipliers"] = multipliers
-        write_fields(path, fields)
+        from cmpg.files.policies import save_policy  # a room below: files are written on demand
+
+        save_policy(path, self, multipliers=multipliers)
 
     @classmethod
     def load(cls, path: str | Path) -> JointPolicy:
         """Read a policy file."""
+        from cmpg.files.policies import load_policy  # a room below: files are read on demand
+
         return load_policy(path)[0]
 
     def fingerprint(self) -> bytes:
@@ -141,7 +127,8 @@ def _table_digest(table: FloatArray) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _policy_table(name: str, table: Any) -> FloatArray:
+def policy_table(name: str, table: Any) -> FloatArray:
+    """Return one agent's table [H, S, A] with every row a distribution, or raise with coordinates."""
     array = numbers(name, table, error=PolicyError)
     if array.ndim != 3 or 0 in array.shape:
         raise PolicyError(f"{name} has shape {list(array.shape)}; [H, S, A] with no empty axis is required.")
@@ -157,30 +144,3 @@ def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:
     policy = object.__new__(JointPolicy)
     object.__setattr__(policy, "tables", tables)
     return policy
-
-
-def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
-    """Read a policy file, and the multipliers where it has them.
-
-    Parameters
-    ----------
-    path
-        A `.json` or `.npz` file.
-    exact
-        Keep the numbers of a `.json` as the rationals that are written there.
-    """
-    fields = read_fields(path, exact=exact)
-    check_kind(path, fields, kind="cmpg-policy")
-    tables: list[FloatArray] = []
-    while (name := f"agent_{len(tables)}") in fields:
-        table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
-        tables.append(_policy_table(f"{path}: {name}", table))
-    known = {"format", "version", "multipliers", *(f"agent_{i}" for i in range(len(tables)))}
-    strange = ", ".join(repr(name) for name in sorted(set(fields) - known)[:5])
-    if not tables or strange:
-        found = f"unknown field {strange}" if strange else "there is no 'agent_0'"
-        raise FileError(f"{path}: {found}; a policy file has agent_0, agent_1, … and perhaps multipliers.")
-    prices = fields.get("multipliers")
-    if prices is not None:
-        prices = number_table(f"{path}: multipliers", prices, exact=exact, error=PolicyError)
-    return JointPolicy(tuple(tables)), prices

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from cmpg.checks import exact_distributions, to_exact
+from cmpg.arrays import exact_distributions, to_exact
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, exact_costs, fractions, one_state, random_policy
 
-from cmpg.checks import InfeasibleError, to_exact
+from cmpg.arrays import to_exact
 from cmpg.cmdp.evaluation import evaluate
-from cmpg.cmdp.exact import Exact, greatest_slack
+from cmpg.cmdp.exact import Exact, greatest_slack, provably_meets
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.cmdp.rational import provably_meets
 from cmpg.cmdp.response import cost_margins
+from cmpg.errors import InfeasibleError
 
 SEEDS = st.integers(0, 2**32 - 1)
 SCALES = (1.0, 1e9, 1e-9)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from random_cmdps import cmdps, dense_transition, every_step, exact_costs, fractions, one_state
 
 import cmpg.cmdp.linear_program as linear_program
-from cmpg.checks import GameError, InfeasibleError, SolverError
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
@@ -18,6 +17,7 @@ from cmpg.cmdp.linear_program import LinearProgram, independent_slack, occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import cost_margins
+from cmpg.errors import GameError, InfeasibleError, SolverError
 
 SEEDS = st.integers(0, 2**32 - 1)
 SCALES = (1.0, 1e9, 1e-9)

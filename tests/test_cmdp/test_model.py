@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, dense_transition, every_step, exact_costs, random_policy
 
-from cmpg.checks import GameError, PolicyError, exact_distributions, frozen, to_exact
+from cmpg.arrays import exact_distributions, frozen, to_exact
 from cmpg.cmdp.evaluation import cost_rounding, evaluate, occupancy, policy_from_occupancy, stationary_values
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, maximise
 from cmpg.cmdp.response import cost_margins
+from cmpg.errors import GameError, PolicyError
 
 SEEDS = st.integers(0, 2**32 - 1)
 

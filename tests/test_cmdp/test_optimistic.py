@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import GameError, InfeasibleError, PolicyError
-from cmpg.cmdp.evaluation import evaluate
-from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.extended_lp import extended_linear_program
-from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.optimistic import (
+from cmpg.cmdp.box import (
     BoxCMDP,
     central_kernel,
     optimistic_bound,
@@ -20,6 +15,11 @@ from cmpg.cmdp.optimistic import (
     optimistic_response,
     worst_case,
 )
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import CMDP
+from cmpg.errors import GameError, InfeasibleError, PolicyError
+from oracles.extended_lp import extended_linear_program
 
 
 def random_cmdp(rng, *, states, actions, horizon, constraints=1, share=0.4, stationary=False):

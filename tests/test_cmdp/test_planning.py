@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cmdps import as_exact, cmdps, dense_transition, one_state, random_policy
 
-from cmpg.checks import to_exact
+from cmpg.arrays import to_exact
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.planning import dual_bound, greedy_policy, maximise, plan, scalarised_backup

@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_cmdps import cmdps, exact_costs, fractions, one_state
 
-from cmpg.checks import InfeasibleError, SolverError
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
@@ -16,6 +15,7 @@ from cmpg.cmdp.planning import plan
 from cmpg.cmdp.primal_dual import DecayingStep, PaperStep, PrimalDual
 from cmpg.cmdp.repair import repaired
 from cmpg.cmdp.response import cost_margins
+from cmpg.errors import InfeasibleError, SolverError
 
 SEEDS = st.integers(0, 2**32 - 1)
 

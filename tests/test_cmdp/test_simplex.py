@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from cmpg.checks import SolverError
-from cmpg.cmdp.master import MasterProgram
+from cmpg.cmdp.columns import MasterProgram, SmallProgram, best_corner
 from cmpg.cmdp.planning import Plan
-from cmpg.cmdp.simplex import SmallProgram, best_corner
+from cmpg.errors import SolverError
 
 SEEDS = st.integers(0, 2**32 - 1)
 

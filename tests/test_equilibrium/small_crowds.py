@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 
 

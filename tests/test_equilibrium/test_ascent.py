@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cmpg.checks import CMPGError, InfeasibleError, SolverError
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
 from cmpg.equilibrium.solve import by_welfare, solve
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError, InfeasibleError, SolverError
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cmpg.checks import InfeasibleError
-from cmpg.equilibrium.branch_and_bound import best_product_policy
+from cmpg.duality.branch_and_bound import best_product_policy
+from cmpg.duality.dual_function import dual_value, primal_value
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.duality import dual_value, primal_value
-from cmpg.games.joint import JointGame
+from cmpg.errors import InfeasibleError
+from cmpg.games.joint.game import JointGame
 
 
 def one_shot(reward, costs, thresholds):

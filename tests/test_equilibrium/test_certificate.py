@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cmpg.checks import GameError, PolicyError
 from cmpg.equilibrium.certificate import Feasibility, certify, prove_infeasible
-from cmpg.games.joint import JointGame
+from cmpg.errors import GameError, PolicyError
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, modified_counter_example
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmpg.checks import GameError
-from cmpg.equilibrium.comparators import (
+from cmpg.comparison.methods import (
     COMPARATORS,
     IndependentGradient,
     JointPlanner,
@@ -15,10 +14,11 @@ from cmpg.equilibrium.comparators import (
     NashCA,
     SwitchingGradient,
 )
-from cmpg.equilibrium.dual_solutions import certify_with_best_responses
-from cmpg.equilibrium.duality import dual_value, penalised_game
-from cmpg.games.joint import JointGame
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.duality.dual_function import dual_value, penalised_game
+from cmpg.duality.maximisers import certify_with_best_responses
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, modified_counter_example, routing, spectrum
 

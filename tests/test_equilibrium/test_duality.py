@@ -9,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from cmpg.checks import GameError, InfeasibleError
 from cmpg.cmdp.exact import Exact
-from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.dual_solutions import certify_with_best_responses
-from cmpg.equilibrium.duality import (
+from cmpg.duality.dual_function import (
     StrongDuality,
     analyse_duality,
     dual_function,
@@ -23,7 +20,10 @@ from cmpg.equilibrium.duality import (
     penalised_game,
     primal_value,
 )
-from cmpg.games.joint import JointGame
+from cmpg.duality.maximisers import certify_with_best_responses
+from cmpg.equilibrium.certificate import certify
+from cmpg.errors import GameError, InfeasibleError
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, modified_counter_example, spectrum
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.equilibrium.gradients import Anchor, gradient_step, policy_gradients, project_rows, squared_distance
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.comparison.gradients import Anchor, gradient_step, policy_gradients, project_rows, squared_distance
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example
 

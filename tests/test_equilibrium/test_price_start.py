@@ -14,12 +14,12 @@ from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doo
 
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility, certify
-from cmpg.equilibrium.price_start import price_start
+from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import is_feasible, random_start
+from cmpg.files.policies import load_policy
 from cmpg.games.contract import OWN_STATE
-from cmpg.games.local_to_joint import lift_policy, to_joint
-from cmpg.policy import load_policy
+from cmpg.games.local.to_joint import lift_policy, to_joint
 from command_line import cmpg as command
 
 AT_REST = 1e-6

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cmpg.checks import GameError
 from cmpg.cmdp.evaluation import evaluate
-from cmpg.equilibrium.stage_potential import joint_planner, potential_reward, with_common_reward
-from cmpg.games.joint import JointGame
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.stage_reward import joint_planner, potential_reward, with_common_reward
 from cmpg.scenarios import congestion_game, congestion_game_exogenous, counter_example, spectrum
 
 

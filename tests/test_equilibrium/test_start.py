@@ -10,8 +10,8 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start, worst_slack
-from cmpg.games.joint import JointGame
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import counter_example, grid_world, spectrum
 
 

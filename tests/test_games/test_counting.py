@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import GameError, PolicyError
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
-from cmpg.games import count_classes
+from cmpg.errors import GameError, PolicyError
+from cmpg.files.games import load_game, save_game
 from cmpg.games.contract import cheapest_policy
-from cmpg.games.count_classes import EveryCount, LargestCount, take_census
-from cmpg.games.counting import CountingGame
-from cmpg.games.counts import Sums
-from cmpg.games.files import load_game, save_game
+from cmpg.games.counting import classes as count_classes
+from cmpg.games.counting.classes import EveryCount, LargestCount, take_census
+from cmpg.games.counting.counts import Sums
+from cmpg.games.counting.game import CountingGame
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.congestion import counting_congestion_game
-from cmpg.scenarios.paper import congestion_game
+from cmpg.scenarios.paper import congestion_game, counting_congestion_game
 
 
 def random_policy(game, rng, *, sharp):

@@ -10,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bad_files import WRONG_VALUES, header, members_of, mutated, refused, write_json, write_npz
-from cmpg.checks import FileError, GameError
 from cmpg.equilibrium.certificate import certify
-from cmpg.games.count_classes import EveryCount, LargestCount
-from cmpg.games.counting import CountingGame
-from cmpg.games.files import load_game, save_game
-from cmpg.games.joint import JointGame
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.errors import FileError, GameError
+from cmpg.files.games import load_game, save_game
+from cmpg.games.counting.classes import EveryCount, LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS
-from cmpg.scenarios.congestion import counting_congestion_game
-from cmpg.scenarios.grid import grid_world_local
-from cmpg.scenarios.paper import counter_example, grid_world
+from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world, grid_world_local
 from strategies import games
 
 TABLES = ("rewards", "costs", "thresholds", "initial")

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import GameError, PolicyError
 from cmpg.cmdp.evaluation import evaluate
-from cmpg.games.contraction import average_over
-from cmpg.games.joint import JointGame
+from cmpg.errors import GameError, PolicyError
+from cmpg.games.joint.averages import average_over
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from strategies import games, policies, samples
 

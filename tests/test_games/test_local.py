@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import GameError
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
+from cmpg.errors import GameError
 from cmpg.games.contract import OWN_STATE
-from cmpg.games.local import LocalAgent, LocalGame
-from cmpg.games.local_to_joint import lift_policy, to_joint
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.local.to_joint import lift_policy, to_joint
 
 MODEST = settings(deadline=None, max_examples=40)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from cmpg.checks import GameError, PolicyError
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.errors import GameError, PolicyError
+from cmpg.games.local.game import LocalAgent, LocalGame
 
 
 def agent_with(**changes):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.games import loads
-from cmpg.games.loads import LoadTree, load_tables
+from cmpg.games.local import loads
+from cmpg.games.local.loads import LoadTree, load_tables
 
 MODEST = settings(deadline=None, max_examples=40)
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.games import modular
-from cmpg.games.modular import loop_test, simplest_rational
-from cmpg.games.potential import FourCycle, Verdict, check_potential, recheck
-from cmpg.games.structure import READING_ERROR
+from cmpg.games.potential import modular
+from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
+from cmpg.games.potential.modular import loop_test, simplest_rational
+from cmpg.games.potential.structure import READING_ERROR
 from cmpg.scenarios import congestion_game, congestion_game_exogenous, counter_example
 from strategies import samples
 

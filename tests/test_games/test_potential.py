@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import GameError
-from cmpg.games.joint import JointGame
-from cmpg.games.modular import loop_test
-from cmpg.games.potential import FourCycle, Verdict, check_potential, recheck
-from cmpg.games.structure import prove_potential
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
+from cmpg.games.potential.modular import loop_test
+from cmpg.games.potential.structure import prove_potential
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, congestion_game_common_reward, congestion_game_exogenous, spectrum
 from strategies import policies, samples

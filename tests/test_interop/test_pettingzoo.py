@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmpg.checks import GameError
 from cmpg.equilibrium.solve import solve
+from cmpg.errors import GameError
 from cmpg.interop.parallel_env import Numbers, to_parallel_env
 from cmpg.interop.pettingzoo import LearnableEnv, from_parallel_env, joint_observation
 from cmpg.learning.environment import EnvironmentSimulator

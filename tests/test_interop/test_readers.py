@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cmpg.checks import FileError
-from cmpg.interop.acn import read_sessions
-from cmpg.interop.movingai import GridMap, read_map, read_scen
-from cmpg.interop.text import read_lines
-from cmpg.interop.tntp import read_network, read_nodes, read_trips
+from cmpg.errors import FileError
+from cmpg.scenarios.readers.acn import read_sessions
+from cmpg.scenarios.readers.movingai import GridMap, read_map, read_scen
+from cmpg.scenarios.readers.text import read_lines
+from cmpg.scenarios.readers.tntp import read_network, read_nodes, read_trips
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

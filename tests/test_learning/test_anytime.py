@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.special import betaln
 from scipy.stats import binomtest
 
-from cmpg.checks import CMPGError
-from cmpg.learning.anytime import PaperInterval, mixture_interval, mixture_radius
+from cmpg.errors import CMPGError
+from cmpg.learning.confidence import PaperInterval, mixture_interval, mixture_radius
 
 PATHS, LENGTH, DELTA = 10_000, 500, 0.1
 CHECKPOINTS = np.unique(np.geomspace(1, LENGTH, 24).astype(int))

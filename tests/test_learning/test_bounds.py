@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from cmpg.checks import CMPGError
 from cmpg.cmdp.model import CMDP
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import (
     Size,
     ascent_constants,

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from cmpg.checks import CMPGError
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import Size, error_weights
 from cmpg.learning.confidence import (
     bernstein_interval,

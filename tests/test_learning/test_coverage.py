@@ -5,7 +5,7 @@ confidence intervals were too short, this test would show it.
 import numpy as np
 from scipy.stats import binomtest
 
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.learn import learn

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from cmpg.checks import CMPGError
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori, PaperPrimalDual, primal_dual
 from cmpg.learning.bounds import Size, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval

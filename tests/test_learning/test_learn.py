@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, common_reward_game, known_of
 
-from cmpg.checks import CMPGError, InfeasibleError, PolicyError
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import RoundRobin
 from cmpg.equilibrium.start import feasible_start
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError, InfeasibleError, PolicyError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.exploration import Pace

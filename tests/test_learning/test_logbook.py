@@ -11,8 +11,7 @@ from cmpg.equilibrium.start import feasible_start
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.exploration import Pace
-from cmpg.learning.learn import learn
-from cmpg.learning.logbook import Logbook
+from cmpg.learning.learn import Logbook, learn
 from cmpg.learning.outcome import judge
 from cmpg.learning.safe import OnlineToBatch, safe_learner
 from cmpg.learning.samples import BudgetError, SimulatorError

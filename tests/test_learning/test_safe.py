@@ -7,17 +7,15 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from cmpg.checks import CMPGError, InfeasibleError, PolicyError
+from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.optimistic import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.planning import plan
-from cmpg.games.joint import JointGame
-from cmpg.learning.anytime import PaperInterval
-from cmpg.learning.confidence import Estimate
-from cmpg.learning.dope import Baseline, exploration_policy, paper_bonus, tight_bonus
-from cmpg.learning.exploration import Pace
+from cmpg.errors import CMPGError, InfeasibleError, PolicyError
+from cmpg.games.joint.game import JointGame
+from cmpg.learning.confidence import Estimate, PaperInterval
+from cmpg.learning.exploration import Baseline, Pace, exploration_policy, paper_bonus, tight_bonus
 from cmpg.learning.response import Ending
 from cmpg.learning.safe import GivenPolicy, OnlineToBatch, OwnPolicy, SafeExploration
 from cmpg.learning.samples import BudgetError

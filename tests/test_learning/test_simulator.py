@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, chi2_contingency
 
-from cmpg.checks import GameError
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.games.joint import JointGame
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from cmpg.checks import CMPGError
 from cmpg.equilibrium.start import feasible_start
+from cmpg.errors import CMPGError
 from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.safe import safe_learner

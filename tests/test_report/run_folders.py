@@ -4,7 +4,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-from cmpg.cli import main
+from cmpg.cli.main import main
 
 SOLVED = {
     "counter-example": ["--restarts", "10", "--seed", "1"],

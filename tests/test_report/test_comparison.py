@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cmpg.checks import InfeasibleError
-from cmpg.cli import app
+from cmpg.cli.main import app
+from cmpg.comparison.comparison import QUICK_METHODS, CertifiedAscent, Judged, Refusal, compare
+from cmpg.comparison.methods import JointPlanner, NashCA
 from cmpg.equilibrium.best_responses import certify_with_best_responses
-from cmpg.equilibrium.comparators import JointPlanner, NashCA
-from cmpg.equilibrium.comparison import QUICK_METHODS, CertifiedAscent, Judged, Refusal, compare
-from cmpg.games.files import save_game
+from cmpg.errors import InfeasibleError
+from cmpg.files.games import save_game
 from cmpg.report.comparison import comparison_page, comparison_record, comparison_view
 from cmpg.scenarios import congestion_game, counter_example, grid_world_local, spectrum
 

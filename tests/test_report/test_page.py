@@ -15,15 +15,15 @@ from run_folders import SOLVED, PageReader, command, solve_into
 from typer.testing import CliRunner
 
 import cmpg
-from cmpg.checks import FileError
-from cmpg.cli import app
+from cmpg.cli.main import app
 from cmpg.equilibrium.result import Result, Status
-from cmpg.games.joint import JointGame
-from cmpg.games.local import LocalAgent, LocalGame
+from cmpg.errors import FileError
+from cmpg.files.records import write_run
+from cmpg.files.run_folder import read_run
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.report import viewer
 from cmpg.report.page import write_page
-from cmpg.report.records import write_run
-from cmpg.report.run_folder import read_run
 
 CHECK = Path(cmpg.__file__).parent / "report" / "independent_check.py"
 
@@ -219,7 +219,7 @@ class TestForms:
         assert "discount 0.5" in page.text
 
     def test_counting(self, tmp_path):
-        from cmpg.scenarios.congestion import counting_congestion_game
+        from cmpg.scenarios.paper import counting_congestion_game
 
         game = counting_congestion_game(num_agents=6)
         result = cmpg.solve(game)

@@ -16,16 +16,16 @@ import cmpg
 from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Step
+from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curves
+from cmpg.files.run_folder import Equilibrium, read_run
+from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.report import charts
-from cmpg.report.drawings import GridDrawing, NetworkDrawing, Origin, drawing_of
-from cmpg.report.run_folder import Equilibrium, read_run
-from cmpg.report.scenario_file import read_scenario, write_scenario
 from cmpg.report.spending import where_spent
-from cmpg.report.threshold_curves import is_cheap, solve_around, threshold_curves
 from cmpg.report.viewer import visits_by_agent
 from cmpg.report.wording import readable
 from cmpg.scenarios.charging import charging
-from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios.drawings import GridDrawing, NetworkDrawing, Origin, drawing_of
+from cmpg.scenarios.paper import grid_world_local
 from strategies import games, samples
 
 

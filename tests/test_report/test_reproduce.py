@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cmpg.checks import CMPGError, FileError
-from cmpg.cli import main
-from cmpg.report.reproduce import reproduction as whole
-from cmpg.report.reproduce.claims import Picture, Section, Verdict, added, agreed, claims_csv, refuted
-from cmpg.report.reproduce.congestion import study_congestion
-from cmpg.report.reproduce.counter_examples import study_counter_examples
-from cmpg.report.reproduce.effort import QUICK, Setting
-from cmpg.report.reproduce.page import page
-from cmpg.report.reproduce.style import new_figure, paper_style, save
+from cmpg.cli.main import main
+from cmpg.errors import CMPGError, FileError
+from cmpg.paper import reproduction as whole
+from cmpg.paper.claims import Picture, Section, Verdict, added, agreed, claims_csv, refuted
+from cmpg.paper.congestion import study_congestion
+from cmpg.paper.counter_examples import study_counter_examples
+from cmpg.paper.figures import new_figure, paper_style, save
+from cmpg.paper.page import page
+from cmpg.paper.runs import QUICK, Setting
 
 TINY = replace(
     QUICK, matrix_starts=60, grid_runs=2, own_cell_runs=10, deviation_checks=3, congestion_runs=2, congestion_endings=3

@@ -7,22 +7,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cmpg.checks import GameError
+from cmpg.cli.output import ProgressDisplay
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.exact import Exact
-from cmpg.games.local_to_joint import lift_policy
-from cmpg.games.potential import recheck
+from cmpg.errors import GameError
+from cmpg.games.local.to_joint import lift_policy
+from cmpg.games.potential.check import recheck
+from cmpg.paper import congestion_runs as crowd
+from cmpg.paper import grid_runs as grid
+from cmpg.paper.congestion_runs import largest_cycle, witness_by_hand
+from cmpg.paper.grid_runs import agent_ways, collision_probability, joint_ways
+from cmpg.paper.runs import QUICK, Setting, cost_curve, count_infeasible_runs, gain_curve, run_many
+from cmpg.paper.solvers import AveragedPrimalDual, UniformFill
 from cmpg.policy import JointPolicy
-from cmpg.report.reproduce import congestion_runs as crowd
-from cmpg.report.reproduce import grid_runs as grid
-from cmpg.report.reproduce.effort import QUICK, Setting
-from cmpg.report.reproduce.grid_paths import agent_ways, collision_probability, joint_ways
-from cmpg.report.reproduce.progress import ProgressDisplay
-from cmpg.report.reproduce.runs import cost_curve, count_infeasible_runs, gain_curve, run_many
-from cmpg.report.reproduce.solvers import AveragedPrimalDual, UniformFill
-from cmpg.report.reproduce.witness import largest_cycle, witness_by_hand
-from cmpg.scenarios.grid import grid_world_local
-from cmpg.scenarios.paper import congestion_game, grid_world
+from cmpg.scenarios.paper import congestion_game, grid_world, grid_world_local
 
 
 def setting(seed=0, jobs=1):

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cmpg.checks import GameError
+from cmpg import scenarios as room
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.solve import solve
-from cmpg.interop.movingai import read_map
+from cmpg.errors import GameError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import SCENARIOS, sample_files, scenario
-from cmpg.scenarios.grid import grid_world_local
+from cmpg.scenarios import SCENARIOS, scenario
 from cmpg.scenarios.paper import MOVES as GRID_MOVES
-from cmpg.scenarios.paper import grid_world
+from cmpg.scenarios.paper import grid_world, grid_world_local
+from cmpg.scenarios.readers.movingai import read_map
 from cmpg.scenarios.robots import robots
 from command_line import cmpg
 
@@ -72,8 +72,10 @@ def test_a_cell_outside_the_grid_is_refused():
 
 
 def test_the_sample_files_are_those_of_their_script(tmp_path):
-    folder = Path(sample_files.__file__).parent / "samples"
-    specification = importlib.util.spec_from_file_location("generate", folder / "generate.py")
+    folder = Path(room.__file__).parent / "samples"
+    specification = importlib.util.spec_from_file_location(
+        "generate", Path(__file__).parents[2] / "tools" / "generate_samples.py"
+    )
     generate = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(generate)
     generate.main(tmp_path)

@@ -6,9 +6,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from cmpg.checks import GameError
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.policy import JointPolicy, load_policy
+from cmpg.errors import GameError
+from cmpg.files.policies import load_policy
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
     SCENARIOS,
     congestion_game,

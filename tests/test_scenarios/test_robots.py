@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from by_brute_force import DATA, assert_agrees, each_alone, needs_data
 
-from cmpg.checks import FileError, GameError
+from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.robots import robots, robots_world
 

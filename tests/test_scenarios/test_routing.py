@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from by_brute_force import DATA, assert_agrees, needs_data
 
-from cmpg.checks import FileError, GameError
-from cmpg.interop.tntp import read_network
+from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
+from cmpg.scenarios.readers.tntp import read_network
 from cmpg.scenarios.routing import routing, routing_city
 
 TOWN = """<NUMBER OF ZONES> 3

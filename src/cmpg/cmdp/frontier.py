@@ -25,8 +25,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from cmpg.checks import FloatArray, InfeasibleError, SolverError
-from cmpg.cmdp.master import MasterProgram
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.columns import MasterProgram
+from cmpg.errors import InfeasibleError, SolverError
 
 FLAT = 1e-13
 """A point lies above a line only if it does so by more than this, relative to the size of the numbers."""

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, SolverError
+from cmpg.arrays import FloatArray
+from cmpg.errors import SolverError
 
 Method = Literal["simplex", "ipm"]
 """The simplex method, or an interior-point method followed by crossover to a vertex."""

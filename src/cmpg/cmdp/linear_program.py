@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, GameError, SolverError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, policy_from_occupancy
 from cmpg.cmdp.exact import Slack, greatest_slack
 from cmpg.cmdp.highs import LinearModel, Method, Proposal, propose
@@ -31,6 +31,7 @@ from cmpg.cmdp.model import CMDP, check_thresholds
 from cmpg.cmdp.planning import greedy_policy, plan
 from cmpg.cmdp.repair import check_feasible, repaired
 from cmpg.cmdp.response import BestResponse, respond
+from cmpg.errors import GameError, SolverError
 
 CHECKS = 1e-8
 """An answer checks when its gap is at most this, relative to the largest sum of rewards."""

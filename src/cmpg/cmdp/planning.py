@@ -23,10 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.checks import FloatArray, IntArray, frozen, to_floats
-from cmpg.cmdp.evaluation import add_what_follows, blocks_backwards, rate, stages_backwards, stationary_values
+from cmpg.arrays import FloatArray, IntArray, frozen, to_floats
+from cmpg.cmdp.evaluation import (
+    add_what_follows,
+    blocks_backwards,
+    rate,
+    resolvent,
+    solved,
+    stages_backwards,
+    stationary_values,
+)
 from cmpg.cmdp.model import CMDP, thin
-from cmpg.cmdp.stationary import resolvent, solved
 
 SMALL_MASK = 1_000
 """NumPy finds the first True of each column faster than we do in masks of fewer entries than this."""

@@ -20,13 +20,14 @@ from typing import Protocol
 
 import numpy as np
 
-from cmpg.checks import FloatArray, SolverError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Slack, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
 from cmpg.cmdp.repair import check_feasible, repaired
 from cmpg.cmdp.response import BestResponse, cost_margins, respond
+from cmpg.errors import SolverError
 
 
 class StepRule(Protocol):

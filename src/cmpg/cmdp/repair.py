@@ -6,7 +6,7 @@ share is excess/(excess + slack), and it loses no more than that share of the re
 
 from __future__ import annotations
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import Slack
 from cmpg.cmdp.frontier import Aim, move_inside

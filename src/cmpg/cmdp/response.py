@@ -14,10 +14,11 @@ from typing import Protocol
 
 import numpy as np
 
-from cmpg.checks import FloatArray, InfeasibleError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
+from cmpg.errors import InfeasibleError
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import CMPGError, FloatArray, InfeasibleError, SolverError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
-from cmpg.equilibrium.climb import Answer, Climb, Ending, Rules
+from cmpg.equilibrium.loop import Answer, Climb, Ending, Rules
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
+from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games.contract import JOINT_STATE, Game, Position
 from cmpg.policy import JointPolicy
 

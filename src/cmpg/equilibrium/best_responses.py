@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmpg.checks import FloatArray, InfeasibleError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.errors import InfeasibleError
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 

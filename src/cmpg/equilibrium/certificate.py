@@ -24,13 +24,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from cmpg.checks import FloatArray, GameError, PolicyError, check_shape, numbers, to_exact
+from cmpg.arrays import FloatArray, check_shape, numbers, to_exact
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.errors import GameError, PolicyError
 from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
-from cmpg.games.exact_costs import exact_costs
-from cmpg.games.joint import JointGame
+from cmpg.games.joint.exact_costs import exact_costs
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
 from cmpg.policy import JointPolicy
 

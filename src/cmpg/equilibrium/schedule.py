@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 
 Gains = Callable[[Iterable[int]], FloatArray]
 """The gains of the named agents at the current position; asking is what costs."""

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import CMPGError, FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import OnProgress, coordinate_ascent, proved_text
 from cmpg.equilibrium.certificate import Feasibility, certify
-from cmpg.equilibrium.price_start import price_start
+from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
+from cmpg.errors import CMPGError
 from cmpg.games.contract import OWN_STATE, Game, Position
-from cmpg.games.potential import check_potential
+from cmpg.games.potential.check import check_potential
 from cmpg.policy import JointPolicy
 
 Preference = Callable[[Game, JointPolicy], float]

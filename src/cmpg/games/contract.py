@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from cmpg.checks import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.evaluation import Evaluation, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan

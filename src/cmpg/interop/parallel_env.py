@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray, GameError
-from cmpg.games.joint import JointGame
+from cmpg.arrays import FloatArray
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
 
 
 def to_parallel_env(game: JointGame, *, rng: np.random.Generator) -> GameEnv:
@@ -24,7 +25,7 @@ def to_parallel_env(game: JointGame, *, rng: np.random.Generator) -> GameEnv:
 
     Examples
     --------
-    >>> from cmpg.games.joint import JointGame
+    >>> from cmpg.games.joint.game import JointGame
     >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0, 1]]]], costs=[[[[0, 3]]]], thresholds=[1],
     ...                  initial=[1], horizon=2)
     >>> env = to_parallel_env(game, rng=np.random.default_rng(0))

@@ -24,8 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, GameError, numbers
-from cmpg.games.joint import JointGame
+from cmpg.arrays import FloatArray, numbers
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
 
 Observations = Mapping[Any, Any]
 CostFunction = Callable[[Observations, Mapping[Any, int], Mapping[Any, Any]], Sequence[float]]

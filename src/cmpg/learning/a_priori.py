@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmpg.checks import CMPGError, FloatArray, InfeasibleError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
+from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.learning.bounds import Size, error_weights, paper_constants, rigorous_constants
 from cmpg.learning.confidence import empirical_cmdp, l1_radius
 from cmpg.learning.response import Ending, LearnedResponse

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.checks import CMPGError, FloatArray
+from cmpg.arrays import FloatArray
+from cmpg.errors import CMPGError
 from cmpg.learning.confidence import check_accuracy, log_subsets
 from cmpg.learning.samples import Known
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from cmpg.checks import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples, SimulatorError
 from cmpg.learning.simulator import check_count, check_entry
 from cmpg.policy import JointPolicy

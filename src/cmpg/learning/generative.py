@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmpg.checks import FloatArray, InfeasibleError
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.box import optimistic_response, worst_case
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.optimistic import optimistic_response, worst_case
 from cmpg.cmdp.planning import plan
+from cmpg.errors import InfeasibleError
 from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, estimate
 from cmpg.learning.response import Ending, LearnedResponse
 from cmpg.learning.samples import BudgetError, SimulatorError

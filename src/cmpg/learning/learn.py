@@ -22,31 +22,35 @@ policies that are proved feasible are played.
 
 An environment that answers wrongly ends the run with SimulatorError, a start that is found out with StartError; both
 hold the run so far as `result`, with every policy that was executed, and every sample is counted in the ledger.
+
+A simulator that notes every joint policy where it is executed, whoever asked for it and however that ends.
+
+A learner may fail, be interrupted or run out of its budget in the middle of a response. What it had played until then
+must be judged all the same, so it is not left to the learner to report it.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cmpg.checks import FloatArray
-from cmpg.equilibrium.climb import Answer, Climb, ClimbLimit, Rules
-from cmpg.equilibrium.climb import Ending as ClimbEnding
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.equilibrium.loop import Answer, Climb, ClimbLimit, Rules
+from cmpg.equilibrium.loop import Ending as ClimbEnding
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, Schedule
 from cmpg.learning.bounds import AscentConstants, ascent_constants
 from cmpg.learning.confidence import check_accuracy
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.logbook import Logbook
-from cmpg.learning.outcome import LearnResult, claim
+from cmpg.learning.outcome import LearnResult, Played, claim
 from cmpg.learning.response import Ending, LearnedResponse, Learner
-from cmpg.learning.samples import BudgetError, Returns, SimulatorError, mean_returns
+from cmpg.learning.samples import BudgetError, Known, Ledger, Returns, Samples, SimulatorError, mean_returns
 from cmpg.learning.simulator import InducedProblem, Simulator
 from cmpg.learning.start import StartError, measured_costs, require_possible, safe_start
 from cmpg.policy import JointPolicy
@@ -282,3 +286,53 @@ class _Run:
 def _written(learner: Learner) -> str:
     """Write a learner with its settings; functions by their names, not by where they happen to be in memory."""
     return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", repr(learner))
+
+
+class Logbook:
+    """The same simulator, with a list of what was executed."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._played: dict[bytes, Played] = {}
+
+    @property
+    def played(self) -> tuple[Played, ...]:
+        """Every joint policy that was executed, with its episodes; one that was cut short counts as an episode."""
+        return tuple(self._played.values())
+
+    @property
+    def known(self) -> Known:
+        """Everything but the transition."""
+        return self._simulator.known
+
+    @property
+    def ledger(self) -> Ledger:
+        """The samples so far."""
+        return self._simulator.ledger
+
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+        """Draw from one entry; nothing is executed."""
+        return self._simulator.draw(h=h, s=s, a=a, count=count, purpose=purpose)
+
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw from the entries of one agent; nothing is executed."""
+        return self._simulator.draw_induced(agent, policy, count=count, purpose=purpose)
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw from all entries; nothing is executed."""
+        return self._simulator.draw_all(count=count, purpose=purpose)
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+        """Play whole episodes, and note as many of them as the ledger says were begun."""
+        before = self.ledger.total
+        try:
+            return self._simulator.roll_out(policy, episodes, purpose=purpose)
+        finally:
+            steps = self.ledger.total - before
+            if steps > 0:
+                self._note(policy, -(-steps // self.known.horizon))
+
+    def _note(self, policy: JointPolicy, episodes: int) -> None:
+        key = policy.fingerprint()
+        before = self._played[key].episodes if key in self._played else 0
+        self._played[key] = Played(policy, before + episodes)

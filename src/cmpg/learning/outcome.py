@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
 from cmpg.games.contract import Game

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.learning.simulator import InducedProblem
 
 

@@ -26,12 +26,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.checks import CMPGError, PolicyError, check_shape, distributions, numbers
-from cmpg.learning.anytime import mixture_interval
+from cmpg.arrays import check_shape, distributions, numbers
+from cmpg.errors import CMPGError, PolicyError
 from cmpg.learning.bounds import Size, safe_constants
-from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius
-from cmpg.learning.dope import Baseline, Bonus, paper_bonus, tight_bonus
-from cmpg.learning.exploration import Exploration, Pace
+from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius, mixture_interval
+from cmpg.learning.exploration import Baseline, Bonus, Exploration, Pace, paper_bonus, tight_bonus
 from cmpg.learning.response import Ending, LearnedResponse
 from cmpg.learning.samples import BudgetError, Known, Samples
 from cmpg.learning.simulator import InducedProblem

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.checks import CMPGError, FloatArray, GameError, IntArray, check_shape, distributions, frozen, numbers
+from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen, numbers
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
-from cmpg.games.contraction import average_over
+from cmpg.errors import CMPGError, GameError
+from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
 
 BoolArray = npt.NDArray[np.bool_]

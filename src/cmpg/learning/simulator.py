@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, IntArray
-from cmpg.games.joint import JointGame
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.samples import (
     BoolArray,
     Known,

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, SolverError
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.games.joint import JointGame
+from cmpg.errors import SolverError
+from cmpg.games.joint.game import JointGame
 
 SADDLE = 1e-12
 """A stage game has a saddle point if its two pure values differ by no more than this, relative to its size."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmpg.checks import FloatArray, InfeasibleError
-from cmpg.cmdp.optimistic import worst_case
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.box import worst_case
+from cmpg.errors import InfeasibleError
 from cmpg.learning.confidence import estimate, hoeffding_radius
 from cmpg.learning.samples import Known, Returns
 from cmpg.learning.simulator import InducedProblem, Simulator

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from cmpg.checks import CMPGError
-from cmpg.games.joint import JointGame
+from cmpg.errors import CMPGError
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.learn import learn

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Step
-from cmpg.report.run_folder import Equilibrium
-from cmpg.report.threshold_curves import Resolved, ThresholdCurve
+from cmpg.equilibrium.sensitivity import Resolved, ThresholdCurve
+from cmpg.files.run_folder import Equilibrium
 from cmpg.report.wording import readable
 
 MOST_SERIES = 4

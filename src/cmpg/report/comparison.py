@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cmpg import __version__
-from cmpg.equilibrium.comparison import GameComparison, Judged, Refusal
+from cmpg.comparison.comparison import GameComparison, Judged, Refusal
 
 COLUMNS = (
     "method",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +9,7 @@ from rich.text import Text
 
 from cmpg.equilibrium.start import Start
 from cmpg.games.contract import Game
-from cmpg.games.potential import FourCycle, PotentialCheck
+from cmpg.games.potential.check import FourCycle, PotentialCheck
 from cmpg.report.names import Names, counted
 
 
@@ -81,39 +79,3 @@ def witness_view(game: Game, witness: FourCycle) -> RenderableType:
         values = game.at(policy).values
         table.add_row(Text(corner), *(f"{float(values[agent]):.6f}" for agent in witness.agents))
     return Group(Text(f"witness: {told}, not 0 ({rounding})"), table)
-
-
-def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[str, Any]:
-    """Return the findings as a record; the witness carries all that is needed to check it again."""
-    return {
-        "format": "cmpg-check",
-        "version": 1,
-        "agents": game.num_agents,
-        "constraints": len(game.thresholds),
-        "horizon": game.horizon,
-        "discount": game.discount,
-        "information": game.information,
-        "policy_shapes": [list(shape) for shape in game.policy_shapes],
-        "reward_ranges": game.reward_ranges.tolist(),
-        "feasible": True if start.policy is not None else (None if start.proof is None else False),
-        "feasible_by": start.found_by,
-        "slack": None if np.isinf(start.slack) else start.slack,
-        "infeasibility_multipliers": None if start.proof is None else start.proof.multipliers.tolist(),
-        "potential": potential.verdict.name,
-        "potential_reason": potential.reason,
-        "error_probability": potential.error_probability,
-        "witness": witness_record(potential.witness),
-    }
-
-
-def witness_record(witness: FourCycle | None) -> dict[str, Any] | None:
-    """Return a 4-cycle as plain numbers; None where there is none."""
-    if witness is None:
-        return None
-    return {
-        "agents": list(witness.agents),
-        "residual": witness.residual,
-        "rounding": witness.rounding,
-        "policy": [table.tolist() for table in witness.policy],
-        "deviations": [table.tolist() for table in witness.deviations],
-    }

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cmpg import __version__
-from cmpg.checks import FileError
+from cmpg.errors import FileError
 from cmpg.report.charts import Chart, samples_chart, unsafe_chart
 from cmpg.report.page_tables import Fact, Grid, Row
 from cmpg.report.wording import Verdict, number, words

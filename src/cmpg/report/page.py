@@ -17,8 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import CMPGError, FileError
-from cmpg.games.counting import CountingGame
+from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curves
+from cmpg.errors import CMPGError, FileError
+from cmpg.files.containers import write_atomically
+from cmpg.files.run_folder import Claim, Run, read_run
+from cmpg.games.counting.game import CountingGame
 from cmpg.report.charts import (
     Chart,
     cost_charts,
@@ -40,13 +43,10 @@ from cmpg.report.page_tables import (
     provenance_of,
     trace_grid,
 )
-from cmpg.report.run_folder import Claim, Run, read_run
 from cmpg.report.spending import names_of, where_spent
-from cmpg.report.threshold_curves import is_cheap, solve_around, threshold_curves
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import course_words, readable, verdict_of
 from cmpg.scenarios import SCENARIOS
-from cmpg.storage import write_atomically
 
 FILES = ("certificate.json", "result.json", "policy.npz", "game.npz", "trace.csv", "scenario.json")
 LARGEST_FILE = 150_000

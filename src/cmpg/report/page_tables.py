@@ -11,7 +11,7 @@ import numpy as np
 from cmpg import __version__
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Step
-from cmpg.report.run_folder import Equilibrium, Run
+from cmpg.files.run_folder import Equilibrium, Run
 from cmpg.report.wording import Number, number, price_words, readable, words
 
 MOST_ROWS = 300

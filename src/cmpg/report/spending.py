@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.games.contract import Game
-from cmpg.games.local import LocalGame, LocalPosition
+from cmpg.games.local.game import LocalGame, LocalPosition
 from cmpg.policy import JointPolicy
 
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.games.contract import Game

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.checks import FloatArray
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.games.contract import Game
-from cmpg.games.local import LocalGame
+from cmpg.games.local.game import LocalGame
 from cmpg.policy import JointPolicy
-from cmpg.report.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 from cmpg.report.spending import load_chances, names_of
+from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 
 MOST_BYTES = 700_000
 """The viewer's share of a page: what does not fit is left out, the least likely first, and the page says so."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility
 from cmpg.equilibrium.result import Status
-from cmpg.report.run_folder import Run
+from cmpg.files.run_folder import Run
 
 TIMES = "\u00a0×\u00a0"
 """A number is never broken at the end of a line."""

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from cmpg.checks import GameError
+from cmpg.errors import GameError
 from cmpg.games.contract import Game
 from cmpg.scenarios.charging import charging
-from cmpg.scenarios.congestion import counting_congestion_game
-from cmpg.scenarios.grid import grid_world_local
 from cmpg.scenarios.paper import (
     congestion_game,
     congestion_game_common_reward,
     congestion_game_exogenous,
     counter_example,
+    counting_congestion_game,
     grid_world,
+    grid_world_local,
     modified_counter_example,
 )
 from cmpg.scenarios.robots import robots

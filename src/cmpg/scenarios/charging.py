@@ -23,13 +23,12 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FileError, FloatArray, GameError, check_shape, frozen, numbers
-from cmpg.games.local import LocalAgent, LocalGame
-from cmpg.interop.acn import Session, read_sessions
-from cmpg.interop.text import FilePath
-from cmpg.scenarios.amounts import require_at_least_zero
+from cmpg.arrays import FloatArray, check_shape, frozen, numbers, require_at_least_zero
+from cmpg.errors import FileError, GameError
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
-from cmpg.scenarios.sample_files import sample_file
+from cmpg.scenarios.readers.acn import Session, read_sessions
+from cmpg.scenarios.readers.text import FilePath, sample_file
 
 HOURS = 24
 PRICES = tuple(0.12 if hour < 8 else 0.30 if 16 <= hour <= 20 else 0.17 for hour in range(HOURS))

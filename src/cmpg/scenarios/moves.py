@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, IntArray, frozen
+from cmpg.arrays import FloatArray, IntArray, frozen
 
 
 def next_cells(free: npt.NDArray[np.bool_], moves: Iterable[tuple[int, int]]) -> IntArray:

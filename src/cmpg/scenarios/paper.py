@@ -2,6 +2,19 @@
 
 Where the paper is silent or not runnable, `docs/paper-notes.md` says what was done instead. No Python loop visits the
 joint actions: all tables are array expressions over `numpy.indices`.
+
+The paper's grid world with policies on the own cell, as in its published experiment: a local game.
+
+Both agents walk on a grid of cells (x, y), counted from the bottom left. Each step pays an agent the reward of its own
+cell; a step on which both stand on one cell, other than start and target, costs 1.
+
+In the paper both get the sum of the two rewards. Here each gets its own. What the other gets does not depend on one's
+own policy, because the dynamics are independent, so every deviation gains the same in both forms: they have the same
+Nash policies, and the potential here, the sum of the values, is the paper's common value (23.1 at the optimum).
+
+The paper's congestion game for any number of agents, as a counting game.
+
+With 8 agents it is `paper.congestion_game`; there the tables have 4^8 joint actions, here the counts are all there is.
 """
 
 from __future__ import annotations
@@ -14,9 +27,14 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FloatArray, GameError, IntArray, frozen
-from cmpg.games.counting_tables import MAX_JOINT_ENTRIES
-from cmpg.games.joint import JointGame
+from cmpg.arrays import FloatArray, IntArray, frozen, numbers
+from cmpg.errors import GameError
+from cmpg.games.counting.classes import LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.counting.tables import MAX_JOINT_ENTRIES
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 
 Cell = tuple[int, int]
 """Column and row, counted from the bottom left."""
@@ -233,3 +251,118 @@ def _crowd_costs(crowd: IntArray, horizon: int, cost_at: CostSteps) -> FloatArra
 
 def _names(kind: str, number: int) -> tuple[str, ...]:
     return tuple(f"{kind} {each}" for each in range(1, number + 1))
+
+
+def grid_world_local(
+    *,
+    threshold: float = 0.1,
+    horizon: int = 6,
+    width: int = 4,
+    height: int = 4,
+    start: Cell = (0, 0),
+    target: Cell = (3, 2),
+    cell_rewards: Mapping[Cell, float] = GRID_REWARDS,
+) -> LocalGame:
+    """Return the grid world of two agents, each of whom sees its own cell only.
+
+    Cell (x, y) is state y·width + x; the actions are up, right, down, left, and leaving the grid means staying.
+
+    Examples
+    --------
+    >>> game = grid_world_local()
+    >>> game.policy_shapes
+    ((6, 16, 4), (6, 16, 4))
+    """
+    for cell in (start, target, *cell_rewards):
+        if not (0 <= cell[0] < width and 0 <= cell[1] < height):
+            raise GameError(f"cell {cell} is not on the grid of {width} columns and {height} rows.")
+    cells = [(x, y) for y in range(height) for x in range(width)]
+    shared = [cell for cell in cells if cell not in (start, target)]
+    resource_of = np.array([shared.index(cell) if cell in shared else -1 for cell in cells])
+    reward = np.array([cell_rewards.get(cell, 0.0) for cell in cells])
+    agent = LocalAgent(
+        transition=move_table(next_cells(np.ones((height, width), dtype=bool), MOVES.values())),
+        reward=frozen(np.repeat(reward[None, :, None], len(MOVES), axis=2)),
+        uses=standing_table(resource_of, len(MOVES)),
+        initial=certain(len(cells), cells.index(start)),
+    )
+    return LocalGame(
+        members=(agent, agent),
+        delay=np.zeros((1, len(shared), 3)),
+        load_costs=np.broadcast_to([0.0, 0.0, 1.0], (1, 1, len(shared), 3)),
+        thresholds=np.array([threshold]),
+        horizon=horizon,
+        agents=("agent 0", "agent 1"),
+        constraints=("collisions",),
+        resources=tuple(f"cell {cell}" for cell in shared),
+    )
+
+
+QUIET, BUSY, CROWDED = range(3)
+"""The classes of the largest crowd k*: k* ≤ n/4, between, k* > n/2."""
+
+SAFE, UNSAFE = range(2)
+
+
+def counting_congestion_game(
+    *,
+    num_agents: int = 8,
+    horizon: int = 2,
+    threshold: float = 0.5,
+    weights: Sequence[float] = (1.0, 2.0, 4.0, 6.0),
+    unsafe_penalty: float = 100.0,
+    initial: Sequence[float] = (0.5, 0.5),
+    cost_at: CostSteps = "every step",
+) -> CountingGame:
+    """Return the congestion game: k agents on action a get k·w_a each, less a penalty in the state `unsafe`.
+
+    With k* the size of the largest crowd, `safe` leads to `unsafe` if k* > n/2, and `unsafe` to `safe` if k* ≤ n/4. A
+    crowd k* > n/2 in `unsafe` costs 1. Where the agents cannot spread that evenly (n is not a multiple of four, with
+    four actions), there is no way back from `unsafe`.
+
+    This game is not a Markov potential game unless the horizon is 1.
+
+    Parameters
+    ----------
+    cost_at
+        The paper writes "at step h = 1", by which no policy could break the constraint: the cost is then at most 0.5.
+        Its figure comes out when the cost is paid at every step.
+
+    Examples
+    --------
+    >>> game = counting_congestion_game(num_agents=100)
+    >>> game.at(game.uniform_policy()).values[:2].round(3)
+    array([67.425, 67.425])
+    """
+    if num_agents != int(num_agents) or num_agents < 1:
+        raise GameError(f"num_agents is {num_agents}; a whole number of at least 1 is required.")
+    per_agent = numbers("weights", weights)
+    if per_agent.ndim != 1 or not len(per_agent):
+        raise GameError(f"weights has shape {list(per_agent.shape)}; one weight per action is required.")
+    if cost_at not in ("every step", "first step"):
+        raise GameError(f"cost_at is {cost_at!r}; it must be 'every step' or 'first step'.")
+    payoffs = per_agent[:, None] * np.arange(num_agents + 1)
+    transition = np.zeros((1, 2, 3, 2))
+    transition[0, SAFE, :, SAFE] = transition[0, UNSAFE, :, UNSAFE] = 1.0
+    transition[0, SAFE, CROWDED] = [0.0, 1.0]
+    transition[0, UNSAFE, QUIET] = [1.0, 0.0]
+    costs = np.zeros((1, horizon if cost_at == "first step" else 1, 2, 3))
+    costs[0, 0, UNSAFE, CROWDED] = 1.0
+    return CountingGame(
+        rewards=np.stack([payoffs, payoffs - unsafe_penalty])[None],
+        classes=LargestCount((num_agents / 4, num_agents / 2)),
+        transition=transition,
+        costs=costs,
+        thresholds=np.array([threshold]),
+        initial=np.array(initial),
+        horizon=horizon,
+        agents=tuple(f"agent {each}" for each in range(1, num_agents + 1)),
+        states=("safe", "unsafe"),
+        actions=(_letters(len(per_agent)),) * num_agents,
+        constraints=("a crowd in unsafe",),
+    )
+
+
+def _letters(number: int) -> tuple[str, ...]:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return tuple(letters[:number]) if number <= len(letters) else tuple(f"action {a}" for a in range(1, number + 1))

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.checks import FileError, FloatArray, GameError, IntArray, frozen
-from cmpg.games.local import LocalAgent, LocalGame
-from cmpg.interop.movingai import Cell, GridMap, Journey, read_map, read_scen
-from cmpg.interop.text import FilePath, at_line
-from cmpg.scenarios.amounts import require_at_least_zero
+from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
+from cmpg.errors import FileError, GameError
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
-from cmpg.scenarios.sample_files import sample_file
+from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen
+from cmpg.scenarios.readers.text import FilePath, at_line, sample_file
 
 MOVES = {"stay": (0, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 

@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.checks import FileError, FloatArray, GameError, frozen
-from cmpg.games.local import LocalAgent, LocalGame
-from cmpg.interop.text import FilePath, at_line
-from cmpg.interop.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
-from cmpg.scenarios.amounts import require_at_least_zero
+from cmpg.arrays import FloatArray, frozen, require_at_least_zero
+from cmpg.errors import FileError, GameError
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
-from cmpg.scenarios.sample_files import sample_file
+from cmpg.scenarios.readers.text import FilePath, at_line, sample_file
+from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE_BRIDGES = ((4, 7), (7, 4))

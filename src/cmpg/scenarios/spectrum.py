@@ -16,8 +16,9 @@ from itertools import product
 
 import numpy as np
 
-from cmpg.checks import FloatArray, GameError
-from cmpg.games.joint import JointGame
+from cmpg.arrays import FloatArray
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
 
 
 def spectrum(

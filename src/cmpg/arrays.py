@@ -1,0 +1,249 @@
+"""Array types, tolerances, read-only arrays, and the checks that every table passes once, at the door.
+
+A number in this library is a 64-bit float, or a `fractions.Fraction` in an array of dtype object: the exact mode.
+Everything that evaluates or checks is written so that both work.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmpg.errors import CMPGError, GameError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+ROW_SUM_TOLERANCE = 1e-9
+"""How far a given row of probabilities may be from summing to one; it is then divided by its sum."""
+
+UNIT_ROUNDOFF = 2.0**-53
+
+LARGEST_POWER = 400
+"""Of ten, in a number that is given as text; floats end at 1e308."""
+
+
+def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> FloatArray:
+    """Return `value` as a read-only array of finite floats, or of Fractions where it holds any.
+
+    An array that is read-only already is taken as it is: whoever froze it gave it away. A read-only view of one that
+    can still change is copied; axes that repeat the same numbers go on repeating them, and take no memory.
+
+    Examples
+    --------
+    >>> numbers("rewards", [[1, 2], [3, float("nan")]])
+    Traceback (most recent call last):
+    cmpg.errors.GameError: rewards[1, 1] is nan; every entry must be a finite number.
+    """
+    if isinstance(value, np.ndarray) and not value.flags.writeable and value.dtype in (np.float64, object):
+        array = value if _cannot_change(value) else _own(value)
+    else:
+        array = _fresh_array(name, value, error)
+    if array.dtype == object:
+        return array
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = first_index(~finite)
+        raise error(f"{name}{_brackets(index)} is {array[index]}; every entry must be a finite number.")
+    return array
+
+
+def _cannot_change(array: npt.NDArray[Any]) -> bool:
+    """Whether everything that the array is a view of is read-only too."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None or isinstance(owner, bytes)
+
+
+def _own(view: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy what a view shows; where a stride is zero, once."""
+    core = view[(..., *(slice(1) if stride == 0 else slice(None) for stride in view.strides))]
+    return np.broadcast_to(frozen(np.array(core)), view.shape)
+
+
+def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:
+    try:
+        raw = np.array(value)
+    except ValueError as problem:
+        raise error(f"{name} is ragged: its rows have different lengths ({problem}).") from None
+    if raw.dtype == object:
+        return _exact_array(name, raw, error)
+    if raw.dtype.kind not in "biuf":
+        raise error(f"{name} holds {raw.dtype} entries; numbers are required.")
+    return frozen(raw.astype(np.float64, copy=False))
+
+
+def _exact_array(name: str, raw: npt.NDArray[Any], error: type[CMPGError]) -> FloatArray:
+    exact = np.empty(raw.shape, dtype=object)
+    for index, entry in np.ndenumerate(raw):
+        if isinstance(entry, (list, tuple)):
+            raise error(f"{name} is ragged at {_brackets(index)}: its rows have different lengths.")
+        try:
+            exact[index] = rational(entry) if isinstance(entry, str) else Fraction(entry)
+            float(exact[index])
+        except (TypeError, ValueError, ArithmeticError):
+            shown = reprlib.repr(entry)
+            raise error(f"{name}{_brackets(index)} is {shown}; every entry must be a finite number.") from None
+    return frozen(exact)
+
+
+def rational(text: str) -> Fraction:
+    """Read "1/3" or "0.1" as the rational that is written there, or raise ValueError.
+
+    A power of ten beyond any float is refused before it is computed: its digits alone could fill the memory.
+    """
+    _, _, power = text.lower().partition("e")
+    if power and abs(int(power)) > LARGEST_POWER:
+        raise ValueError(f"{reprlib.repr(text)} is beyond every float")
+    return Fraction(text)
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Make an array read-only, in place, and return it."""
+    array.setflags(write=False)
+    return array
+
+
+def to_exact(array: FloatArray) -> FloatArray:
+    """Read every entry as the rational number that it is."""
+    if array.dtype == object:
+        return array
+    exact = np.empty(array.shape, dtype=object)
+    exact.ravel()[:] = [Fraction(float(entry)) for entry in array.ravel()]
+    return frozen(exact)
+
+
+def exact_distributions(array: FloatArray) -> FloatArray:
+    """Read every entry as a rational number, and divide every row by its exact sum."""
+    exact = to_exact(array)
+    return frozen(exact / exact.sum(axis=-1, keepdims=True))
+
+
+def to_floats(array: FloatArray) -> FloatArray:
+    """Round an exact array to floats; a float array is returned as it is."""
+    return array if array.dtype != object else frozen(array.astype(np.float64))
+
+
+def first_index(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the coordinates of the first True."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _brackets(index: Sequence[int]) -> str:
+    return "[" + ", ".join(str(i) for i in index) + "]" if index else ""
+
+
+def place(name: str, index: Sequence[int], axes: Sequence[str]) -> str:
+    """Write coordinates with the names of their axes; the agents' actions are gathered in one tuple.
+
+    Examples
+    --------
+    >>> place("transition", (1, 3, 0, 2), ("h", "s", "a", "a"))
+    'transition[h=1, s=3, a=(0, 2)]'
+    """
+    actions = [str(i) for i, axis in zip(index, axes, strict=True) if axis == "a"]
+    parts: list[str] = []
+    for i, axis in zip(index, axes, strict=True):
+        if axis != "a":
+            parts.append(f"{axis}={i}")
+        elif len(actions) == 1:
+            parts.append(f"a={i}")
+        elif actions:
+            parts.append(f"a=({', '.join(actions)})")
+            actions = []
+    return f"{name}[{', '.join(parts)}]"
+
+
+def check_shape(
+    name: str, shape: Sequence[int], required: Sequence[int], *, error: type[CMPGError] = GameError
+) -> None:
+    """Raise unless the shape is the required one."""
+    if tuple(shape) != tuple(required):
+        raise error(f"{name} has shape {_shape(shape)}; {_shape(required)} is required.")
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "[" + ", ".join(str(length) for length in shape) + "]"
+
+
+def distributions(
+    name: str, array: FloatArray, axes: Sequence[str], *, error: type[CMPGError] = GameError
+) -> FloatArray:
+    """Return `array` with every row along the last axis a probability distribution, or raise with coordinates.
+
+    Rows within `ROW_SUM_TOLERANCE` of one are divided by their sum, so that later error bounds can rely on it.
+
+    Parameters
+    ----------
+    name
+        How the array is called in the error.
+    array : [..., m]
+        Rows of probabilities.
+    axes
+        The names of all axes but the last, as `place` writes them.
+
+    Examples
+    --------
+    >>> distributions("initial", numbers("initial", [0.5, 0.4]), ())
+    Traceback (most recent call last):
+    cmpg.errors.GameError: initial sums to 0.9; it must sum to 1 (tolerance 1e-09). Normalise it, or pass one that does.
+    """
+    if array.size and array.min() < 0:
+        index = first_index(array < 0)
+        raise error(f"{place(name, index, (*axes, 'entry'))} is {array[index]}; a probability cannot be negative.")
+    # A product with ones sums many short rows ten times faster than NumPy's sum.
+    sums = array.sum(axis=-1) if array.dtype == object else array @ np.ones(array.shape[-1])
+    off = np.abs(sums - 1)
+    bad = off > ROW_SUM_TOLERANCE
+    if np.any(bad):
+        raise error(row_sum_message(name, np.asarray(sums), np.asarray(bad), axes))
+    rounding = 0 if array.dtype == object else 4 * UNIT_ROUNDOFF * max(array.shape[-1], 2)
+    if np.any(off > rounding):
+        return frozen(array / np.asarray(sums)[..., None])
+    return array
+
+
+def each_once(check: Callable[[int, Any], Any], items: Sequence[Any]) -> tuple[Any, ...]:
+    """Return check(place, item) of every item; one that comes again is not checked again, and stays shared."""
+    checked: dict[int, Any] = {}
+    for index, item in enumerate(items):
+        if id(item) not in checked:
+            checked[id(item)] = check(index, item)
+    return tuple(checked[id(item)] for item in items)
+
+
+def row_sum_message(name: str, sums: FloatArray, bad: npt.NDArray[np.bool_], axes: Sequence[str]) -> str:
+    """Say which row of probabilities does not sum to one, and what to do."""
+    index = first_index(bad) if bad.ndim else ()
+    where = place(name, index, axes) if axes else name
+    every = "every row" if axes else "it"
+    fix = "rows that do" if axes else "one that does"
+    return (
+        f"{where} sums to {float(sums[index]):.9g}; {every} must sum to 1 (tolerance {ROW_SUM_TOLERANCE:g}). "
+        f"Normalise it, or pass {fix}."
+    )
+
+
+def require_at_least_zero(**amounts: Any) -> None:
+    """Raise unless every number is finite and at least zero.
+
+    Examples
+    --------
+    >>> require_at_least_zero(threshold=0.5, capacity=[8, -1])
+    Traceback (most recent call last):
+    cmpg.errors.GameError: capacity[1] is -1; a number of at least 0 is required.
+    """
+    for name, value in amounts.items():
+        given = numbers(name, value)
+        if (given < 0).any():
+            index = first_index(given < 0) if given.ndim else ()
+            where = f"{name}[{', '.join(map(str, index))}]" if index else name
+            raise GameError(f"{where} is {given[index]:g}; a number of at least 0 is required.")

@@ -1,0 +1,1 @@
+"""The command `cmpg`: thin, and the only room that talks to a terminal."""

@@ -1,0 +1,340 @@
+"""`cmpg learn` and `cmpg bounds`: equilibria of games whose transition is hidden, and what the theory says they take.
+
+Exit codes of `learn`: 0 if every seed was certified, 1 if one was not (the table says why), 2 for bad input. The game
+that is named plays the unknown one: learners see it through a simulator only, and it judges them afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cmpg.cli.output import remark, show, show_json
+
+if TYPE_CHECKING:
+    from numpy.random import SeedSequence
+
+    from cmpg.games.contract import Game
+    from cmpg.games.joint.game import JointGame
+    from cmpg.learning.samples import Known
+    from cmpg.learning.trials import Behind, Method, Progress, Trial
+    from cmpg.policy import JointPolicy
+
+SCENARIO_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+Target = Annotated[
+    str, typer.Argument(metavar="GAME", help="A scenario (see `cmpg scenarios`) with its own options, or a game file.")
+]
+Epsilon = Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")]
+Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, on standard output.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(context_settings=SCENARIO_OPTIONS)(learn)
+    app.command(context_settings=SCENARIO_OPTIONS)(bounds)
+
+
+def learn(
+    context: typer.Context,
+    target: Target,
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="generative: draw a model for each response; shared: draw one for all; safe: play episodes, and only "
+            "policies that are proved to keep the budget."
+        ),
+    ] = "generative",
+    epsilon: Epsilon = 0.1,
+    delta: Delta = 0.1,
+    seeds: Annotated[int, typer.Option(help="How many independent runs.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes; the runs have the same bits for any number.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Seeds all runs.")] = 1,
+    budget: Annotated[int | None, typer.Option(help="Samples at most, per run.")] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Safe mode: responses keep this much below every threshold.")
+    ] = None,
+    growth: Annotated[
+        float | None, typer.Option(help="Safe mode: solve anew after this share of more episodes; 0.1 if left out.")
+    ] = None,
+    start: Annotated[Path | None, typer.Option(help="A policy file: a start that you vouch for.")] = None,
+    payoff_noise: Annotated[
+        float | None, typer.Option(help="Hide rewards and costs too; each observation is off by this, up or down.")
+    ] = None,
+    reveal_support: Annotated[
+        bool, typer.Option("--reveal-support", help="Let the learners know which next states are possible.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--out", help="A new folder for policies and records.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a Nash policy from samples, and judge it.
+
+    The game plays the unknown one: learners see it through a simulator only, and it judges them afterwards. Exit code
+    0 if every run is certified, with probability 1 − delta; 1 if one is not.
+    """
+    import numpy as np
+
+    from cmpg.cli.targets import chosen, game_of
+    from cmpg.files.records import check_out_folder
+    from cmpg.learning.trials import Behind
+    from cmpg.report.learning_tables import trials_record, trials_view
+
+    if output is not None:
+        check_out_folder(output)
+    if seeds < 1:
+        raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
+    game = joint_form(game_of(target, context.args, seed=seed, exact=False))
+    behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
+    build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
+    method = build(_Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth))
+    streams = np.random.SeedSequence(seed).spawn(seeds)
+    done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
+    if as_json:
+        show_json(trials_record(done))
+    else:
+        show(trials_view(done, thresholds=game.thresholds))
+        if output is not None:
+            show(f"written to {output}/; make a page of it with: cmpg report {output}")
+    raise typer.Exit(0 if len(done) == seeds and all(each.result.certified for each in done) else 1)
+
+
+def bounds(
+    context: typer.Context,
+    target: Target,
+    epsilon: Epsilon = 0.1,
+    delta: Delta = 0.1,
+    slack: Annotated[float | None, typer.Option(help="A slack to assume in place of the Slater constant.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what the theory of learning asks for, and what can run.
+
+    Iterations T, episodes M for a value, confidence δ′ and samples: as printed in the paper, as corrected, and for the
+    adaptive learner.
+    """
+    import numpy as np
+
+    from cmpg.cli.targets import finite, game_of
+    from cmpg.equilibrium.start import feasible_start
+    from cmpg.learning.bounds_table import bounds_table
+    from cmpg.learning.slater import cmdp_slack, slater_constant
+    from cmpg.learning.trials import Behind
+    from cmpg.report.learning_tables import bounds_record, bounds_view
+
+    if slack is not None:
+        finite("slack", slack, positive=True)
+    game = joint_form(game_of(target, context.args, seed=None, exact=False))
+    known = Behind().hide(game, rng=np.random.default_rng(0)).known
+    slater = slater_constant(game)
+    assumed = slater.value if slack is None else slack
+    table = bounds_table(known, slater=assumed, epsilon=epsilon, delta=delta)
+    policy = feasible_start(game).policy
+    agents = range(game.num_agents)
+    slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]
+    if as_json:
+        show_json(bounds_record(table, slater, slacks))
+    else:
+        show(bounds_view(table, slater, slacks))
+
+
+def joint_form(game: Game) -> JointGame:
+    """Return a game whose agents see the joint state, which is what the paper's learners are for."""
+    from cmpg.errors import GameError
+    from cmpg.games.counting.game import CountingGame
+    from cmpg.games.joint.game import JointGame
+
+    if isinstance(game, CountingGame):
+        return game.to_joint()
+    if not isinstance(game, JointGame):
+        raise GameError(
+            f"learning is for joint games; this is a {type(game).__name__}, whose agents see their own state only. "
+            "Name a scenario such as spectrum, or a game file of form joint."
+        )
+    return game
+
+
+@dataclass(frozen=True, eq=False)
+class _Wish:
+    """What the command line asks for."""
+
+    game: JointGame
+    behind: Behind
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    start: Path | None
+    margin: float | None
+    growth: float | None
+
+
+def _generative(wish: _Wish) -> Method:
+    from cmpg.learning.generative import Adaptive
+    from cmpg.learning.trials import ByResponses
+
+    _refuse_safe_options(wish)
+    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive())
+
+
+def _safe(wish: _Wish) -> Method:
+    import numpy as np
+
+    from cmpg.cli.targets import finite
+    from cmpg.learning.exploration import Pace
+    from cmpg.learning.safe import safe_learner
+    from cmpg.learning.trials import ByResponses
+
+    known = wish.behind.hide(wish.game, rng=np.random.default_rng(0)).known
+    _check_margin(wish, known)
+    # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
+    growth = 0.1 if wish.growth is None else finite("growth", wish.growth, positive=True)
+    pace = Pace(growth=growth, most=10**13)
+    learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
+    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner)
+
+
+def _shared(wish: _Wish) -> Method:
+    from cmpg.learning.trials import BySharedModel
+
+    _refuse_safe_options(wish)
+    if wish.start is not None:
+        raise _refusal("--start is not used by --mode shared, which finds its own; leave it out.")
+    return BySharedModel(epsilon=wish.epsilon, delta=wish.delta)
+
+
+def _refuse_safe_options(wish: _Wish) -> None:
+    for name, given in (("margin", wish.margin), ("growth", wish.growth)):
+        if given is not None:
+            raise _refusal(f"--{name} is for --mode safe; leave it out.")
+
+
+def _check_margin(wish: _Wish, known: Known) -> None:
+    """Refuse a margin that no policy could keep, whatever the transition is."""
+    import numpy as np
+
+    from cmpg.cli.targets import finite
+
+    if wish.margin is None:
+        return
+    finite("margin", wish.margin)
+    least = np.broadcast_to(known.cost_bounds[..., 0], (known.num_constraints, known.horizon)).sum(axis=1)
+    for j, room in enumerate(known.thresholds - least):
+        if wish.margin > room:
+            raise _refusal(
+                f"--margin is {wish.margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs are "
+                f"at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
+            )
+
+
+def _refusal(text: str) -> Exception:
+    """An error on purpose: one paragraph, and exit code 2."""
+    from cmpg.errors import CMPGError
+
+    return CMPGError(text)
+
+
+def _start(wish: _Wish) -> JointPolicy | None:
+    """The start that the user gives; or one that is safe whatever the transition; or, said aloud, one computed with
+    the true model, as somebody who knows it would vouch for it.
+    """
+    import numpy as np
+
+    from cmpg.cli.targets import policy_of
+    from cmpg.equilibrium.start import feasible_start
+    from cmpg.learning.start import safe_start
+
+    if wish.start is not None:
+        return policy_of(wish.start, wish.game)[0]
+    if safe_start(wish.behind.hide(wish.game, rng=np.random.default_rng(0))) is not None:
+        return None
+    found = feasible_start(wish.game)
+    if found.policy is None:
+        raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
+    remark(
+        "no start is safe whatever the transition is: one of least cost is computed with the true model, and taken as "
+        "vouched for. Pass --start to give your own."
+    )
+    return found.policy
+
+
+def _run(
+    game: JointGame,
+    method: Method,
+    *,
+    streams: Sequence[SeedSequence],
+    jobs: int,
+    behind: Behind,
+    output: Path | None,
+) -> list[Trial]:
+    """Run all seeds, show where they stand, and write each as soon as it is done."""
+    from cmpg.equilibrium.result import Status
+    from cmpg.learning.trials import trials
+    from cmpg.report.learning_tables import progress_text, trial_text
+
+    keep = _keeper(output, game)
+    done: list[Trial] = []
+    with _Line() as line:
+
+        def watch(progress: Progress) -> None:
+            line.show(progress_text(progress, seed=len(done), seeds=len(streams)))
+
+        for each in trials(game, method, streams=streams, jobs=jobs, behind=behind, watch=watch):
+            done.append(each)
+            keep(each)
+            line.show(trial_text(each, seeds=len(streams)), whole=True)
+            if each.result.status is Status.INTERRUPTED:
+                break
+    return done
+
+
+def _keeper(output: Path | None, game: JointGame) -> Callable[[Trial], Any]:
+    """Return what writes a trial into the folder: its policy, and a line of records."""
+    if output is None:
+        return lambda _: None
+    from cmpg.files.games import save_game
+    from cmpg.report.learning_tables import trial_record
+
+    folder = output
+    folder.mkdir(exist_ok=True)
+    save_game(game, folder / "game.npz")
+
+    def keep(each: Trial) -> None:
+        each.result.policy.save(folder / f"policy_{each.index}.npz")
+        with (folder / "seeds.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(trial_record(each)) + "\n")
+
+    return keep
+
+
+class _Line:
+    """A live line on a terminal; elsewhere a plain line now and then, and one for every seed."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        self._status = console.status("starting") if console.is_terminal else None
+        self._next = 0.0
+
+    def __enter__(self) -> _Line:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, text: str, *, whole: bool = False) -> None:
+        """Show where things stand; `whole` lines are never left out."""
+        if self._status is not None:
+            self._status.update(text)
+        elif whole or time.monotonic() >= self._next:
+            print(text, file=sys.stderr)
+            self._next = time.monotonic() + 2.0

@@ -1,0 +1,330 @@
+"""Planning when the transition is only known to lie in a box: optimistic for the planner, or worst for a given policy.
+
+The box holds every kernel with l_h(s' | s, a) ≤ p ≤ u_h(s' | s, a) and rows that sum to one; rows are chosen freely
+and separately for each step, state and action. For one row, max p·v is a greedy fill: start at l, give what is
+missing to one of the next states in the order of v until its u is reached. One sort of v serves all rows of a step.
+
+The extended CMDP maximises V^r(π, p) subject to V^{c_j}(π, p) ≤ α_j over the policy π and the kernel p together. It
+is a linear program in q_h(s, a, s') = P(s_h = s, a_h = a, s_{h+1} = s') (`extended_linear_program`), its vertices are
+pairs of a deterministic policy and greedy rows, and so the search of `frontier.py` solves it exactly. Mixing is done
+in q: the policy is π_h(a | s) ∝ Σ_{s'} q_h(s, a, s'), and the mixture's kernel q_h(s, a, ·)/Σ_{s'} q_h(s, a, s') is a
+mean of rows of the box, so it is in the box.
+
+Guarantees: value ≤ optimum ≤ bound for the extended CMDP with a gap that is rounding; and if the true kernel is in
+the box, `optimistic_response(box).bound` is at least the best value of the true CMDP, and `worst_case(box, π, l)` at
+least V^l(π).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import ROW_SUM_TOLERANCE, FloatArray, IntArray, check_shape, first_index, frozen, numbers, place
+from cmpg.cmdp.evaluation import check_policy, evaluate, policy_from_occupancy
+from cmpg.cmdp.frontier import best_blend
+from cmpg.cmdp.model import CMDP, check_steps
+from cmpg.cmdp.planning import Chooser, choice_rule
+from cmpg.cmdp.response import cost_margins, infeasible
+from cmpg.errors import GameError, InfeasibleError
+
+AXES = ("h", "s", "a", "next")
+
+
+@dataclass(frozen=True, eq=False)
+class BoxCMDP:
+    """A CMDP with a finite horizon whose kernel is only known to lie between two tables.
+
+    Everything but the transition is taken from `nominal`; its own transition is a guess that need not be in the box.
+
+    Examples
+    --------
+    >>> nominal = CMDP(transition=[[[[0.5, 0.5]], [[0.0, 1.0]]]], reward=[[[0.0], [1.0]]], costs=[],
+    ...                thresholds=[], initial=[1.0, 0.0], horizon=2)
+    >>> box = BoxCMDP(nominal, lower=nominal.transition * 0.5, upper=nominal.transition * 0.5 + 0.5)
+    >>> optimistic_response(box).value
+    0.75
+    """
+
+    nominal: CMDP
+    lower: FloatArray  # [H or 1, S, A, S]
+    upper: FloatArray  # [H or 1, S, A, S]
+    trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
+
+    def __post_init__(self, trusted: bool) -> None:
+        if not trusted:
+            lower, upper = _checked_box(self.nominal, self.lower, self.upper)
+            object.__setattr__(self, "lower", lower)
+            object.__setattr__(self, "upper", upper)
+
+    @cached_property
+    def width(self) -> FloatArray:
+        """By how much each entry may exceed its lower bound: [H or 1, S, A, S]."""
+        return frozen(self.upper - self.lower)
+
+    @cached_property
+    def spare(self) -> FloatArray:
+        """The probability that the lower bounds leave to give away: [H or 1, S, A]."""
+        return frozen(np.maximum(1.0 - self.lower.sum(axis=-1), 0.0))
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """The largest total variation distance between two rows of the box is at most this: [H or 1, S, A]."""
+        return frozen(np.minimum(self.spare, np.maximum(self.upper.sum(axis=-1) - 1.0, 0.0)))
+
+
+def _checked_box(nominal: CMDP, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
+    if nominal.horizon is None or nominal.is_sparse or nominal.is_exact:
+        raise GameError("a box needs a CMDP with a finite horizon and a dense transition of floats.")
+    tables = [numbers("lower", lower), numbers("upper", upper)]
+    for name, table in zip(("lower", "upper"), tables, strict=True):
+        if table.ndim != 4:
+            raise GameError(f"{name} has shape {list(table.shape)}; [H or 1, S, A, S] is required.")
+        check_steps(name, len(table), nominal.num_steps)
+        check_shape(name, table.shape, (len(table), *nominal.policy_shape[1:], nominal.num_states))
+    check_shape("upper", tables[1].shape, tables[0].shape)
+    wrong = (tables[0] < 0) | (tables[1] < tables[0])
+    if wrong.any():
+        index = first_index(wrong)
+        low, high = tables[0][index], tables[1][index]
+        raise GameError(f"{place('the box', index, AXES)} is [{low}, {high}]; 0 ≤ lower ≤ upper is required.")
+    empty = (tables[0].sum(axis=-1) > 1 + ROW_SUM_TOLERANCE) | (tables[1].sum(axis=-1) < 1 - ROW_SUM_TOLERANCE)
+    if empty.any():
+        where = place("the box", first_index(empty), AXES[:3])
+        raise GameError(
+            f"{where} holds no distribution; the lower bounds must sum to at most 1, the upper to at least 1."
+        )
+    return tables[0], tables[1]
+
+
+@dataclass(frozen=True, eq=False)
+class OptimisticPlan:
+    """A deterministic policy, the kernel of the box that suits it best, and the value and the costs that they have."""
+
+    actions: IntArray  # [H, S]
+    rows: FloatArray  # [H, S, S]: the kernel's row of the chosen action
+    value: float
+    costs: FloatArray  # [k]
+
+    def policy(self, num_actions: int) -> FloatArray:
+        """Return the policy as a table [H, S, A] of zeros and ones."""
+        return np.eye(num_actions)[self.actions]
+
+
+@dataclass(frozen=True, eq=False)
+class OptimisticResponse:
+    """The solution of the extended CMDP: a policy, and the kernel of the box under which it is worth that much."""
+
+    policy: FloatArray  # [H, S, A]
+    kernel: FloatArray  # [H, S, A, S]
+    value: float
+    costs: FloatArray  # [k]
+    multipliers: FloatArray  # [k]
+    bound: float  # no policy that meets the constraints under some kernel of the box is worth more under it
+    work: int  # dynamic programs
+
+
+def optimistic_plan(
+    box: BoxCMDP, multipliers: FloatArray, *, reward_weight: float = 1.0, rng: np.random.Generator | None = None
+) -> OptimisticPlan:
+    """Maximise w·V^r − λ·V^c over all policies and all kernels of the box; ties are broken as by `plan`.
+
+    Parameters
+    ----------
+    box
+        The process; its thresholds play no part.
+    multipliers : [k]
+        λ.
+    reward_weight
+        w: 1, or 0 to minimise λ·V^c.
+    rng
+        Breaks ties between actions at random.
+    """
+    nominal = box.nominal
+    steps, states, actions = nominal.policy_shape
+    choose = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
+    chosen = np.empty((steps, states), dtype=np.int64)
+    rows = np.empty((steps, states, states))
+    everyone = np.arange(states)
+    to_go = np.zeros((states, 1 + nominal.num_constraints))
+    for step in reversed(range(steps)):
+        order = _best_first(to_go, choose)
+        filled = _filled_rows(box, step, order)
+        action_values = nominal.stage(step).reshape(states, actions, -1) + filled @ to_go[order]
+        chosen[step] = choose(action_values)
+        rows[step][:, order] = filled[everyone, chosen[step]]
+        to_go = action_values[everyone, chosen[step]]
+    totals = nominal.initial @ to_go
+    return OptimisticPlan(actions=chosen, rows=rows, value=float(totals[0]), costs=totals[1:])
+
+
+def _best_first(to_go: FloatArray, choose: Chooser) -> IntArray:
+    """Sort the next states by what is to come, the best first; those that are tied by the rule for ties."""
+    first = to_go @ choose.weights
+    order = np.argsort(-first, kind="stable")
+    apart = -np.diff(first[order]) > choose.tie
+    if apart.all():
+        return order
+    rank = np.concatenate([[0], np.cumsum(apart)])
+    return order[np.lexsort((-(to_go @ choose.second)[order], rank))]
+
+
+def _filled_rows(box: BoxCMDP, step: int, order: IntArray) -> FloatArray:
+    """Return the greedy rows of one step, their entries in the given order of next states: [S, A, S]."""
+    step = 0 if len(box.lower) == 1 else step
+    width: FloatArray = box.width[step][..., order]
+    before = np.cumsum(width, axis=-1) - width
+    return np.asarray(box.lower[step][..., order] + np.clip(box.spare[step][..., None] - before, 0.0, width))
+
+
+def _best_ahead(box: BoxCMDP, step: int, to_go: FloatArray) -> FloatArray:
+    """Return max_p Σ_{s'} p(s' | s, a) v(s') over the box: [S, A]."""
+    order = np.argsort(-to_go, kind="stable")
+    return np.asarray(_filled_rows(box, step, order) @ to_go[order])
+
+
+def optimistic_bound(box: BoxCMDP, multipliers: FloatArray) -> float:
+    """Return λ·α + max V^{r − λc} over policies and kernels of the box: weak duality for the extended CMDP.
+
+    Parameters
+    ----------
+    box
+        The process.
+    multipliers : [k]
+        λ ≥ 0.
+    """
+    nominal = box.nominal
+    weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
+    to_go = np.zeros(nominal.num_states)
+    for step in reversed(range(nominal.num_steps)):
+        stage = (nominal.stage(step) @ weights).reshape(nominal.policy_shape[1:])
+        to_go = (stage + _best_ahead(box, step, to_go)).max(axis=1)
+    return float(nominal.initial @ to_go + multipliers @ nominal.thresholds)
+
+
+def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
+    """Return the largest V^objective that a fixed policy can have under a kernel of the box.
+
+    The smallest value of a reward r is −worst_case(box, policy, −r).
+
+    Parameters
+    ----------
+    box
+        The process.
+    policy : [H, S, A]
+        One distribution over actions per step and state.
+    objective : [H or 1, S, A]
+        What is summed along the way.
+    """
+    nominal = box.nominal
+    table = check_policy(nominal, policy)
+    check_steps("objective", len(objective), nominal.num_steps)
+    check_shape("objective", objective.shape, (len(objective), *nominal.policy_shape[1:]))
+    to_go = np.zeros(nominal.num_states)
+    for step in reversed(range(nominal.num_steps)):
+        stage = objective[0 if len(objective) == 1 else step]
+        to_go = (table[step] * (stage + _best_ahead(box, step, to_go))).sum(axis=1)
+    return float(nominal.initial @ to_go)
+
+
+def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None) -> OptimisticResponse:
+    """Solve the extended CMDP, or raise InfeasibleError where no policy meets the constraints under any kernel.
+
+    Parameters
+    ----------
+    box
+        The process.
+    rng
+        Breaks ties between actions at random.
+    """
+    found = best_blend(_Program(box, rng))
+    prices = np.maximum(found.multipliers, 0.0)
+    blend = found.blend
+    return OptimisticResponse(
+        policy=blend.policy,
+        kernel=blend.model.transition,
+        value=float(blend.judged.value),
+        costs=blend.judged.costs,
+        multipliers=prices,
+        bound=optimistic_bound(box, prices),
+        work=found.plans + 1,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A box, as the search sees it."""
+
+    box: BoxCMDP
+    rng: np.random.Generator | None
+
+    @property
+    def num_actions(self) -> int:
+        return self.box.nominal.num_actions
+
+    @property
+    def thresholds(self) -> FloatArray:
+        return self.box.nominal.thresholds
+
+    @cached_property
+    def margins(self) -> FloatArray:
+        return cost_margins(self.box.nominal)
+
+    @property
+    def largest_costs(self) -> FloatArray:
+        return np.asarray(np.abs(self.box.nominal.costs).max(axis=(1, 2, 3)))
+
+    def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> OptimisticPlan:
+        return optimistic_plan(self.box, multipliers, reward_weight=reward_weight, rng=self.rng)
+
+    def blend(self, plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> _Blend:
+        flow = np.zeros((*self.box.nominal.policy_shape, self.box.nominal.num_states))
+        for weight, each in zip(weights, plans, strict=True):
+            if weight > 0:
+                _add_flow(flow, each, weight * self.box.nominal.initial)
+        policy = policy_from_occupancy(flow.sum(axis=-1), unvisited)
+        return _Blend(replace(self.box.nominal, transition=_kernel(self.box, flow), trusted=True), policy)
+
+    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
+        return infeasible(self.box.nominal, multipliers, least)
+
+
+def _add_flow(flow: FloatArray, plan: OptimisticPlan, visits: FloatArray) -> None:
+    """Add q_h(s, a, s') of a plan that starts with the given probabilities of states."""
+    everyone = np.arange(len(visits))
+    for step, (actions, rows) in enumerate(zip(plan.actions, plan.rows, strict=True)):
+        onward = visits[:, None] * rows
+        flow[step, everyone, actions] += onward
+        visits = onward.sum(axis=0)
+
+
+def _kernel(box: BoxCMDP, flow: FloatArray) -> FloatArray:
+    """Return q_h(s, a, ·)/Σ q_h(s, a, ·), and some row of the box where nothing flows."""
+    totals = flow.sum(axis=-1, keepdims=True)
+    flows = totals > 0
+    return frozen(np.where(flows, flow / np.where(flows, totals, 1.0), central_kernel(box)))
+
+
+def central_kernel(box: BoxCMDP) -> FloatArray:
+    """Return the kernel of the box whose entries all stand at the same share of their width: [H or 1, S, A, S]."""
+    total = box.width.sum(axis=-1)
+    share = np.minimum(box.spare / np.where(total > 0, total, 1.0), 1.0)
+    return np.asarray(box.lower + share[..., None] * box.width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blend:
+    model: CMDP
+    policy: FloatArray  # [H, S, A]
+
+    @cached_property
+    def judged(self) -> Any:
+        return evaluate(self.model, self.policy)
+
+    @property
+    def costs(self) -> FloatArray:
+        return np.asarray(self.judged.costs)

@@ -1,0 +1,1 @@
+"""What others would do: methods without a certificate, before the same judge."""

@@ -1,0 +1,199 @@
+"""One game, every method, the same start, the same judge: what a certificate is worth.
+
+The start is a random feasible policy. The judge is `certify_with_best_responses`, the same for all methods, ours among
+them: for a feasible policy it says how much an agent could gain at most by leaving, up to rounding by how much it does
+gain. For an infeasible policy that gap means nothing.
+
+An iterate is a joint policy that a method goes through, the start and the answer among them. Had the agents played
+while they computed, these are the policies that they would have played.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.comparison.methods import (
+    COMPARATORS,
+    Comparator,
+    Comparison,
+    IndependentGradient,
+    JointPlanner,
+    LagrangianDual,
+    LagrangianGradient,
+    NashCA,
+    SwitchingGradient,
+)
+from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.errors import GameError, InfeasibleError
+from cmpg.games.contract import Game
+from cmpg.games.potential.check import Verdict, check_potential
+from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True)
+class CertifiedAscent:
+    """CA-CMPG from the start that it is given: every iterate is feasible, and the answer comes with its proof."""
+
+    epsilon: float = 1e-6
+    time_limit: float = np.inf
+
+    def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
+        """Run the method; the time includes the certificate."""
+        began = time.perf_counter()
+        result = solve(game, start=start, epsilon=self.epsilon, rng=rng, time_limit=self.time_limit)
+        seconds = time.perf_counter() - began
+        if result.policy is None:
+            raise InfeasibleError(f"the ascent ended without a policy: {result.message}")
+        path = np.array([*(step.costs for step in result.trace if step.mover is not None), result.costs])
+        excess = (path - np.asarray(game.thresholds, dtype=np.float64)).reshape(len(path), -1)
+        rounding = game.at(result.policy).cost_rounding
+        return Comparison(
+            name=type(self).__name__,
+            policy=result.policy,
+            values=result.values,
+            costs=result.costs,
+            worst_violation=float(excess.max(initial=0.0)),
+            infeasible_iterates=int((excess > rounding).any(axis=1).sum()),
+            iterates=len(path),
+            seconds=seconds,
+            settings=repr(self),
+        )
+
+
+METHODS: tuple[Comparator, ...] = (CertifiedAscent(), *COMPARATORS)
+"""Ours, then all others."""
+
+QUICK_METHODS: tuple[Comparator, ...] = (
+    CertifiedAscent(),
+    LagrangianDual(iterations=30),
+    IndependentGradient(iterations=100),
+    LagrangianGradient(iterations=100),
+    SwitchingGradient(rounds=10, steps_per_round=10),
+    JointPlanner(),
+    NashCA(),
+)
+"""The same with fewer iterations, for a first look."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a method returned, and what the judge says of it."""
+
+    found: Comparison
+    certificate: Certificate
+    potential_gained: float  # Φ(answer) − Φ(start); nan where the game has no potential
+
+    @property
+    def name(self) -> str:
+        """The method."""
+        return self.found.name
+
+    @property
+    def welfare(self) -> float:
+        """The sum of the agents' values."""
+        return float(self.found.values.sum())
+
+    @property
+    def gap(self) -> float:
+        """What an agent could gain by leaving, where the policy is feasible; inf where it is not."""
+        return self.certificate.epsilon if self.certificate.feasible else np.inf
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A method that does not apply to the game."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class GameComparison:
+    """One game under all methods."""
+
+    thresholds: FloatArray  # [k]
+    start_costs: FloatArray  # [k]
+    is_potential: bool
+    entries: tuple[Judged | Refusal, ...]  # in the order of the methods
+    restarted: Result  # what `solve` finds with restarts and starts of its own
+    restarted_gain: float  # Φ(its answer) − Φ(start); nan where there is none
+    restarted_seconds: float
+    restarts: int
+
+    @property
+    def judged(self) -> tuple[Judged, ...]:
+        """The methods that apply."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Judged))
+
+
+def compare(
+    game: Game,
+    *,
+    rng: np.random.Generator,
+    methods: Sequence[Comparator] = METHODS,
+    restarts: int = 10,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> GameComparison:
+    """Run all methods on a game from one random feasible start, and judge what they return.
+
+    Parameters
+    ----------
+    game
+        Any game in floats that has a feasible policy.
+    rng
+        Draws the start; every method has a stream of its own.
+    methods
+        Which ones, in which order.
+    restarts
+        How many starts `solve` has when it may choose its own.
+    on_progress
+        Called with the name of each method before it runs.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> methods = (CertifiedAscent(), NashCA())
+    >>> ours, free = compare(counter_example(), rng=np.random.default_rng(1), methods=methods).judged
+    >>> ours.gap < 1e-6, ours.found.infeasible_iterates, free.gap
+    (True, 0, inf)
+    """
+    safe = feasible_start(game)
+    if safe.policy is None:
+        raise InfeasibleError(f"there is no feasible start to compare from ({safe.found_by}).")
+    begin, restart, *streams = rng.spawn(2 + len(methods))
+    start = random_start(game, safe.policy, rng=begin)
+    is_potential = check_potential(game, rng=np.random.default_rng(0)).verdict is not Verdict.REFUTED
+    level = game.potential(start) if is_potential else np.nan
+    entries: list[Judged | Refusal] = []
+    for method, stream in zip(methods, streams, strict=True):
+        on_progress(type(method).__name__)
+        try:
+            found = method(game, start, rng=stream)
+        except GameError as reason:  # a method says so where it cannot be used on a form of game
+            entries.append(Refusal(type(method).__name__, str(reason)))
+            continue
+        gained = game.potential(found.policy) - level if is_potential else np.nan
+        entries.append(Judged(found, certify_with_best_responses(game, found.policy), gained))
+    on_progress("restarts")
+    began = time.perf_counter()
+    best = solve(game, restarts=restarts, rng=restart)
+    seconds = time.perf_counter() - began
+    return GameComparison(
+        thresholds=np.asarray(game.thresholds, dtype=np.float64),
+        start_costs=np.asarray(game.at(start).costs, dtype=np.float64),
+        is_potential=is_potential,
+        entries=tuple(entries),
+        restarted=best,
+        restarted_gain=game.potential(best.policy) - level if is_potential and best.policy is not None else np.nan,
+        restarted_seconds=seconds,
+        restarts=restarts,
+    )

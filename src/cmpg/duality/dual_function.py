@@ -1,0 +1,310 @@
+"""Lagrangian duality for constrained potential games (the paper's section 4): what it proves, and where it fails.
+
+    L(π, λ) = Φ(π) + Σ_j λ_j (α_j − V^{c_j}(π)),   d(λ) = max_π L(π, λ),
+    P* = max_π min_{λ ≥ 0} L(π, λ),   D* = min_{λ ≥ 0} d(λ).
+
+π ranges over product policies. L(·, λ) is a potential of the game with rewards r_i − λ·c and no constraints
+(Proposition 2; the proof in the paper has the signs of λ·c reversed, its statement is right).
+
+Where Φ is the value V^φ of one stage reward φ (`potential_reward`), d is one joint dynamic program: some maximiser of
+L(·, λ) over all joint policies is deterministic, so it splits into one policy per agent, and product policies lose
+nothing. Therefore D* is the optimum of the joint CMDP, for which strong duality holds. P* can be less, because a
+feasible mixture of joint actions need not be a product.
+
+Guarantees: `DualValue.lower` ≤ D* ≤ `DualValue.upper`, by a feasible correlated policy and by d(λ*).
+`PrimalBound.lower` ≤ P* ≤ `PrimalBound.upper`, by a feasible policy and by branch and bound, or by D* where the game
+is too large for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, check_shape, first_index, frozen, numbers, place, to_exact, to_floats
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import dual_bound
+from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, climb, marginals, meets_thresholds
+from cmpg.duality.maximisers import DualMaximisers, maximisers_of
+from cmpg.equilibrium.solve import solve
+from cmpg.errors import GameError
+from cmpg.games.contract import Game
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.stage_reward import has_common_reward, joint_planner, with_common_reward
+from cmpg.policy import JointPolicy
+
+MAX_JOINT_ACTIONS = 128
+"""One-shot games with more joint actions than this are not searched by branch and bound."""
+
+CHUNK = 4_000_000
+"""Numbers that a dynamic program for many multipliers at once may hold."""
+
+
+def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
+    """Return L(π, λ) = Φ(π) + Σ_j λ_j (α_j − V^{c_j}(π)).
+
+    Φ is the common value where all agents have the same reward. Elsewhere a potential is defined up to a constant, and
+    Φ is `game.potential`, which is zero at the uniform policy.
+
+    Parameters
+    ----------
+    game
+        Any game with a potential.
+    policy
+        One table per agent.
+    multipliers : [k]
+        λ ≥ 0.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> lagrangian(game, JointPolicy.uniform(game.policy_shapes), [1.0])
+    3.0
+    """
+    prices = _checked_multipliers(game, multipliers)
+    position = game.at(policy)
+    common = isinstance(game, JointGame) and has_common_reward(game)
+    potential = position.values[0] if common else game.potential(policy)
+    return float(potential + prices @ np.asarray(game.thresholds - position.costs, dtype=np.float64))
+
+
+def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
+    """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2)."""
+    prices = _checked_multipliers(game, multipliers)
+    prices = to_exact(prices) if game.is_exact else to_floats(prices)
+    penalty = np.tensordot(prices, game.costs, axes=1) if game.num_constraints else 0.0
+    return replace(
+        game,
+        rewards=frozen(game.rewards - penalty),
+        costs=frozen(np.zeros((0, 1, *game.rewards.shape[2:]))),
+        thresholds=frozen(np.zeros(0)),
+        constraints=None,
+        trusted=True,
+    )
+
+
+def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
+    """Return d(λ) = max_π L(π, λ) for many λ at once.
+
+    Parameters
+    ----------
+    game
+        A joint game that has a `potential_reward`.
+    multipliers : [m, k], or [m] for one constraint
+        The points λ ≥ 0.
+
+    Returns
+    -------
+    [m]
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> dual_function(counter_example(), [0.0, 1.0, 2.0])
+    array([4. , 3.5, 4. ])
+    """
+    grid = numbers("multipliers", multipliers)
+    if grid.ndim == 1 and game.num_constraints == 1:
+        grid = grid[:, None]
+    check_shape("multipliers", grid.shape, (len(grid) if grid.ndim else 0, game.num_constraints))
+    if (grid < 0).any():
+        raise GameError(f"{place('multipliers', first_index(grid < 0), ('m', 'j'))} is negative; λ ≥ 0 is required.")
+    cmdp = joint_planner(game)
+    if cmdp.discount is not None:
+        return np.array([dual_bound(cmdp, prices) for prices in grid])
+    size = max(1, CHUNK // (cmdp.num_states * cmdp.num_actions))
+    chunks = [_joint_maxima(cmdp, grid[t : t + size]) for t in range(0, len(grid), size)]
+    return np.concatenate(chunks) if chunks else np.zeros(0)
+
+
+def _joint_maxima(cmdp: CMDP, grid: FloatArray) -> FloatArray:
+    """λ·α + max_π V^{φ − λc} for every row of the grid, by one backward induction for all of them."""
+    weights = np.concatenate([np.ones((1, len(grid))), -grid.T])  # [1 + k, m]
+    to_go = np.zeros((cmdp.num_states, len(grid)))
+    for step in reversed(range(cmdp.num_steps)):
+        action_values = cmdp.stage(step) @ weights
+        if step < cmdp.num_steps - 1:
+            action_values += cmdp.matrix(step) @ to_go
+        to_go = action_values.reshape(cmdp.num_states, cmdp.num_actions, -1).max(axis=1)
+    return np.asarray(grid @ cmdp.thresholds + cmdp.initial @ to_go)
+
+
+@dataclass(frozen=True, eq=False)
+class DualValue:
+    """lower ≤ D* ≤ upper = d(λ*), which differ by rounding."""
+
+    lower: float
+    upper: float
+    multipliers: FloatArray  # [k]: λ*
+    correlated: FloatArray  # [H, S, ΠA]: the planner's policy, which attains `lower` and need not be a product
+
+    @property
+    def value(self) -> float:
+        """D*."""
+        return self.upper
+
+
+def dual_value(game: JointGame) -> DualValue:
+    """Return D* = min_{λ ≥ 0} d(λ), the optimum of the joint CMDP, with a λ* that attains it.
+
+    Raises InfeasibleError where not even a correlated policy meets the constraints, for then D* is −∞.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> answer = dual_value(counter_example())
+    >>> round(answer.value, 9), answer.multipliers
+    (3.5, array([1.]))
+    """
+    planned = Exact()(joint_planner(game))
+    value = float(planned.value)
+    return DualValue(value, max(planned.bound, value), planned.multipliers, planned.policy)
+
+
+def primal_value(
+    game: JointGame,
+    *,
+    tolerance: float = 1e-6,
+    max_nodes: int = 5000,
+    restarts: int = 10,
+    rng: np.random.Generator | None = None,
+) -> PrimalBound:
+    """Return P*, the potential of the best feasible policy, between a lower and an upper bound.
+
+    One-shot games with up to 128 joint actions are searched by branch and bound, and the bounds meet to within
+    `tolerance` unless `max_nodes` is too few. Elsewhere the lower bound is the best policy that ascent from the
+    planner's policy and `restarts` runs of `solve` find, and the upper bound is D*.
+
+    Parameters
+    ----------
+    game
+        A joint game that has a `potential_reward`.
+    tolerance
+        How far apart the bounds should be.
+    max_nodes
+        Boxes that branch and bound may look at.
+    restarts
+        Runs of coordinate ascent where there is no branch and bound.
+    rng
+        For random starts; a generator with seed 0 unless given.
+    """
+    common = with_common_reward(game)
+    dual = dual_value(common)
+    start = common.at(marginals(common, dual.correlated))
+    if common.num_agents == 1:
+        return PrimalBound(dual.lower, dual.upper, start.policy, nodes=0)
+    if common.num_states == common.num_steps == 1 and np.prod(common.num_actions) <= MAX_JOINT_ACTIONS:
+        found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
+        return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
+    candidates = [climb(start)]
+    if not (meets_thresholds(candidates[0]) and candidates[0].present(0).value >= dual.upper - tolerance):
+        generator = np.random.default_rng(0) if rng is None else rng
+        runs = solve(common, epsilon=tolerance, restarts=restarts, rng=generator)
+        candidates += [common.at(runs.policy)] if runs.policy is not None else []
+    feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
+    if not feasible:
+        return PrimalBound(-np.inf, dual.upper, None, nodes=0)
+    best = max(feasible, key=lambda candidate: float(candidate.present(0).value))
+    lower = float(best.present(0).value)
+    return PrimalBound(lower, max(lower, dual.upper), best.policy, nodes=0)
+
+
+class StrongDuality(Enum):
+    """Whether P* = D*."""
+
+    HOLDS = "a feasible policy attains the dual value, to within the tolerance"
+    FAILS = "no feasible policy attains the dual value: proved"
+    UNKNOWN = "the bounds leave it open"
+
+
+@dataclass(frozen=True, eq=False)
+class DualityReport:
+    """P*, D* and λ* with their bounds, and the policies that the dual may return."""
+
+    primal: PrimalBound
+    dual: DualValue
+    maximisers: DualMaximisers
+    tolerance: float
+
+    @property
+    def least_gap(self) -> float:
+        """D* − P* is at least this."""
+        return max(self.dual.lower - self.primal.upper, 0.0)
+
+    @property
+    def greatest_gap(self) -> float:
+        """D* − P* is at most this."""
+        return max(self.dual.upper - self.primal.lower, 0.0)
+
+    @property
+    def strong_duality(self) -> StrongDuality:
+        """Whether P* = D*: the bounds are the proof."""
+        if self.greatest_gap <= self.tolerance:
+            return StrongDuality.HOLDS
+        return StrongDuality.FAILS if self.least_gap > 0 else StrongDuality.UNKNOWN
+
+
+def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, tolerance: float = 1e-9) -> DualMaximisers:
+    """Return the deterministic policies that attain d(λ): what a dual method may return, feasible or not.
+
+    Policies that differ only in states that neither visits count as one. For every constraint the cheapest and the
+    dearest come first, then the others up to the limit.
+
+    Parameters
+    ----------
+    game
+        A joint game that has a `potential_reward`.
+    multipliers : [k]
+        λ, usually λ*.
+    limit
+        How many to list.
+    tolerance
+        Two actions are tied where their values in the joint dynamic program differ by at most this, relative to the
+        largest reward.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
+    [(3.0, True), (4.0, False)]
+    """
+    prices = _checked_multipliers(game, multipliers)
+    return maximisers_of(game.floats(), joint_planner(game), to_floats(prices), limit=limit, tolerance=tolerance)
+
+
+def analyse_duality(
+    game: JointGame, *, tolerance: float = 1e-6, limit: int = 64, rng: np.random.Generator | None = None
+) -> DualityReport:
+    """Gather P*, D*, λ*, the gap between them, and the policies that the dual may return.
+
+    Parameters
+    ----------
+    game
+        A joint game that has a `potential_reward`.
+    tolerance
+        How close P* and D* must be proved to be to count as equal.
+    limit
+        How many of the dual's policies to list.
+    rng
+        For random starts; a generator with seed 0 unless given.
+    """
+    dual = dual_value(game)
+    return DualityReport(
+        primal=primal_value(game, tolerance=tolerance, rng=rng),
+        dual=dual,
+        maximisers=dual_maximisers(game, dual.multipliers, limit=limit),
+        tolerance=tolerance,
+    )
+
+
+def _checked_multipliers(game: Game, multipliers: Any) -> FloatArray:
+    prices = numbers("multipliers", multipliers)
+    check_shape("multipliers", prices.shape, (len(game.thresholds),))
+    if (prices < 0).any():
+        raise GameError(f"{place('multipliers', first_index(prices < 0), ('j',))} is negative; λ ≥ 0 is required.")
+    return prices

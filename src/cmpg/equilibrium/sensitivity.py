@@ -1,0 +1,167 @@
+"""What a larger or smaller budget would be worth to one agent, and to all.
+
+Let v_i(α) be the best value that agent i reaches by a deviation that keeps the thresholds α, while the others keep to
+their policies. It is concave and does not fall as a threshold rises, and for the multipliers λ_i of the certificate
+
+    v_i(α + δ e_j) ≤ V_i + gain_i + λ_ij δ    for every δ, positive or negative:
+
+a straight line above the whole curve, which touches it at δ = 0 up to the certified gain. So λ_ij is a slope of v_i at
+α, and at a kink one between the slopes on both sides. That is a statement about one agent who moves alone. The prices
+of several agents do not add up, because one unit of budget is spent once; and what all agents settle on at another
+threshold is an equilibrium of another game, for which no slope is claimed: it can only be solved for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import CMDP
+from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.start import feasible_start, is_feasible
+from cmpg.errors import InfeasibleError
+from cmpg.games.contract import Game
+from cmpg.policy import JointPolicy
+
+POINTS = 21
+"""Thresholds at which a curve is computed; odd, so that the game's own is one of them."""
+
+MOST_AGENTS = 4
+"""Curves of one constraint: those of the agents with the highest prices."""
+
+LARGEST_TABLE = 100_000
+"""An agent with more entries (step, state, action) than this gets no curve: the page would take too long to write."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurve:
+    """v_i against one threshold, and the line that bounds it."""
+
+    agent: int
+    constraint: int
+    thresholds: FloatArray  # [points]
+    values: FloatArray  # [points]; nan where the agent could not keep the threshold, whatever it did
+    price: float  # λ_ij
+    at: float  # the game's own threshold
+    bound: float  # V_i + gain_i
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether no threshold that was tried makes a difference."""
+        return bool(np.ptp(self.values) <= 1e-9 * max(abs(self.bound), 1.0))
+
+    @property
+    def line(self) -> FloatArray:
+        """The bound at every threshold: [points]."""
+        return np.asarray(self.bound + self.price * (self.thresholds - self.at))
+
+
+def threshold_curves(
+    game: Game, policy: JointPolicy, certificate: Certificate, *, constraint: int
+) -> tuple[ThresholdCurve, ...]:
+    """Compute the curves of the agents with the highest prices of one constraint.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> result = solve(game)
+    >>> curve = threshold_curves(game, result.policy, result.certificate, constraint=0)[0]
+    >>> bool(np.nanmax(curve.values - curve.line) < 1e-12)
+    True
+    """
+    prices = certificate.multipliers[:, constraint]
+    small = [agent for agent, shape in enumerate(game.policy_shapes) if np.prod(shape) <= LARGEST_TABLE]
+    chosen = sorted(small, key=lambda agent: -prices[agent])[:MOST_AGENTS]
+    at = float(game.thresholds[constraint])
+    thresholds = around(at, float(certificate.costs[constraint]))
+    position = game.at(policy)
+    return tuple(
+        ThresholdCurve(
+            agent=agent,
+            constraint=constraint,
+            thresholds=thresholds,
+            values=_best_values(position.induced_cmdp(agent), thresholds - at, constraint),
+            price=float(prices[agent]),
+            at=at,
+            bound=float(certificate.values[agent] + certificate.gains[agent]),
+        )
+        for agent in sorted(chosen)
+    )
+
+
+def around(threshold: float, cost: float) -> FloatArray:
+    """Return thresholds on both sides of the game's own: as far as zero, or as the cost is away."""
+    width = max(abs(threshold), abs(threshold - cost)) or 1.0
+    thresholds = threshold + width * np.linspace(-1.0, 1.0, POINTS)
+    thresholds[POINTS // 2] = threshold
+    return thresholds
+
+
+def _best_values(cmdp: CMDP, changes: FloatArray, constraint: int) -> FloatArray:
+    values = np.full(len(changes), np.nan)
+    for place, change in enumerate(changes):
+        limits = cmdp.thresholds.copy()
+        limits[constraint] += change
+        try:
+            values[place] = Exact()(replace(cmdp, thresholds=limits)).value
+        except InfeasibleError:
+            continue
+    return values
+
+
+MOST_WORK = 500_000
+"""Games in which moves × agents × table entries exceed this are not solved again for the page."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """Where the ascent leads at other thresholds of one constraint."""
+
+    constraint: int
+    thresholds: FloatArray  # [m]
+    welfare: FloatArray  # [m]: the sum of the agents' values
+
+
+def is_cheap(game: Game, moves: int) -> bool:
+    """Whether the game can be solved a few more times while somebody waits for the page."""
+    entries = sum(int(np.prod(shape)) for shape in game.policy_shapes)
+    return (moves + 1) * game.num_agents * entries <= MOST_WORK
+
+
+def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: float) -> Resolved:
+    """Go on from a policy at a few other thresholds; those without a certified answer in time are left out.
+
+    Below what the policy spends, the ascent starts from the policy moved towards a feasible one, just far enough.
+    """
+    found: list[tuple[float, float]] = []
+    cost = float(game.at(policy).costs[constraint])
+    for threshold in around(float(game.thresholds[constraint]), cost)[:: POINTS // 10]:
+        limits = game.thresholds.copy()
+        limits[constraint] = threshold
+        # Every form of game is a frozen dataclass with this field; the contract only promises to read it.
+        other: Game = replace(game, thresholds=limits)  # type: ignore[type-var]
+        start = _moved_inside(other, policy)
+        result = None if start is None else solve(other, epsilon=epsilon, start=start, time_limit=2.0)
+        if result is not None and result.certified:
+            found.append((float(threshold), float(result.values.sum())))
+    columns = np.array(found).reshape(-1, 2).T
+    return Resolved(constraint, columns[0], columns[1])
+
+
+def _moved_inside(game: Game, policy: JointPolicy) -> JointPolicy | None:
+    """Return the policy, or its mixture with a feasible one that keeps most of it and is feasible too."""
+    if is_feasible(game.at(policy)):
+        return policy
+    safe = feasible_start(game).policy
+    if safe is None:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_feasible(game.at(policy.mix(safe, middle))) else (middle, high)
+    return policy.mix(safe, high)

@@ -1,0 +1,1 @@
+"""A shared state, and tables over how many agents choose what."""

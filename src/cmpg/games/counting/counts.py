@@ -1,0 +1,216 @@
+"""How many of the others play what: exact distributions of counts, for everybody but one.
+
+Given the state, agents choose independently, so the number of agents on one action is Poisson-binomial and the vector
+of all counts is Poisson-multinomial. A `Tally` says what is counted; its table is the distribution of the counts,
+built by adding one agent at a time. Only products and sums of non-negative numbers occur, never a difference and never
+a deconvolution, so the relative error of every entry is at most its number of roundings (`Tally.roundings`).
+
+"Everybody but i" for all i in turn: a table for everybody outside a block of agents is split into those for everybody
+outside each half, by adding the other half. The blocks on the way to agent i are kept, log₂ n of them
+(`OthersCounts`); a sweep over all agents adds n·log₂ n times, also if each agent changes its policy when it is met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.policy import JointPolicy
+
+CHUNK = 64
+"""Long sums are taken in pieces of at most this many terms, then sums of those: the chain of roundings stays short."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """A way to count: G counts of vectors side by side, each with `cells` cells, and one more that is not counted.
+
+    The table of a tally is [R, G, L, …, L], one axis of length L for each cell, for the R rows (pairs of step and
+    state) that are counted. A count of L − 1 stands for "L − 1 or more".
+    """
+
+    grouping: IntArray  # [A, G, cells + 1]: 1 in the cell in which vector g counts action a; the last is not counted
+    length: int  # L
+    rows: IntArray  # [R]: which of the H·S pairs of step and state, counted through
+
+    @property
+    def num_cells(self) -> int:
+        """How many cells are counted in each vector."""
+        return int(self.grouping.shape[2]) - 1
+
+    @property
+    def table_shape(self) -> tuple[int, ...]:
+        """[R, G, L, …, L]."""
+        return (len(self.rows), self.grouping.shape[1], *(self.length,) * self.num_cells)
+
+    @property
+    def num_places(self) -> int:
+        """How many entries the table has in each row: G·L^cells."""
+        return int(np.prod(self.table_shape[1:]))
+
+    def roundings(self, num_agents: int) -> int:
+        """Return how many roundings an entry has behind it when all agents but one are added."""
+        # Each agent: at most A − 1 to add up the chance of a cell, one product, and two sums for each cell.
+        return (num_agents - 1) * (len(self.grouping) + 2 * self.num_cells)
+
+    def nobody(self, dtype: Any) -> FloatArray:
+        """Return the table before anybody is added."""
+        table = np.zeros(self.table_shape, dtype=dtype)
+        table.reshape(*self.table_shape[:2], -1)[..., 0] = 1
+        return table
+
+    def add(self, table: FloatArray, policy: FloatArray, *, scratch: FloatArray) -> FloatArray:
+        """Return the table after one more agent, who plays `policy` [H, S, A], is added.
+
+        `scratch`, an array like the table, is overwritten: fresh memory is what large tables would wait for.
+        """
+        actions, vectors, cells = self.grouping.shape
+        rows = policy.reshape(-1, actions)[self.rows]
+        chances = (rows @ self.grouping.reshape(actions, -1)).reshape(-1, vectors, cells)
+        spread = chances.reshape(*chances.shape[:2], *(1,) * self.num_cells, cells)
+        result = table * spread[..., -1]
+        played = np.asarray(chances.any(axis=(0, 1)))
+        for cell in np.flatnonzero(played[:-1]).tolist():
+            moved = np.multiply(table, spread[..., cell], out=scratch)
+            axis = cell + 2
+            result[_along(axis, slice(1, None))] += moved[_along(axis, slice(None, -1))]
+            result[_along(axis, slice(-1, None))] += moved[_along(axis, slice(-1, None))]
+        return result
+
+    def counts_with(self, action: int) -> IntArray:
+        """Return the counts at every place, an agent that plays `action` included: [G, L, …, L, cells]."""
+        own = self.grouping[action, :, :-1]
+        grid = np.moveaxis(np.indices((self.length,) * self.num_cells), 0, -1)
+        counts: IntArray = grid[None] + own.reshape(len(own), *(1,) * self.num_cells, self.num_cells)
+        return counts
+
+
+def _along(axis: int, part: slice) -> tuple[slice, ...]:
+    return (*(slice(None),) * axis, part)
+
+
+def own_counts(num_actions: int, num_agents: int, rows: IntArray) -> Tally:
+    """Return the tally of how many others play each action, one action at a time."""
+    one = np.eye(num_actions, dtype=np.int64)
+    return Tally(np.stack([one, 1 - one], axis=-1), num_agents, rows)
+
+
+def all_counts(num_actions: int, length: int, rows: IntArray) -> Tally:
+    """Return the tally of all counts together; that of the last action follows from the others."""
+    return Tally(np.eye(num_actions, dtype=np.int64)[:, None], length, rows)
+
+
+def split_counts(num_actions: int, length: int, rows: IntArray) -> Tally:
+    """Return A − 1 tallies side by side: tally b − 1 counts the actions before b together, and b."""
+    action, node = np.arange(num_actions)[:, None], np.arange(1, num_actions)[None]
+    return Tally(np.stack([action < node, action == node, action > node], axis=-1).astype(np.int64), length, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OthersCounts:
+    """The tables of one tally for everybody but one agent, at one joint policy."""
+
+    tally: Tally
+    policy: JointPolicy
+    # One entry, exchanged as a whole: threads that ask at the same time may lose work, and nothing else.
+    _known: list[tuple[_Block, ...]] = field(default_factory=lambda: [()])
+
+    def table(self, agent: int) -> FloatArray:
+        """Return the distribution of the counts of everybody but one agent: [R, G, L, …, L]."""
+        known = self._known[0]
+        path = [known[0] if known else _Block(0, len(self.policy), self.tally.nobody(self.policy[0].dtype))]
+        while path[-1].last - path[-1].first > 1:
+            block, depth = path[-1], len(path)
+            middle = (block.first + block.last) // 2
+            halves = (block.first, middle), (middle, block.last)
+            inside, outside = halves if agent < middle else halves[::-1]
+            if depth < len(known) and (known[depth].first, known[depth].last) == inside:
+                path.append(known[depth])
+            else:
+                path.append(_Block(*inside, self._with(block.others, range(*outside))))
+        self._known[0] = tuple(path)
+        return path[-1].others
+
+    def _with(self, table: FloatArray, agents: range) -> FloatArray:
+        scratch = np.empty_like(table)
+        for agent in agents:
+            table = self.tally.add(table, self.policy[agent], scratch=scratch)
+        return table
+
+    def replace(self, agent: int, policy: JointPolicy) -> OthersCounts:
+        """Return the same for a policy in which only one agent has changed; blocks that contain it are kept."""
+        kept = tuple(block for block in self._known[0] if block.first <= agent < block.last)
+        return OthersCounts(self.tally, policy, [kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Agents first..last − 1, and the table of everybody else."""
+
+    first: int
+    last: int
+    others: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of entries of a flat table, each over its own set of places."""
+
+    places: IntArray  # [m]: of the table
+    targets: IntArray  # [m]: the sum to which that place belongs, in ascending order
+    num_places: int
+    num_targets: int
+
+    @classmethod
+    def by_label(cls, labels: IntArray, num_targets: int) -> Sums:
+        """Return the sums over the places of each label; a place may have several labels, and −1 is none.
+
+        Parameters
+        ----------
+        labels : [number of labels, number of places]
+            The targets of each place.
+        num_targets
+            How many sums there are.
+        """
+        which, places = np.nonzero(labels >= 0)
+        targets = labels[which, places]
+        order = np.argsort(targets, kind="stable")
+        return cls(places[order], targets[order], labels.shape[1], num_targets)
+
+    def __call__(self, table: FloatArray) -> FloatArray:
+        """Return the sums over a table [R, places]: [R, targets]."""
+        if table.dtype == object:
+            exact = np.zeros((self.num_targets, len(table)), dtype=object)
+            np.add.at(exact, self.targets, table.T[self.places])
+            return exact.T
+        sums = table.T
+        for level in self._levels:
+            sums = level @ sums
+        return np.asarray(sums).T
+
+    @cached_property
+    def roundings(self) -> int:
+        """How many roundings the longest chain of sums has."""
+        return sum(int(np.diff(level.indptr).max(initial=0)) for level in self._levels)
+
+    @cached_property
+    def _levels(self) -> tuple[sp.csr_array, ...]:
+        """Matrices of zeros and ones with at most CHUNK ones in a row, whose product takes the sums."""
+        levels = []
+        columns, targets, width = self.places, self.targets, self.num_places
+        while True:
+            starts = np.searchsorted(targets, targets, side="left")
+            pieces = (np.arange(len(targets)) - starts) // CHUNK
+            done = not pieces.any()
+            new = np.concatenate([[True], (np.diff(targets) != 0) | (np.diff(pieces) != 0)])[: len(targets)]
+            rows = targets if done else np.cumsum(new) - 1
+            height = self.num_targets if done else int(new.sum())
+            levels.append(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(height, width)))
+            if done:
+                return tuple(levels)
+            columns, targets, width = np.arange(height), targets[new], height

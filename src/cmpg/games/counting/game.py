@@ -1,0 +1,288 @@
+"""Counting games: a shared state, and rewards and transitions through how many agents choose what.
+
+All agents have the same actions. With k_a the number of agents on action a, an agent that plays a in state s at step h
+gets rewards[h, s, a, k_a] (it counts itself), plus what is its own, private_rewards[i, h, s, a], plus
+class_rewards[h, s, a, class]; costs and the next state depend on the class of the counts (`LargestCount`,
+`EveryCount`). The A^n joint actions are never visited: what agent i faces (Eqs. 7-9) needs, for everybody else, the
+distribution of single counts and of the class, which `count_classes.py` finds without a difference of probabilities.
+
+Guarantee: transitions, rewards and costs of an induced CMDP are those of the joint form (`to_joint`) up to
+`CMDP.entry_roundings` roundings, relative for probabilities and for costs of one sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, IntArray, frozen, to_floats
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
+from cmpg.cmdp.model import CMDP, total_range
+from cmpg.games.contract import JOINT_STATE, potential_by_moves
+from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
+from cmpg.games.counting.tables import (
+    checked_tables,
+    class_differences,
+    exact_tables,
+    float_tables,
+    joint_tables,
+    why_potential,
+)
+from cmpg.games.joint.game import JointGame
+from cmpg.policy import JointPolicy, PolicyShape
+
+
+@dataclass(frozen=True, eq=False)
+class CountingGame:
+    """n agents with the same actions, who see a shared state, and whom only the counts of actions concern.
+
+    Exactly one of `horizon` and `discount` is given. Tables that do not change with the step have a step axis of
+    length one. Rewards at a count of zero are never read.
+
+    Examples
+    --------
+    Three agents and two roads; who shares a road with m − 1 others loses m, and three on one road cost 1.
+
+    >>> from cmpg.games.counting.classes import LargestCount
+    >>> game = CountingGame(rewards=[[[[0, -1, -2, -3]] * 2]], classes=LargestCount((2,)), transition=[[[[1.0]] * 2]],
+    ...                     costs=[[[[0.0, 1.0]]]], thresholds=[0.5], initial=[1.0], horizon=1)
+    >>> position = game.at(game.uniform_policy())
+    >>> position.values, position.costs
+    (array([-2., -2., -2.]), array([0.25]))
+    """
+
+    _: KW_ONLY
+    rewards: FloatArray  # [H or 1, S, A, n + 1]: of an agent on action a, when m agents are
+    classes: CountClasses  # which counts costs and transitions tell apart: C classes
+    transition: FloatArray  # [H or 1, S, C, S]
+    costs: FloatArray  # [k, H or 1, S, C]
+    thresholds: FloatArray  # [k]
+    initial: FloatArray  # [S]
+    horizon: int | None = None
+    discount: float | None = None
+    private_rewards: Any = None  # [n, H or 1, S, A]; zero unless given
+    class_rewards: Any = None  # [H or 1, S, A, C]; zero unless given
+    agents: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    actions: tuple[tuple[str, ...], ...] | None = None
+    constraints: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in checked_tables(self).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return int(self.rewards.shape[3]) - 1
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.costs.shape[0])
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.rewards.shape[1])
+
+    @property
+    def num_actions(self) -> tuple[int, ...]:
+        """A of each agent, the same for all."""
+        return (int(self.rewards.shape[2]),) * self.num_agents
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return int(self.transition.shape[2])
+
+    @property
+    def num_steps(self) -> int:
+        """The length of a policy's step axis: the horizon, or 1 where the sum is discounted."""
+        return 1 if self.horizon is None else self.horizon
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S, A] of each agent's policy."""
+        return tuple((self.num_steps, self.num_states, actions) for actions in self.num_actions)
+
+    @property
+    def information(self) -> str:
+        """Every agent sees the shared state."""
+        return JOINT_STATE
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the tables hold Fractions."""
+        return self.rewards.dtype == object
+
+    @cached_property
+    def reward_ranges(self) -> FloatArray:
+        """G_i = Σ_h (max r_{i,h} − min r_{i,h}), which bounds any change of V^{r_i}: [n]."""
+        shared, by_class = to_floats(self.rewards)[..., 1:], to_floats(self.class_rewards)
+        highest = shared.max(axis=-1) + by_class.max(axis=-1)
+        lowest = shared.min(axis=-1) + by_class.min(axis=-1)
+        ends = np.stack([highest, lowest], axis=-1)
+        each = [ends + own[..., None] for own in to_floats(self.private_rewards)]
+        return frozen(np.array([total_range(table, self.horizon, self.discount) for table in each]))
+
+    @cached_property
+    def census(self) -> Census:
+        """What has to be counted."""
+        return take_census(
+            self.classes, self.num_agents, num_actions=self.num_actions[0], matters=class_differences(self)
+        )
+
+    def uniform_policy(self) -> JointPolicy:
+        """Return the policy by which everybody plays every action equally often."""
+        return JointPolicy.uniform(self.policy_shapes)
+
+    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
+        """Return a policy whose rows are drawn uniformly from the simplex."""
+        return JointPolicy.random(self.policy_shapes, rng=rng)
+
+    def at(self, policy: JointPolicy) -> CountingPosition:
+        """Return the game as it stands at a joint policy."""
+        policy.check_fits(self.policy_shapes)
+        told = policy.exact() if self.is_exact else policy.floats()
+        return CountingPosition(self, told, Counts.at(self.census, told))
+
+    def potential(self, policy: JointPolicy) -> float:
+        """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
+        return potential_by_moves(self, policy)
+
+    def potential_class(self) -> str | None:
+        """Return why this is a Markov potential game, or None where its structure does not prove it."""
+        return why_potential(self)
+
+    def joint_cmdp(self) -> CMDP:
+        """Return the CMDP of one planner who chooses the class of counts, among those that occur; it has no reward.
+
+        Costs and transitions depend on the class alone, so a planner who chooses a class, and for each class any joint
+        action of it, is as good as one who chooses among all joint actions.
+        """
+        floats = self.floats()
+        labels = self.classes.of(self._samples)
+        return CMDP(
+            transition=floats.transition[:, :, labels],
+            reward=np.zeros((1, self.num_states, len(labels))),
+            costs=floats.costs[..., labels],
+            thresholds=floats.thresholds,
+            initial=floats.initial,
+            horizon=self.horizon,
+            discount=self.discount,
+        )
+
+    def split(self, chosen: IntArray) -> JointPolicy:
+        """Split a planner's choice of actions of `joint_cmdp`, [H, S], into one deterministic table per agent."""
+        actions = len(self._samples[0])
+        assigned = np.array([np.repeat(np.arange(actions), counts) for counts in self._samples])[chosen]
+        return JointPolicy(tuple(np.eye(actions)[assigned[..., agent]] for agent in range(self.num_agents)))
+
+    @cached_property
+    def _samples(self) -> IntArray:
+        """One count vector of each class that occurs: [classes that occur, A]."""
+        return self.classes.samples(self.num_agents, self.num_actions[0])
+
+    def exact(self) -> CountingGame:
+        """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
+        return self if self.is_exact else replace(self, **exact_tables(self))
+
+    def floats(self) -> CountingGame:
+        """Round an exact game to floats; any other is returned as it is."""
+        return replace(self, **float_tables(self)) if self.is_exact else self
+
+    def to_joint(self) -> JointGame:
+        """Write the same game with tables over all A^n joint actions; for few agents."""
+        return JointGame(**joint_tables(self))
+
+
+@dataclass(frozen=True, eq=False)
+class CountingPosition:
+    """A counting game at a joint policy."""
+
+    game: CountingGame
+    policy: JointPolicy
+    counts: Counts
+    mover: int = 0  # the agent that moved last: what it faces is known
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        visits = occupancy(self.induced_cmdp(self.mover), self.policy[self.mover]).sum(axis=-1)
+        by_class = self.game.class_rewards.any()
+        values = []
+        for agent, table in enumerate(self.policy):
+            # Single counts are cheap; what all agents face is computed only where the reward needs it.
+            reward = self.induced_cmdp(agent).reward if by_class else self._count_reward(agent)
+            values.append((visits * (table * reward).sum(axis=-1)).sum())
+        return np.array(values)
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return evaluate(self.induced_cmdp(self.mover), self.policy[self.mover]).costs
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return cost_rounding(self.induced_cmdp(self.mover), self.costs)
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to their policies."""
+        if agent not in self._cmdps:
+            self._cmdps[agent] = self._induce(agent)
+        return self._cmdps[agent]
+
+    def replace(self, agent: int, table: Any) -> CountingPosition:
+        """Return the position after one agent has changed its policy; what that agent faces stays."""
+        policy = self.policy.move(agent, table)
+        moved = CountingPosition(self.game, policy, self.counts.replace(agent, policy), agent)
+        if agent in self._cmdps:
+            moved._cmdps[agent] = self._cmdps[agent]
+        return moved
+
+    @cached_property
+    def _cmdps(self) -> dict[int, CMDP]:
+        return {}
+
+    def _induce(self, agent: int) -> CMDP:
+        game = self.game
+        by_row = self.counts.of_classes(agent)
+        chances = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
+        transition = np.matmul(chances, game.transition)
+        costs = [np.matmul(chances, cost[..., None])[..., 0] for cost in game.costs]
+        reward = self._count_reward(agent)
+        if game.class_rewards.any():
+            reward = reward + (chances * game.class_rewards).sum(axis=-1)
+        return CMDP(
+            transition=frozen(transition),
+            reward=frozen(reward),
+            costs=frozen(np.stack(costs)) if costs else frozen(np.zeros((0, 1, *transition.shape[1:3]))),
+            thresholds=game.thresholds,
+            initial=game.initial,
+            horizon=game.horizon,
+            discount=game.discount,
+            entry_roundings=game.census.roundings(game.num_agents) + max(game.num_classes, game.num_agents) + 3,
+            trusted=True,
+        )
+
+    def _count_reward(self, agent: int) -> FloatArray:
+        """What the agent expects from its own action and how many share it: [H, S, A]."""
+        game = self.game
+        by_row = self.counts.of_actions(agent)
+        others = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
+        reward: FloatArray = (others * game.rewards[..., 1:]).sum(axis=-1) + game.private_rewards[agent]
+        return reward

@@ -1,0 +1,162 @@
+"""The tables of a counting game: their checks, their structure, and what they are in other forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.arrays import (
+    FloatArray,
+    check_shape,
+    distributions,
+    exact_distributions,
+    frozen,
+    numbers,
+    to_exact,
+    to_floats,
+)
+from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
+from cmpg.errors import GameError
+from cmpg.games.counting.classes import BoolArray
+from cmpg.games.local.checks import checked_names
+
+if TYPE_CHECKING:
+    from cmpg.games.counting.game import CountingGame
+
+TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
+
+MAX_JOINT_ENTRIES = 50_000_000
+"""Tables over joint actions with more entries than this are refused."""
+
+
+def checked_tables(game: CountingGame) -> dict[str, Any]:
+    """Return all tables as read-only arrays, or raise with coordinates; one exact table makes all exact."""
+    check_length_of_time(game.horizon, game.discount)
+    rewards = numbers("rewards", game.rewards)
+    if rewards.ndim != 4 or 0 in rewards.shape or rewards.shape[3] < 2:
+        raise GameError(
+            f"rewards has shape {list(rewards.shape)}; [H or 1, S, A, n + 1] is required: one entry for each number of "
+            "agents on the action, from 0 to n."
+        )
+    states, actions, agents = rewards.shape[1], rewards.shape[2], rewards.shape[3] - 1
+    check_steps("rewards", len(rewards), game.num_steps)
+    classes = game.classes.number(agents, actions)
+    private = np.zeros((agents, 1, states, actions)) if game.private_rewards is None else game.private_rewards
+    by_class = np.zeros((1, states, actions, classes)) if game.class_rewards is None else game.class_rewards
+    tables = {
+        "rewards": rewards,
+        "transition": _stepped(game, "transition", game.transition, (states, classes, states)),
+        "class_rewards": _stepped(game, "class_rewards", by_class, (states, actions, classes)),
+        "private_rewards": _families(game, "private_rewards", private, (agents, states, actions)),
+        "costs": _families(game, "costs", game.costs, (None, states, classes)),
+        "thresholds": numbers("thresholds", game.thresholds),
+        "initial": numbers("initial", game.initial),
+    }
+    check_thresholds(tables["thresholds"], len(tables["costs"]))
+    check_shape("initial", tables["initial"].shape, (states,))
+    tables["transition"] = distributions("transition", tables["transition"], ("h", "s", "class"))
+    tables["initial"] = distributions("initial", tables["initial"], ())
+    if any(table.dtype == object for table in tables.values()):
+        tables = _as_exact(tables)
+    return tables | _names(game, {"agents": agents, "states": states, "constraints": len(tables["costs"])}, actions)
+
+
+def _names(game: CountingGame, lengths: dict[str, int], num_actions: int) -> dict[str, Any]:
+    names: dict[str, Any] = {name: checked_names(name, getattr(game, name), count) for name, count in lengths.items()}
+    if game.actions is not None:
+        check_shape("actions", [len(game.actions)], [lengths["agents"]])
+        names["actions"] = tuple(checked_names("actions", each, num_actions) for each in game.actions)
+    return names
+
+
+def _stepped(game: CountingGame, name: str, value: Any, rest: tuple[int, ...]) -> FloatArray:
+    """Check a table [H or 1, *rest]."""
+    table = numbers(name, value)
+    check_steps(name, len(table) if table.ndim else 0, game.num_steps)
+    check_shape(name, table.shape, (len(table), *rest))
+    return table
+
+
+def _families(game: CountingGame, name: str, value: Any, required: tuple[int | None, int, int]) -> FloatArray:
+    """Check a table [family, H or 1, *rest], where the family may have any length if that is None; () is none."""
+    table = numbers(name, value)
+    family, rest = required[0], required[1:]
+    if family is None and table.size == 0 and len(table) == 0:
+        return frozen(np.zeros((0, 1, *rest)))
+    if table.ndim != 4:
+        wanted = ["k" if family is None else family, "H or 1", *rest]
+        raise GameError(f"{name} has shape {list(table.shape)}; [{', '.join(map(str, wanted))}] is required.")
+    check_steps(name, table.shape[1], game.num_steps)
+    check_shape(name, table.shape, (len(table) if family is None else family, table.shape[1], *rest))
+    return table
+
+
+def exact_tables(game: CountingGame) -> dict[str, Any]:
+    """Return all tables as Fractions, each row of probabilities divided by its exact sum."""
+    return _as_exact({name: getattr(game, name) for name in TABLES})
+
+
+def _as_exact(tables: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    rows = ("transition", "initial")
+    return {name: exact_distributions(table) if name in rows else to_exact(table) for name, table in tables.items()}
+
+
+def float_tables(game: CountingGame) -> dict[str, Any]:
+    """Return all tables as floats."""
+    return {name: to_floats(getattr(game, name)) for name in TABLES}
+
+
+def class_differences(game: CountingGame) -> BoolArray:
+    """Return whether anything differs between neighbouring classes, for each step and state: [H·S, C − 1]."""
+    shape = (game.num_steps, game.num_states, game.num_classes - 1)
+    differs = np.zeros(shape, dtype=bool)
+    differs |= (game.transition[:, :, 1:] != game.transition[:, :, :-1]).any(axis=-1)
+    differs |= (game.class_rewards[..., 1:] != game.class_rewards[..., :-1]).any(axis=2)
+    for cost in game.costs:
+        differs |= cost[..., 1:] != cost[..., :-1]
+    return differs.reshape(shape[0] * shape[1], shape[2])
+
+
+def why_potential(game: CountingGame) -> str | None:
+    """Return why this is a Markov potential game, or None where its structure does not prove it."""
+    if game.num_agents == 1 or game.num_actions[0] == 1:
+        return "a single agent, or a single action: nobody's choice concerns anybody else's."
+    by_class, private, counted = game.class_rewards, game.private_rewards, game.rewards[..., 1:]
+    if (by_class != by_class[:, :, :1]).any():
+        return None
+    if (counted == counted[:, :, :1, :1]).all() and (private == private[:1, :, :, :1]).all():
+        return "C1: all agents have the same reward, which is the potential."
+    moves = game.transition[:-1] if game.horizon == len(game.transition) else game.transition
+    if game.horizon == 1 or (moves == moves[:, :, :1]).all():
+        why = "there is one step" if game.horizon == 1 else "no action moves the state"
+        return f"C2: {why}, and each stage is a congestion game (Rosenthal), with common and private terms beside it."
+    return None
+
+
+def joint_tables(game: CountingGame) -> dict[str, Any]:
+    """Return the fields of a joint game with the same tables, over all A^n joint actions."""
+    agents, actions, states = game.num_agents, game.num_actions[0], game.num_states
+    largest = float(actions) ** agents * states * game.num_steps * max(agents, states)
+    if largest > MAX_JOINT_ENTRIES:
+        raise GameError(
+            f"{actions}^{agents} joint actions need tables of {largest:.3g} entries; at most {MAX_JOINT_ENTRIES:.3g} "
+            "are written. Work with the counting game itself."
+        )
+    joint = np.indices((actions,) * agents).reshape(agents, -1)
+    counts = (joint[:, :, None] == np.arange(actions)).sum(axis=0)
+    labels = game.classes.of(counts)
+    own_counts = np.take_along_axis(counts.T, joint, axis=0)
+    rewards = [
+        game.rewards[:, :, own, own_counts[agent]]
+        + game.private_rewards[agent][:, :, own]
+        + game.class_rewards[:, :, own, labels]
+        for agent, own in enumerate(joint)
+    ]
+    table = (states, *game.num_actions)
+    same = ("thresholds", "initial", "horizon", "discount", "agents", "states", "actions", "constraints")
+    return {name: getattr(game, name) for name in same} | {
+        "transition": game.transition[:, :, labels].reshape(-1, *table, states),
+        "rewards": np.stack(rewards).reshape(agents, -1, *table),
+        "costs": game.costs[..., labels].reshape(*game.costs.shape[:2], *table),
+    }

@@ -1,0 +1,1 @@
+"""Games on a joint state, with tables over joint actions."""

@@ -1,0 +1,368 @@
+"""Games on a joint state, with tables over joint actions.
+
+Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play. Averages are matrix
+products over one half of the agents and then over single axes (`contraction.py`), so the work is that of reading the
+tables once or twice, never a loop over joint actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import (
+    FloatArray,
+    IntArray,
+    check_shape,
+    distributions,
+    exact_distributions,
+    frozen,
+    numbers,
+    to_exact,
+    to_floats,
+)
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
+from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
+from cmpg.errors import GameError
+from cmpg.games.contract import JOINT_STATE, potential_by_moves
+from cmpg.games.joint.averages import Others, average_roundings, average_rows
+from cmpg.games.joint.tabulation import StepFunction, tabulate
+from cmpg.policy import JointPolicy, PolicyShape
+
+TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
+
+
+@dataclass(frozen=True, eq=False)
+class JointGame:
+    """n agents who all see the joint state, and whose joint action decides rewards, costs and the next state.
+
+    Exactly one of `horizon` and `discount` is given. Tables that do not change with the step have a step axis of
+    length one.
+
+    Examples
+    --------
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 2, 1)), rewards=[[[[[3, 2], [2, 4]]]]] * 2,
+    ...                  costs=[[[[[0, 0], [0, 1]]]]], thresholds=[0.5], initial=[1.0], horizon=1)
+    >>> game.at(game.uniform_policy()).values
+    array([2.75, 2.75])
+    """
+
+    _: KW_ONLY
+    transition: Any  # [H or 1, S, *A, S], or a sequence of CSR matrices [S·ΠA, S] with rows in the order (s, *a)
+    rewards: FloatArray  # [n, H or 1, S, *A]
+    costs: FloatArray  # [k, H or 1, S, *A]
+    thresholds: FloatArray  # [k]
+    initial: FloatArray  # [S]
+    horizon: int | None = None
+    discount: float | None = None
+    agents: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    actions: tuple[tuple[str, ...], ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    trusted: InitVar[bool] = False
+
+    def __post_init__(self, trusted: bool) -> None:
+        if not trusted:
+            for name, value in _checked_tables(self).items():
+                object.__setattr__(self, name, value)
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return int(self.rewards.shape[0])
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.costs.shape[0])
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.rewards.shape[2])
+
+    @property
+    def num_actions(self) -> tuple[int, ...]:
+        """A_i of each agent."""
+        return tuple(self.rewards.shape[3:])
+
+    @property
+    def num_steps(self) -> int:
+        """The length of a policy's step axis: the horizon, or 1 where the sum is discounted."""
+        return 1 if self.horizon is None else self.horizon
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S, A_i] of each agent's policy."""
+        return tuple((self.num_steps, self.num_states, actions) for actions in self.num_actions)
+
+    @property
+    def information(self) -> str:
+        """Every agent sees the joint state."""
+        return JOINT_STATE
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the transition is a sequence of CSR matrices."""
+        return isinstance(self.transition, tuple)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the tables hold Fractions."""
+        return self.rewards.dtype == object
+
+    @cached_property
+    def reward_ranges(self) -> FloatArray:
+        """G_i = Σ_h (max r_{i,h} − min r_{i,h}), which bounds any change of V^{r_i}: [n]."""
+        ranges = [total_range(to_floats(reward), self.horizon, self.discount) for reward in self.rewards]
+        return frozen(np.array(ranges))
+
+    def uniform_policy(self) -> JointPolicy:
+        """Return the policy by which everybody plays every action equally often."""
+        return JointPolicy.uniform(self.policy_shapes)
+
+    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
+        """Return a policy whose rows are drawn uniformly from the simplex."""
+        return JointPolicy.random(self.policy_shapes, rng=rng)
+
+    def at(self, policy: JointPolicy) -> JointPosition:
+        """Return the game as it stands at a joint policy."""
+        policy.check_fits(self.policy_shapes)
+        return JointPosition(self, policy.exact() if self.is_exact else policy.floats())
+
+    def potential(self, policy: JointPolicy) -> float:
+        """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
+        return potential_by_moves(self, policy)
+
+    def split(self, joint_actions: IntArray) -> JointPolicy:
+        """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""
+        separate = np.unravel_index(joint_actions, self.num_actions)
+        tables = (np.eye(count)[own] for count, own in zip(self.num_actions, separate, strict=True))
+        return JointPolicy(tuple(tables))
+
+    def joint_cmdp(self, reward: FloatArray | None = None) -> CMDP:
+        """Return the CMDP of one planner who chooses all actions; its reward is the mean of the agents' unless given.
+
+        Parameters
+        ----------
+        reward : [H or 1, S, *A]
+            What the planner maximises. For a common reward, the mean is that reward.
+        """
+        chosen = self.rewards.mean(axis=0) if reward is None else reward
+        chosen = to_exact(chosen) if self.is_exact else to_floats(chosen)
+        flat = (self.num_states, int(np.prod(self.num_actions)))
+        dense = None if self.is_sparse else self.transition.reshape(len(self.transition), *flat, -1)
+        return CMDP(
+            transition=self.transition if dense is None else dense,
+            reward=chosen.reshape(len(chosen), *flat),
+            costs=self.costs.reshape(*self.costs.shape[:2], *flat),
+            thresholds=self.thresholds,
+            initial=self.initial,
+            horizon=self.horizon,
+            discount=self.discount,
+            trusted=True,
+        )
+
+    def exact(self) -> JointGame:
+        """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
+        if self.is_exact:
+            return self
+        tables = {name: getattr(self, name) for name in TABLES}
+        return replace(self, **_exact_tables(tables), trusted=True)
+
+    def floats(self) -> JointGame:
+        """Round an exact game to floats; any other is returned as it is."""
+        if not self.is_exact:
+            return self
+        rounded: dict[str, Any] = {name: to_floats(getattr(self, name)) for name in TABLES}
+        return replace(self, **rounded)
+
+    @classmethod
+    def from_function(
+        cls,
+        step: StepFunction,
+        *,
+        num_states: int,
+        num_actions: Sequence[int],
+        thresholds: Any,
+        initial: Any,
+        horizon: int | None = None,
+        discount: float | None = None,
+    ) -> JointGame:
+        """Build a stationary game from `step(state, actions) -> next-state distribution, rewards, costs`.
+
+        The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
+        and costs one per constraint. The transition is stored sparsely where that is smaller.
+        """
+        budgets = numbers("thresholds", thresholds)
+        return cls(
+            **tabulate(step, (num_states, *num_actions), len(budgets)),
+            thresholds=budgets,
+            initial=initial,
+            horizon=horizon,
+            discount=discount,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JointPosition:
+    """A joint game at a joint policy."""
+
+    game: JointGame
+    policy: JointPolicy
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return evaluate(self.induced_cmdp(0), self.policy[0]).costs
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return cost_rounding(self.induced_cmdp(0), self.costs)
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to their policies."""
+        if agent not in self._cmdps:
+            self._cmdps[agent] = self._contract(agent)
+        return self._cmdps[agent]
+
+    def replace(self, agent: int, table: Any) -> JointPosition:
+        """Return the position after one agent has changed its policy; what the others face is computed anew."""
+        moved = JointPosition(self.game, self.policy.move(agent, table))
+        if agent in self._cmdps:
+            moved._cmdps[agent] = self._cmdps[agent]
+        own_half = self._others.in_first_half(agent)
+        moved._halves.update({key: mean for key, mean in self._halves.items() if key[1] == own_half})
+        return moved
+
+    @cached_property
+    def _cmdps(self) -> dict[int, CMDP]:
+        return {}
+
+    @cached_property
+    def _others(self) -> Others:
+        return Others(self.policy)
+
+    @property
+    def _roundings(self) -> int:
+        dense = average_roundings(self.game.num_actions)
+        return max(dense, average_roundings(self.game.num_actions, sparse=True)) if self.game.is_sparse else dense
+
+    @cached_property
+    def _halves(self) -> dict[tuple[str, bool], FloatArray]:
+        """Tables that all agents share, averaged over one half of the agents, by name and half that is left."""
+        return {}
+
+    def _shared_average(self, name: str, table: FloatArray, agent: int) -> FloatArray:
+        key = (name, self._others.in_first_half(agent))
+        if key not in self._halves:
+            self._halves[key] = self._others.start(table, keep=agent)
+        return self._others.finish(self._halves[key], keep=agent)
+
+    def _contract(self, agent: int) -> CMDP:
+        game = self.game
+        if game.is_sparse:
+            transition: Any = average_rows(game.transition, self.policy, keep=agent)
+        else:
+            transition = frozen(self._shared_average("transition", game.transition, agent))
+        costs = [self._shared_average(f"cost {j}", cost, agent) for j, cost in enumerate(game.costs)]
+        return CMDP(
+            transition=transition,
+            reward=frozen(self._others.average(game.rewards[agent], keep=agent)),
+            costs=frozen(np.stack(costs) if costs else np.zeros((0, 1, game.num_states, game.num_actions[agent]))),
+            thresholds=game.thresholds,
+            initial=game.initial,
+            horizon=game.horizon,
+            discount=game.discount,
+            entry_roundings=self._roundings,
+            trusted=True,
+        )
+
+
+def _checked_tables(game: JointGame) -> dict[str, Any]:
+    check_length_of_time(game.horizon, game.discount)
+    rewards = numbers("rewards", game.rewards)
+    if rewards.ndim < 4 or rewards.ndim != 3 + rewards.shape[0]:
+        raise GameError(
+            f"rewards has shape {list(rewards.shape)}; [n, H or 1, S, A_1, …, A_n] is required: "
+            "one action axis per agent."
+        )
+    if 0 in rewards.shape:
+        raise GameError(
+            f"rewards has shape {list(rewards.shape)}; every agent needs an action, and there must be a state."
+        )
+    steps, table = game.num_steps, rewards.shape[2:]
+    check_steps("rewards", rewards.shape[1], steps)
+    initial = numbers("initial", game.initial)
+    check_shape("initial", initial.shape, table[:1])
+    costs = numbers("costs", game.costs)
+    if costs.size == 0 and len(costs) == 0:
+        costs = frozen(np.zeros((0, 1, *table)))
+    if costs.ndim != rewards.ndim:
+        raise GameError(f"costs has shape {list(costs.shape)}; [k, H or 1, S, A_1, …, A_n] is required.")
+    check_steps("costs", costs.shape[1], steps)
+    check_shape("costs", costs.shape, (*costs.shape[:2], *table))
+    thresholds = numbers("thresholds", game.thresholds)
+    check_thresholds(thresholds, costs.shape[0])
+    tables: dict[str, Any] = {
+        "rewards": rewards,
+        "costs": costs,
+        "thresholds": thresholds,
+        "initial": distributions("initial", initial, ()),
+        "transition": checked_transition(game.transition, (steps, *table)),
+    }
+    if any(not isinstance(each, tuple) and each.dtype == object for each in tables.values()):
+        tables = _exact_tables(tables)
+    elif game.discount is not None:
+        # A rational discount would take sums of floats out of the floats.
+        tables["discount"] = float(game.discount)
+    return tables | _checked_names(game, rewards, len(costs))
+
+
+def _exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
+    """Read all tables as rationals, each row of probabilities divided by its exact sum."""
+    transition = tables["transition"]
+    if isinstance(transition, tuple):
+        table = tables["rewards"].shape[2:]
+        transition = np.stack([matrix.toarray() for matrix in transition]).reshape(-1, *table, table[0])
+    return {
+        "transition": exact_distributions(transition),
+        "initial": exact_distributions(tables["initial"]),
+        **{name: to_exact(tables[name]) for name in ("rewards", "costs", "thresholds")},
+    }
+
+
+def _checked_names(game: JointGame, rewards: FloatArray, num_constraints: int) -> dict[str, Any]:
+    lengths = {"agents": rewards.shape[0], "states": rewards.shape[2], "constraints": num_constraints}
+    names: dict[str, Any] = {}
+    for field, length in lengths.items():
+        given = getattr(game, field)
+        if given is not None:
+            if len(given) != length:
+                raise GameError(f"{field} has {len(given)} names; {length} are required.")
+            names[field] = tuple(str(name) for name in given)
+    if game.actions is not None:
+        found = tuple(len(each) for each in game.actions)
+        if found != rewards.shape[3:]:
+            raise GameError(f"actions names {found} actions; {rewards.shape[3:]} are required.")
+        names["actions"] = tuple(tuple(str(name) for name in each) for each in game.actions)
+    return names

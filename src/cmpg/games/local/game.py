@@ -1,0 +1,239 @@
+"""Local games: agents with their own states and dynamics, who meet only at shared resources.
+
+Agent i moves on its own states by its own transition, and its policy sees its own state. At (h, s, a) it uses some
+resources, each once or not at all. The load of a resource is how many agents use it at that step; each user of e at
+load m gets −delay[h, e, m], and constraint j pays load_costs[j, h, e, m] once per resource and step, beside private
+costs.
+
+Because the dynamics are independent, the joint state is never built: agent i's problem is a CMDP on its own states, in
+which the others appear only through the distribution of their load N on each resource (see `loads`):
+    reward = private − Σ_{e used} E[delay(1 + N)],    cost_j = private + Σ_{e used} E[g_j(1 + N) − g_j(N)],
+    threshold_j = α_j − what the others spend.
+
+This is an exact Markov potential game (class C3), with Rosenthal's potential
+    Φ = Σ_i private values − E Σ_h Σ_e Σ_{m = 1..load} delay[h, e, m],
+among own-state policies. Nash means: against deviations to other own-state policies.
+
+Guarantee on rounding: each threshold of an induced CMDP is lowered by the largest error that rounding can have in the
+cost of all agents together, so that a response that meets it keeps V^c ≤ α in exact arithmetic; except where the
+agent's present policy has no room for that, and then it may spend what it spends at present. That error is `rounding`
+times α where costs are non-negative and do not fall as loads grow, and times the largest cost there can be otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
+from cmpg.cmdp.model import CMDP, thin
+from cmpg.games.contract import OWN_STATE
+from cmpg.games.local.agent import LocalAgent
+from cmpg.games.local.checks import checked_names, checked_tables
+from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
+from cmpg.games.local.position import LocalPosition
+from cmpg.policy import JointPolicy, PolicyShape
+
+__all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalGame:
+    """n agents on their own states, with shared resources and shared constraints.
+
+    Examples
+    --------
+    Two agents, one step; action 1 uses the only resource, is worth 1, and costs each user 0.25 per user. Both
+    may use it at the same time with probability 0.5 at most.
+
+    >>> agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    >>> game = LocalGame(members=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5],
+    ...                  horizon=1)
+    >>> position = game.at(game.uniform_policy())
+    >>> position.values, position.costs
+    (array([0.3125, 0.3125]), array([0.25]))
+    """
+
+    _: KW_ONLY
+    members: tuple[LocalAgent, ...]  # n
+    delay: FloatArray  # [H or 1, E, n + 1]
+    load_costs: FloatArray  # [k, H or 1, E, n + 1]
+    thresholds: FloatArray  # [k]
+    horizon: int
+    agents: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    resources: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        checked = checked_tables(
+            self.members,
+            horizon=self.horizon,
+            delay=self.delay,
+            load_costs=self.load_costs,
+            thresholds=self.thresholds,
+        )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        lengths = {"agents": self.num_agents, "constraints": self.num_constraints, "resources": self.num_resources}
+        for name, length in lengths.items():
+            object.__setattr__(self, name, checked_names(name, getattr(self, name), length))
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return len(self.members)
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.load_costs.shape[0])
+
+    @property
+    def num_resources(self) -> int:
+        """E."""
+        return int(self.delay.shape[1])
+
+    @property
+    def num_steps(self) -> int:
+        """H: the length of a policy's step axis."""
+        return self.horizon
+
+    @property
+    def discount(self) -> None:
+        """Local games have a finite horizon."""
+        return
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S_i, A_i] of each agent's policy."""
+        return tuple((self.horizon, agent.num_states, agent.num_actions) for agent in self.members)
+
+    @property
+    def information(self) -> str:
+        """Every agent sees its own state."""
+        return OWN_STATE
+
+    def potential_class(self) -> str:
+        """Say why this is a Markov potential game."""
+        return (
+            "C3: independent dynamics, own-state policies, and rewards that are private or delays of shared resources, "
+            "so Rosenthal's potential is exact"
+        )
+
+    @cached_property
+    def reward_ranges(self) -> FloatArray:
+        """G_i = Σ_h (max r_{i,h} − min r_{i,h}) over own states, actions and loads: [n]."""
+        least, greatest = self.delay[..., 1:].min(axis=-1), self.delay[..., 1:].max(axis=-1)
+        ranges = [agent.reward_range(least, greatest, horizon=self.horizon) for agent in self.members]
+        return frozen(np.array(ranges))
+
+    @cached_property
+    def tables(self) -> LoadTables:
+        """The delay and the load costs, prepared for expectations."""
+        return load_tables(self.delay, self.load_costs, horizon=self.horizon)
+
+    @cached_property
+    def rounding(self) -> float:
+        """γ: the error of values relative to the sum of |r|, and of costs relative to themselves + `largest_costs`."""
+        private = self.horizon + max(agent.num_states * agent.num_actions for agent in self.members) + self.num_agents
+        return (self.usage_roundings + self.tables.total_roundings + private) * UNIT_ROUNDOFF
+
+    @cached_property
+    def usage_roundings(self) -> int:
+        """Roundings that the usages bring into any expectation."""
+        kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.members}
+        chains = [self.horizon * agent.step_roundings + agent.most_uses for agent in kinds.values()]
+        return ceil(self.tables.order * max(chains))
+
+    @cached_property
+    def largest_costs(self) -> FloatArray:
+        """The largest sum of absolute costs that there can be, to which rounding errors are relative: [k].
+
+        Zero where no private cost is negative and no load cost is negative or falls as the load grows: errors are then
+        relative to the costs themselves.
+        """
+        rises = np.diff(self.load_costs, axis=-1)
+        largest = self._over_time(np.abs(self.load_costs[..., 0]) + np.abs(rises).sum(axis=-1)).sum(axis=-1)
+        gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
+        for agent in self.members:
+            if agent.costs is not None:
+                private = thin(agent.costs)
+                largest = largest + self._over_time(np.abs(private).max(axis=(2, 3)))
+                gentle = gentle & (private >= 0).all(axis=(1, 2, 3))
+        return frozen(np.where(gentle, 0.0, largest))
+
+    @cached_property
+    def margins(self) -> FloatArray:
+        """How far rounding can take the cost of all agents from the true one, where that is the threshold: [k]."""
+        return frozen(self.rounding * (np.abs(self.thresholds) + self.largest_costs))
+
+    @cached_property
+    def has_private_costs(self) -> bool:
+        """Whether anybody spends anything but through loads."""
+        return any(agent.costs is not None for agent in self.members)
+
+    def private_cmdps(self) -> tuple[CMDP, ...] | None:
+        """Return each agent's CMDP with its private costs, or None where a load costs something."""
+        if self.load_costs.any():
+            return None
+        return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.members)
+
+    def uniform_policy(self) -> JointPolicy:
+        """Return the policy by which everybody plays every action equally often."""
+        return JointPolicy.uniform(self.policy_shapes)
+
+    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
+        """Return a policy whose rows are drawn uniformly from the simplex."""
+        return JointPolicy.random(self.policy_shapes, rng=rng)
+
+    def at(self, policy: JointPolicy) -> LocalPosition:
+        """Return the game as it stands at a joint policy."""
+        policy.check_fits(self.policy_shapes)
+        told = policy.floats()
+        accounts = [self.account(agent, table) for agent, table in zip(self.members, told, strict=True)]
+        values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
+        return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
+
+    def potential(self, policy: JointPolicy) -> float:
+        """Return Rosenthal's potential of a policy, less that of the uniform policy."""
+        return self.at(policy).potential
+
+    @cached_property
+    def uniform_potential(self) -> float:
+        """Φ of the uniform policy, from which `potential` is counted."""
+        return self.at(self.uniform_policy()).rosenthal
+
+    def _over_time(self, table: FloatArray) -> FloatArray:
+        """Sum a table [k, H or 1, …] over all steps."""
+        return np.asarray(table.sum(axis=1) * (self.horizon if table.shape[1] == 1 else 1))
+
+    def account(self, agent: LocalAgent, table: FloatArray) -> Account:
+        """Return what an agent does by a policy table, whatever the others do."""
+        visits = agent.visits(table)
+        costs = np.zeros(self.num_constraints)
+        if agent.costs is not None:
+            costs = np.array([visits.total(cost) for cost in agent.costs])
+        return Account(agent.usage(visits), visits.total(agent.reward), costs)
+
+    @cached_property
+    def _reaches(self) -> dict[int, npt.NDArray[np.bool_]]:
+        return {}
+
+    def reach(self, agent: int) -> npt.NDArray[np.bool_]:
+        """Return which resources an agent can use at each step, by any policy: [H, E]."""
+        if agent not in self._reaches:
+            self._reaches[agent] = self.members[agent].reach(self.horizon)
+        return self._reaches[agent]
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """What an agent does by its policy, whatever the others do."""
+
+    usage: FloatArray  # [H, E]
+    value: float  # of the private reward
+    costs: FloatArray  # [k], private

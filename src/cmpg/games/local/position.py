@@ -1,0 +1,186 @@
+"""A local game at a joint policy: what everybody gets and spends, and the CMDP that each agent faces.
+
+`LocalGame` has the mathematics. Everything here is computed when it is asked for; what the next question is likely to
+need is remembered in cells that are replaced whole, so that threads may share a position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, frozen
+from cmpg.cmdp.evaluation import Evaluation
+from cmpg.cmdp.model import CMDP, thin
+from cmpg.games.local.loads import Burden, LoadTree
+from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.games.local.game import LocalGame
+
+RECENT = 3
+"""A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPosition:
+    """A local game at a joint policy."""
+
+    game: LocalGame
+    policy: JointPolicy
+    tree: LoadTree
+    private_values: FloatArray  # [n]
+    private_costs: FloatArray  # [n, k]
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return np.asarray(self.private_costs.sum(axis=0) + self.tree.costs)
+
+    @property
+    def rounding(self) -> float:
+        """The relative error of `costs` where none is negative, and of `values` against the sum of |r|."""
+        return self.game.rounding
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return np.asarray(self.game.rounding * (np.abs(self.costs) + self.game.largest_costs))
+
+    @property
+    def potential(self) -> float:
+        """Φ, less that of the uniform policy."""
+        return self.rosenthal - self.game.uniform_potential
+
+    @cached_property
+    def rosenthal(self) -> float:
+        """Φ = Σ_i private values − E Σ_h Σ_e Σ_{m ≤ load} delay[h, e, m]."""
+        return float(self.private_values.sum()) - self.game.tables.total_delay(self.tree.everybody)
+
+    @property
+    def expected_load(self) -> FloatArray:
+        """The mean load of each resource at each step: [H, E]."""
+        return self.tree.mean
+
+    def load_distribution(self, resource: int) -> FloatArray:
+        """Return P(load = m) of one resource, by step: [H, n + 1]."""
+        chances = np.ones((1, self.game.horizon))
+        for agent in range(self.game.num_agents):
+            used = self.usage(agent)[:, resource]
+            chances = np.pad(chances * (1 - used), ((0, 1), (0, 0))) + np.pad(chances * used, ((1, 0), (0, 0)))
+        return chances.T
+
+    def usage(self, agent: int) -> FloatArray:
+        """Return the probability that one agent uses each resource, by step: [H, E]."""
+        return self.tree.usage(agent)
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
+        prices = self._burden(agent).costs
+        own = self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent))
+        return Evaluation(self.value_of(agent), np.asarray(own))
+
+    def value_of(self, agent: int) -> float:
+        """Return V^{r_i} of one agent."""
+        private = float(self.private_values[agent])
+        delay = self._burden(agent).delay if self.game.tables.has_delay else None
+        return private if delay is None else private - float((self.usage(agent) * delay).sum())
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces on its own states while the others keep to their policies."""
+        recent = self._recent[0]
+        for known, cmdp in recent:
+            if known == agent:
+                return cmdp
+        cmdp = self._induce(agent)
+        self._recent[0] = ((agent, cmdp), *recent[: RECENT - 1])
+        return cmdp
+
+    def replace(self, agent: int, table: Any) -> LocalPosition:
+        """Return the position after one agent has changed its policy; only what that touches is computed."""
+        policy = self.policy.move(agent, table)
+        account = self.game.account(self.game.members[agent], policy[agent])
+        values, costs = self.private_values.copy(), self.private_costs.copy()
+        values[agent], costs[agent] = account.value, account.costs
+        moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
+        # What the others do has not changed.
+        moved._last_burden[0] = (agent, self._burden(agent))
+        return moved
+
+    def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
+        """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
+
+        Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
+        """
+        if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
+            return False
+        able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
+        pairs = [(here.costs[:, able], there.costs[:, able])]
+        if here.delay is not None and there.delay is not None:
+            pairs.append((here.delay[able], there.delay[able]))
+        return all(np.array_equal(one, other) for one, other in pairs)
+
+    @cached_property
+    def _recent(self) -> list[tuple[tuple[int, CMDP], ...]]:
+        # One cell that is replaced whole, so that threads may share it.
+        return [()]
+
+    @cached_property
+    def _last_burden(self) -> list[tuple[int, Burden]]:
+        return [(-1, Burden(None, np.zeros(0)))]
+
+    def _burden(self, agent: int) -> Burden:
+        known, burden = self._last_burden[0]
+        if known != agent:
+            burden = self.game.tables.burden(self.tree.without(agent))
+            self._last_burden[0] = (agent, burden)
+        return burden
+
+    def _induce(self, agent: int) -> CMDP:
+        game, member = self.game, self.game.members[agent]
+        burden = self._burden(agent)
+        shape = (game.horizon, *member.reward.shape[1:])
+        charged = [member.charge(prices) for prices in burden.costs]
+        costs = np.stack(charged) if charged else np.zeros((0, *shape))
+        if member.costs is not None:
+            costs = costs + thin(member.costs)
+        reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
+        roundings = game.usage_roundings + game.tables.entry_roundings + member.most_uses + 4
+        return CMDP(
+            transition=member.kernel,
+            reward=_spread(reward, (len(reward), *shape[1:])),
+            costs=_spread(costs, (len(charged), *shape)),
+            thresholds=frozen(self._thresholds(agent)),
+            initial=member.initial,
+            horizon=game.horizon,
+            # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
+            entry_roundings=-(-roundings // game.horizon),
+            trusted=True,
+        )
+
+    def _thresholds(self, agent: int) -> FloatArray:
+        """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
+        game, others = self.game, self.tree.without(agent)
+        spent = game.tables.costs(others)
+        if game.has_private_costs:
+            spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
+        left = game.thresholds - spent
+        return np.asarray(np.maximum(left - game.margins, np.minimum(left, self.present(agent).costs)))
+
+
+def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return a table of which some axes have length one as a view of this shape; see `thin`."""
+    return frozen(table) if table.shape == shape else np.broadcast_to(table, shape)

@@ -1,0 +1,1 @@
+"""Is a game a Markov potential game? Proofs, tests and witnesses."""

@@ -1,0 +1,232 @@
+"""Is a game a Markov potential game? Proven by structure, tested at random, or refuted by a witness.
+
+Take agents i and j, two policies of each, and fix the others. Around the four corners i, j, i, j move in turn; the
+residual of that 4-cycle is the sum of what the movers gain,
+    (V_j − V_i)(old, old) − (V_j − V_i)(new, old) + (V_j − V_i)(new, new) − (V_j − V_i)(old, new).
+A potential exists exactly when the residual of every 4-cycle is zero; one that is not zero proves that there is none.
+
+Guarantee.
+- PROVEN: `structure.py`; or the game's own form says so (`potential_class`).
+- REFUTED: the residual of the witness exceeds `FourCycle.rounding`, a rigorous bound on the rounding error of its
+  computation; 0 on games of Fractions.
+- TESTED: no 4-cycle was found to differ from zero. Modulo random primes (`modular.py`) the answer is wrong with at most
+  the stated probability, for all pairs of agents together; in floating point alone no probability is stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations
+
+import numpy as np
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
+from cmpg.errors import GameError
+from cmpg.games.contract import Game, Position
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.modular import loop_test
+from cmpg.games.potential.structure import Proof, prove_potential
+from cmpg.policy import JointPolicy
+
+BATCH = 16
+"""So many 4-cycles are tried before the largest of them is reported."""
+
+
+class Verdict(Enum):
+    """How the question ended."""
+
+    PROVEN = "proven: it is a Markov potential game"
+    TESTED = "tested: nothing speaks against a potential"
+    REFUTED = "refuted: it is not a Markov potential game"
+
+
+@dataclass(frozen=True, eq=False)
+class FourCycle:
+    """Two agents, the policy that all play, and the other policy of each of the two; and what the gains add up to."""
+
+    agents: tuple[int, int]
+    policy: JointPolicy
+    deviations: tuple[FloatArray, FloatArray]  # [H, S_i, A_i] and [H, S_j, A_j]
+    residual: float
+    rounding: float  # |residual| above this is a proof that no potential exists
+
+    @property
+    def corners(self) -> tuple[JointPolicy, JointPolicy, JointPolicy, JointPolicy]:
+        """The four joint policies, in the order in which i, j, i, j move."""
+        (i, j), (new_i, new_j) = self.agents, self.deviations
+        moved = self.policy.replace(i, new_i)
+        return self.policy, moved, moved.replace(j, new_j), self.policy.replace(j, new_j)
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the residual cannot be rounding."""
+        return abs(self.residual) > self.rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PotentialCheck:
+    """The verdict, in a sentence, with what stands behind it."""
+
+    verdict: Verdict
+    reason: str
+    residual: float  # proven: no 4-cycle exceeds it; tested: the largest found; refuted: the witness's
+    error_probability: float | None = None  # of a wrong TESTED; None where none can be stated
+    witness: FourCycle | None = None  # of REFUTED
+
+    def __str__(self) -> str:
+        return f"{self.verdict.value}. {self.reason}"
+
+
+def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cycles: int = 64) -> PotentialCheck:
+    """Say whether a game has a potential, and how that is known.
+
+    Parameters
+    ----------
+    game
+        A `JointGame`, or a game of any other form: one with a method `potential_class() -> str | None` is believed; of
+        others, 4-cycles are evaluated in floating point.
+    rng
+        Draws policies and primes.
+    trials
+        Independent tests modulo a prime; the stated probability falls with their number as its exponent.
+    cycles
+        How many 4-cycles are evaluated in the search for a witness.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import spectrum
+    >>> print(check_potential(spectrum(), rng=np.random.default_rng(0)))
+    proven: it is a Markov potential game. C2: no action moves the state, and every stage is an exact potential game...
+    """
+    if trials < 1 or cycles < 1:
+        raise GameError(f"trials is {trials} and cycles is {cycles}; both must be at least 1.")
+    proof = _proof(game)
+    if proof is not None:
+        return PotentialCheck(Verdict.PROVEN, proof.reason, proof.residual)
+    exactly = isinstance(game, JointGame) and game.horizon is not None
+    best = _search(game, rng=rng, cycles=min(cycles, BATCH) if exactly else cycles)
+    if best.is_proof:
+        return _refuted(best)
+    if isinstance(game, JointGame) and game.horizon is not None:
+        test = loop_test(game, rng=rng, trials=trials)
+        if test.passed:
+            return _tested_exactly(best, test.trials, test.error_probability)
+        pairs = game.num_agents * (game.num_agents - 1) // 2
+        best = max(best, _search(game, rng=rng, cycles=max(cycles, 2 * pairs)), key=_excess)
+    return _refuted(best) if best.is_proof else _tested_in_floats(best, cycles)
+
+
+def recheck(game: Game, witness: FourCycle) -> float:
+    """Compute the residual of a witness anew, from the values at its four corners.
+
+    On `game.exact()` the answer is a Fraction, and any that is not zero is a proof.
+    """
+    (i, j), corners = witness.agents, witness.corners
+    values = [game.at(corner).values for corner in corners]
+    gains = [values[(t + 1) % 4][mover] - values[t][mover] for t, mover in enumerate((i, j, i, j))]
+    return sum(gains)  # type: ignore[no-any-return]
+
+
+def _proof(game: Game) -> Proof | None:
+    if isinstance(game, JointGame):
+        return prove_potential(game)
+    if game.num_agents == 1:
+        return Proof("there is one agent, whose value is a potential.", 0.0)
+    declares = getattr(game, "potential_class", None)
+    reason = declares() if declares is not None else None
+    return None if reason is None else Proof(reason, 0.0)
+
+
+def _search(game: Game, *, rng: np.random.Generator, cycles: int) -> FourCycle:
+    """Return the 4-cycle of largest excess over rounding in the first batch that holds a proof, or of all."""
+    pairs = _pairs(game.num_agents, rng)
+    best = _four_cycle(game, next(pairs), deterministic=False, rng=rng)
+    for number in range(1, cycles):
+        if number % BATCH == 0 and best.is_proof:
+            break
+        best = max(best, _four_cycle(game, next(pairs), deterministic=number % 2 == 1, rng=rng), key=_excess)
+    return best
+
+
+def _excess(cycle: FourCycle) -> float:
+    return abs(cycle.residual) - cycle.rounding
+
+
+def _pairs(num_agents: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+    """Yield all pairs of agents in random order, over and over."""
+    pairs = list(combinations(range(num_agents), 2))
+    while True:
+        for index in rng.permutation(len(pairs)):
+            yield pairs[index]
+
+
+def _four_cycle(game: Game, pair: tuple[int, int], *, deterministic: bool, rng: np.random.Generator) -> FourCycle:
+    """Draw a 4-cycle of a pair and evaluate it: four induced CMDPs, two policies in each."""
+    draw = _deterministic_policy if deterministic else _random_policy
+    old, new = draw(game, rng), draw(game, rng)
+    (i, j), moves = pair, (new[pair[0]], new[pair[1]])
+    start, new_i, new_j = game.at(old), game.at(old.replace(i, moves[0])), game.at(old.replace(j, moves[1]))
+    walk = [(start, i, new_i, 1), (new_i, j, new_j, 1), (new_j, i, new_i, -1), (start, j, new_j, -1)]
+    residual: float = 0  # an integer, so that the sum of Fractions is one
+    rounding = 0.0
+    for position, mover, moved, sign in walk:
+        cmdp = position.induced_cmdp(mover)
+        gain = _value(cmdp, moved, mover) - _value(cmdp, start, mover)
+        residual += sign * gain
+        rounding += 2 * _rounding(cmdp, float(game.reward_ranges[mover]))
+    return FourCycle(agents=pair, policy=old, deviations=moves, residual=residual, rounding=rounding)
+
+
+def _random_policy(game: Game, rng: np.random.Generator) -> JointPolicy:
+    return JointPolicy.random(game.policy_shapes, rng=rng)
+
+
+def _deterministic_policy(game: Game, rng: np.random.Generator) -> JointPolicy:
+    shapes = game.policy_shapes
+    return JointPolicy(tuple(np.eye(shape[2])[rng.integers(shape[2], size=shape[:2])] for shape in shapes))
+
+
+def _value(cmdp: CMDP, position: Position, agent: int) -> float:
+    return evaluate(cmdp, position.policy[agent]).value
+
+
+def _rounding(cmdp: CMDP, reward_range: float) -> float:
+    """Bound the rounding error of one value, and of adding it up.
+
+    `CMDP.rounding` is relative to the sum of |r| before averaging. An induced reward is an average of rewards, so no
+    |r_h| exceeds max |r̃_h| by more than the range of r_h.
+    """
+    if cmdp.is_exact:
+        return 0.0
+    sizes = np.abs(cmdp.reward).max(axis=(1, 2))
+    weight = 1 / (1 - cmdp.discount) if cmdp.discount is not None else cmdp.num_steps / len(sizes)
+    return (cmdp.rounding + 16 * UNIT_ROUNDOFF) * (float(sizes.sum()) * weight + reward_range)
+
+
+def _refuted(witness: FourCycle) -> PotentialCheck:
+    i, j = witness.agents
+    reason = (
+        f"Around a 4-cycle of policies of agents {i} and {j} the gains add up to {float(abs(witness.residual)):.6g} "
+        f"instead of 0; rounding explains at most {witness.rounding:.1g}."
+    )
+    return PotentialCheck(Verdict.REFUTED, reason, witness.residual, witness=witness)
+
+
+def _tested_exactly(largest: FourCycle, trials: int, probability: float) -> PotentialCheck:
+    reason = (
+        f"In exact arithmetic modulo random primes, the 4-cycles of all agents vanished in {trials} random trials; "
+        f"were there no potential, that would happen with probability at most {probability:.1g}."
+    )
+    return PotentialCheck(Verdict.TESTED, reason, largest.residual, error_probability=probability)
+
+
+def _tested_in_floats(largest: FourCycle, cycles: int) -> PotentialCheck:
+    reason = (
+        f"In floating point, {cycles} random 4-cycles added up to at most {abs(largest.residual):.1g}, which rounding "
+        f"can explain; no error probability can be stated."
+    )
+    return PotentialCheck(Verdict.TESTED, reason, largest.residual)

@@ -1,0 +1,80 @@
+"""One stage reward whose value is the potential of a joint game, where there is one.
+
+The three classes of games that `structure.py` proves to be Markov potential games have a reward φ with Φ = V^φ, so
+that a planner can maximise the potential by dynamic programming: the common reward (C1); stage potentials, where no
+action moves the state (C2); agent 0's reward, where the others differ from it by what nobody can influence (C4). A
+potential is defined up to a constant: for a common reward it is the common value, otherwise it is zero at the uniform
+policy, like `JointGame.potential`.
+
+Guarantee: a unilateral change of V^φ is that of V^{r_i}, to within the residual of the structural proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, first_index, frozen, place
+from cmpg.cmdp.model import CMDP
+from cmpg.errors import GameError
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.structure import prove_potential
+from cmpg.policy import JointPolicy
+
+
+def potential_reward(game: JointGame) -> FloatArray:
+    """Return a stage reward φ [H or 1, S, *A] such that V^φ is the potential that `lagrangian` uses.
+
+    There is one if the reward is common, if rewards differ by terms whose value nobody can influence, or if no action
+    moves the state and the stage games have potentials. Otherwise a GameError says where rewards differ.
+    """
+    floats = game.floats()
+    if has_common_reward(floats):
+        return np.asarray(floats.rewards[0])
+    proof = prove_potential(game)
+    if proof is None:
+        raise _no_common_ground(floats)
+    if proof.reason.startswith("C2"):
+        return _stage_potential(floats.rewards)
+    length = floats.num_steps if floats.discount is None else 1 / (1 - floats.discount)
+    offset = float(floats.at(JointPolicy.uniform(floats.policy_shapes)).values[0])
+    return np.asarray(floats.rewards[0] - offset / length)
+
+
+def joint_planner(game: JointGame) -> CMDP:
+    """Return the CMDP of one planner who chooses all actions and maximises the potential."""
+    return game.floats().joint_cmdp(potential_reward(game))
+
+
+def with_common_reward(game: JointGame) -> JointGame:
+    """Return the game in which everybody gets the `potential_reward`: Φ is everybody's value, the equilibria stay."""
+    rewards = np.stack([potential_reward(game)] * game.num_agents)
+    return replace(game.floats(), rewards=frozen(rewards), trusted=True)
+
+
+def has_common_reward(game: JointGame) -> bool:
+    """Whether all agents have the same reward."""
+    return bool((game.rewards == game.rewards[0]).all())
+
+
+def _stage_potential(rewards: FloatArray) -> FloatArray:
+    """The sum of what each agent gains by moving, in turn, from the uniform mixture to its action (Lemma 1)."""
+    total = np.zeros(rewards.shape[1:])
+    for i, reward in enumerate(rewards):
+        later = tuple(range(2 + i + 1, reward.ndim))
+        moved = reward.mean(axis=later, keepdims=True)
+        total = total + moved - moved.mean(axis=2 + i, keepdims=True)
+    return total
+
+
+def _no_common_ground(game: JointGame) -> GameError:
+    differs = game.rewards != game.rewards[0]
+    agent, *index = first_index(differs)
+    where = place("rewards", (agent, *index), ("i", "h", "s", *("a" for _ in game.num_actions)))
+    own, first = game.rewards[(agent, *index)], game.rewards[(0, *index)]
+    return GameError(
+        f"{where} is {own:.9g}, and agent 0's is {first:.9g}; the dual is a joint dynamic program, and needs a common "
+        "reward, rewards that differ only by what nobody can influence, or states that no action moves and a potential "
+        "in every stage. lagrangian() takes any potential."
+    )

@@ -1,0 +1,138 @@
+"""Proofs by structure that a joint game is a Markov potential game.
+
+A game has a potential exactly when every 4-cycle vanishes (`potential.py`). Three classes have that by their tables.
+
+- C1: all agents have the same reward, and Φ is its value.
+- C2: no action moves the state, and every (step, state) is an exact potential game: the second differences of u_i − u_j
+  in the actions of i and j vanish. The distribution of states is then given, and stage potentials add up.
+- C4: the value of r_i − r_0 is the same under every joint policy: its maximum and its minimum over the joint MDP agree.
+  Then V_0 is a potential, and the rest are terms that nobody can influence.
+
+Guarantee. On tables of Fractions the proof is exact. On floats, a difference counts as zero where it is no more than
+what `READING_ERROR` in every entry, and the roundings of the proof itself, can make; `Proof.residual` then bounds every
+4-cycle of values of the game as stored: H·4·(largest second difference) for C2, and 4·(largest range) for C4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
+from cmpg.cmdp.planning import dual_bound
+from cmpg.games.joint.game import JointGame
+
+READING_ERROR = 4 * UNIT_ROUNDOFF
+"""The relative error that a number in a table may have: what a few roundings on the way to it leave."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Why a game has a potential, and what any 4-cycle of its values can sum to at most."""
+
+    reason: str  # begins with the class: "C1: …"
+    residual: float
+
+
+def prove_potential(game: JointGame) -> Proof | None:
+    """Return a proof by one of the classes C1, C2, C4, or None where the game is in none of them."""
+    for prove in (_common_reward, _exogenous_state, _uninfluenced_differences):
+        proof = prove(game)
+        if proof is not None:
+            return proof
+    return None
+
+
+def _common_reward(game: JointGame) -> Proof | None:
+    if all(np.array_equal(reward, game.rewards[0]) for reward in game.rewards[1:]):
+        return Proof("C1: all agents have the same reward, and its value is a potential.", 0.0)
+    return None
+
+
+def _exogenous_state(game: JointGame) -> Proof | None:
+    if _actions_move_the_state(game):
+        return None
+    largest = 0.0
+    for i, j in combinations(range(game.num_agents), 2):
+        size = _size(game.rewards[i]) + _size(game.rewards[j])
+        second = float(np.abs(_second_differences(game.rewards[i] - game.rewards[j], i, j)).max())
+        rounding = 0.0 if game.is_exact else 4 * 4 * UNIT_ROUNDOFF * size
+        # Eight entries, four of each reward, each off by READING_ERROR at most.
+        if second > rounding + (0.0 if game.is_exact else 4 * READING_ERROR * size):
+            return None
+        largest = max(largest, second + rounding)
+    return Proof(
+        "C2: no action moves the state, and every stage is an exact potential game; the stage potentials add up.",
+        4 * largest * _total_weight(game),
+    )
+
+
+def _actions_move_the_state(game: JointGame) -> bool:
+    used = game.transition
+    if game.horizon is not None:  # nothing happens after the last step
+        used = used[: game.horizon - 1]
+    if game.is_sparse:
+        return any(_rows_differ(matrix, game.num_states) for matrix in used)
+    flat = used.reshape(len(used), game.num_states, math.prod(game.num_actions), game.num_states)
+    return bool((flat != flat[:, :, :1]).any())
+
+
+def _rows_differ(matrix: Any, num_states: int) -> bool:
+    """Whether two rows of one state differ, in a CSR matrix [S·ΠA, S]."""
+    clean = sp.csr_array(matrix, copy=True)
+    clean.sum_duplicates()
+    clean.eliminate_zeros()
+    lengths = np.diff(clean.indptr).reshape(num_states, -1)
+    if (lengths != lengths[:, :1]).any():
+        return True
+    joint_actions = lengths.shape[1]
+    first_rows = clean[::joint_actions]
+    ahead = np.repeat(first_rows.indptr[:-1], lengths.sum(axis=1))
+    place = np.arange(clean.nnz) - np.repeat(clean.indptr[:-1], np.diff(clean.indptr)) + ahead
+    same = (clean.indices == first_rows.indices[place]) & (clean.data == first_rows.data[place])
+    return not bool(same.all())
+
+
+def _second_differences(table: FloatArray, i: int, j: int) -> FloatArray:
+    """Return table(a_i, a_j) − table(0, a_j) − table(a_i, 0) + table(0, 0) for a table [H or 1, S, *A]."""
+    over_i = table - np.take(table, [0], axis=2 + i)
+    return over_i - np.take(over_i, [0], axis=2 + j)
+
+
+def _uninfluenced_differences(game: JointGame) -> Proof | None:
+    largest = 0.0
+    for agent in range(1, game.num_agents):
+        difference = game.rewards[agent] - game.rewards[0]
+        planner = _unconstrained(game.joint_cmdp(difference))
+        highest = dual_bound(planner, np.zeros(0))
+        lowest = -dual_bound(_unconstrained(game.joint_cmdp(-difference)), np.zeros(0))
+        size = (_size(game.rewards[agent]) + _size(game.rewards[0])) * _total_weight(game)
+        rounding = 0.0 if game.is_exact else 2 * (planner.rounding + UNIT_ROUNDOFF) * size
+        spread = float(highest - lowest)
+        if spread > rounding + (0.0 if game.is_exact else 2 * READING_ERROR * size):
+            return None
+        largest = max(largest, spread + rounding)
+    return Proof(
+        "C4: rewards differ only by terms whose value no joint policy can change; the first agent's value is a "
+        "potential.",
+        4 * largest,
+    )
+
+
+def _unconstrained(planner: Any) -> Any:
+    states, actions = planner.reward.shape[1:]
+    return replace(planner, costs=np.zeros((0, 1, states, actions)), thresholds=np.zeros(0), trusted=True)
+
+
+def _size(table: FloatArray) -> float:
+    return float(np.abs(table).max())
+
+
+def _total_weight(game: JointGame) -> float:
+    """Return the number of steps, or 1/(1 − γ)."""
+    return float(game.num_steps) if game.discount is None else 1 / (1 - game.discount)

@@ -1,0 +1,196 @@
+"""How much is run: the paper's own numbers of runs, or few enough for a test.
+
+Many runs of CA-CMPG, each with its own random stream, and their mean with its standard error.
+
+A cycle of the paper is one iteration: all agents solve once, and the one who gains most moves. Runs end after
+different numbers of cycles; from there on a run counts with gains of zero and with its last cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.schedule import GreatestGain
+from cmpg.errors import SolverError
+from cmpg.games.contract import Game
+from cmpg.policy import JointPolicy
+
+Tick = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Numbers of runs and draws; the defaults are the paper's, where it names any."""
+
+    dual_points: int = 1000
+    matrix_starts: int = 2000  # starts of the counter-example
+    grid_runs: int = 20  # of each variant of the grid world
+    own_cell_runs: int = 200  # for shares, and for the best of ten
+    deviation_checks: int = 60  # own-cell endings that are tried against joint-state deviations
+    congestion_runs: int = 50  # in the plots
+    congestion_endings: int = 100  # of each kind of start, for the shares of endings
+    primal_dual_steps: int = 200  # of the paper's solver, in each best response
+    cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
+    lemma_draws: int = 200
+
+
+FULL = Effort()
+QUICK = Effort(
+    matrix_starts=100,
+    grid_runs=3,
+    own_cell_runs=20,
+    deviation_checks=6,
+    congestion_runs=6,
+    congestion_endings=6,
+    primal_dual_steps=50,
+    cycle_proposals=3000,
+    lemma_draws=50,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What every study is given: how much to run, its own stream of random numbers, threads, and whom to tell."""
+
+    effort: Effort
+    seeds: np.random.SeedSequence
+    jobs: int
+    tick: Tick
+
+    def streams(self, count: int) -> list[np.random.Generator]:
+        """Return independent generators; every call returns new ones, in an order that does not depend on `jobs`."""
+        return [np.random.default_rng(child) for child in self.seeds.spawn(count)]
+
+
+BEYOND_ROUNDING = 1e-12
+"""A cost that exceeds its threshold by more than this is a violation, not rounding."""
+
+Start = Callable[[Game, np.random.Generator], JointPolicy]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: what everybody could gain, and what was spent, in each cycle; and how it ended."""
+
+    result: Result
+    gains: FloatArray  # [cycles, n]
+    costs: FloatArray  # [cycles], before the cycle's move; the last cycle moves nobody
+    potential: float  # of the last policy: the common value, or the sum of own values
+
+    @property
+    def policy(self) -> JointPolicy:
+        """The policy that it ended with."""
+        assert self.result.policy is not None
+        return self.result.policy
+
+    @property
+    def settled(self) -> bool:
+        """Whether it ended with a certificate, after a cycle in which nobody gained more than ε/2."""
+        last = self.result.trace[-1]
+        return self.result.certified and last.mover is None and bool(last.gain <= self.result.epsilon / 2)
+
+    def violations(self, threshold: float) -> int:
+        """Count the iterates that exceed the threshold."""
+        return int(np.count_nonzero(self.costs > threshold + BEYOND_ROUNDING))
+
+
+def run_many(
+    setting: Setting,
+    game: Game,
+    start: Start,
+    *,
+    count: int,
+    what: str,
+    random_ties: bool = True,
+    common_value: bool = False,
+    **options: Any,
+) -> tuple[Run, ...]:
+    """Run CA-CMPG from `count` random starts.
+
+    Threads, not processes: linear algebra then runs in one and the same way for any number of jobs, and so do the bits.
+
+    Parameters
+    ----------
+    setting
+        Random streams, jobs, progress.
+    game
+        Any game.
+    start
+        Draws a feasible start.
+    count
+        How many runs.
+    what
+        What to call them in the progress line.
+    random_ties
+        Whether ties between best responses are broken at random; otherwise the first action wins.
+    common_value
+        Whether all agents have the same reward, so that agent 0's value is the potential; otherwise the values add up.
+    options
+        Passed on to `coordinate_ascent`.
+    """
+    from joblib import Parallel, delayed  # heavy: imported where it is used
+
+    def one(rng: np.random.Generator) -> Run:
+        drawn = start(game, rng)
+        ties = rng if random_ties else None
+        result = coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options)
+        values = result.values
+        return Run(
+            result=result,
+            gains=np.array([step.gains for step in result.trace]),
+            costs=np.array([float(step.costs[0]) for step in result.trace]),
+            potential=float(values[0] if common_value else values.sum()),
+        )
+
+    jobs = Parallel(n_jobs=setting.jobs, prefer="threads", return_as="generator")
+    done = []
+    for number, run in enumerate(jobs(delayed(one)(rng) for rng in setting.streams(count)), 1):
+        done.append(run)
+        setting.tick(what, number, count)
+    return tuple(done)
+
+
+def count_infeasible_runs(setting: Setting, game: Game, start: Start, *, count: int, what: str, **options: Any) -> int:
+    """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
+    lost = 0
+    for number, rng in enumerate(setting.streams(count), 1):
+        try:
+            coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
+        except SolverError:
+            lost += 1
+        setting.tick(what, number, count)
+    return lost
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A mean over runs, and its standard error, by cycle."""
+
+    mean: FloatArray  # [cycles, ...]
+    error: FloatArray  # [cycles, ...]
+
+
+def gain_curve(runs: Sequence[Run]) -> Curve:
+    """Average the gains of every agent: [cycles, n]; a run that has ended gains nothing."""
+    longest = max(len(run.gains) for run in runs)
+    return _curve([np.pad(run.gains, ((0, longest - len(run.gains)), (0, 0))) for run in runs])
+
+
+def cost_curve(runs: Sequence[Run]) -> Curve:
+    """Average the cost: [cycles]; a run that has ended keeps its last cost."""
+    longest = max(len(run.costs) for run in runs)
+    return _curve([np.pad(run.costs, (0, longest - len(run.costs)), mode="edge") for run in runs])
+
+
+def _curve(rows: Sequence[FloatArray]) -> Curve:
+    table = np.stack(rows)
+    spread = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(table.shape[1:])
+    return Curve(table.mean(axis=0), spread)

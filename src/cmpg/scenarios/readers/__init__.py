@@ -1,0 +1,1 @@
+"""Files of other people: charging sessions, maps, road networks."""
