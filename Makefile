@@ -11,7 +11,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 .PHONY: demo test browser lint bench experiments reproduce clean
 
-$(VENV)/installed: pyproject.toml constraints.txt
+# The kernels in C are built by the installation, and again after a change.
+$(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) -e .
 	touch $@

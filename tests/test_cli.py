@@ -18,6 +18,7 @@ import cmpg as library
 from bad_files import a_stranger, write_json
 from cmpg.cli.main import app
 from cmpg.cli.targets import MEANINGS, listed_options
+from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.errors import FileError
 from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
@@ -97,8 +98,9 @@ def test_nothing_to_do_is_answered_with_help():
 
 
 def test_the_version():
-    assert cmpg("--version") == type(cmpg("--version"))(0, f"{library.__version__}\n", "")
-    assert program("--version").out == f"{library.__version__}\n"
+    told = f"{library.__version__} ({kernels_used()} kernels)\n"
+    assert cmpg("--version") == type(cmpg("--version"))(0, told, "")
+    assert program("--version").out == told
 
 
 def test_every_scenario_is_listed():

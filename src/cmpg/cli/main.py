@@ -87,7 +87,9 @@ def _flush_or_leave() -> None:
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
-        print(__version__)
+        from cmpg.cmdp.kernels.choice import kernels_used
+
+        print(f"{__version__} ({kernels_used()} kernels)")
         raise typer.Exit
 
 

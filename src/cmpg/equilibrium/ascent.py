@@ -23,6 +23,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
@@ -121,6 +122,7 @@ def coordinate_ascent(
         "workers": workers,
         "polish": polish,
         "random_ties": rng is not None,
+        "kernels": kernels_used(),
     }
     concluded = _concluded(game, ending, answers, epsilon=epsilon)
     return replace(concluded, max_iterations=rules.max_moves, start=start, settings=settings)

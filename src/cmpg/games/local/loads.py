@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, frozen
+from cmpg.cmdp.kernels.choice import compiled
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -315,9 +316,16 @@ def _expect(table: FloatArray, distribution: FloatArray) -> FloatArray:
 def _convolve(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return the distribution of a sum of two independent loads; the load is the first axis."""
     short, long = sorted((one, other), key=len)
-    total, product = np.zeros((len(short) + len(long) - 1, *long.shape[1:])), np.empty_like(long)
-    if total.size:
-        for load, probability in enumerate(short):
-            np.multiply(probability, long, out=product)
-            total[load : load + len(long)] += product
+    total = np.zeros((len(short) + len(long) - 1, *long.shape[1:]))
+    if not total.size:
+        return total
+    kernels = compiled()
+    if kernels is not None:
+        first, second = np.ascontiguousarray(short), np.ascontiguousarray(long)
+        kernels.convolve(first, second, long[0].size, total)
+        return total
+    product = np.empty_like(long)
+    for load, probability in enumerate(short):
+        np.multiply(probability, long, out=product)
+        total[load : load + len(long)] += product
     return total

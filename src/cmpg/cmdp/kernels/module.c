@@ -1,0 +1,32 @@
+/* The extension module: the kernels by name. Each file of kernels ends with the methods that it brings. */
+#include "arrays.h"
+
+extern PyMethodDef load_kernels[];
+
+static PyObject *names(PyObject *module, PyObject *nothing)
+{
+    (void)nothing;
+    return PyObject_Dir(module);
+}
+
+static PyMethodDef own_methods[] = {
+    {"names", names, METH_NOARGS, "The names of what this module has."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, own_methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__compiled(void)
+{
+    PyMethodDef *files[] = {load_kernels, NULL};
+    PyObject *module = PyModule_Create(&definition);
+    for (int file = 0; module != NULL && files[file] != NULL; file++) {
+        if (PyModule_AddFunctions(module, files[file]) < 0) {
+            Py_DECREF(module);
+            return NULL;
+        }
+    }
+    return module;
+}
