@@ -4,7 +4,9 @@ import json
 import os
 import struct
 import tracemalloc
+import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +17,16 @@ from hypothesis import strategies as st
 
 from bad_files import a_stranger, header, members_of, mutated, npy, refused, write_json, write_npz
 from cmpg.errors import FileError, GameError, PolicyError
-from cmpg.files.containers import check_kind, json_text, number_table, read_fields, write_atomically, write_fields
+from cmpg.files import containers
+from cmpg.files.containers import (
+    check_kind,
+    json_text,
+    number_table,
+    plain,
+    read_fields,
+    write_atomically,
+    write_fields,
+)
 
 RECORD = {"format": "cmpg-thing", "version": 1, "rows": [[0.1, 2], [-3.5, 1e-300]], "names": ["a", "b"]}
 
@@ -269,6 +280,81 @@ def test_large_arrays_that_pack_well_are_no_forgery(tmp_path):
     assert len(read_fields(tmp_path / "a.npz")["x"]) == 10**6
 
 
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_at_once(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", format="cmpg-game", version=1, x=np.zeros(10**7))
+    tracemalloc.start()
+    with pytest.raises(FileError, match="unpacks to 80 MB"):
+        read_fields(tmp_path / "bomb.npz")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+
+
+def test_another_kind_is_told_before_its_arrays_are_unpacked(tmp_path):
+    np.savez_compressed(tmp_path / "recipe.npz", format="recipe", version=1, x=np.zeros(5 * 10**6))
+    tracemalloc.start()
+    with pytest.raises(FileError, match="its format is 'recipe'"):
+        read_fields(tmp_path / "recipe.npz", kind="cmpg-game")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+
+
+def test_what_is_written_can_be_read_however_well_it_packs(tmp_path, monkeypatch):
+    monkeypatch.setattr(containers, "MOST_UNPACKED", 10**5)
+    write_fields(tmp_path / "a.npz", {"x": np.zeros(10**5)})
+    assert (tmp_path / "a.npz").stat().st_size > 8 * 10**5
+    assert len(read_fields(tmp_path / "a.npz")["x"]) == 10**5
+
+
+def test_reading_in_threads_changes_no_warnings_of_the_process(tmp_path):
+    write_fields(tmp_path / "a.npz", RECORD | {"rows": np.array(RECORD["rows"])})
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(lambda _: read_fields(tmp_path / "a.npz"), range(200)))) == 200
+    assert warnings.filters == before
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_what_may_never_end_is_not_opened(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe.{ending}")
+    (tmp_path / f"device.{ending}").symlink_to("/dev/zero")
+    for name in ("pipe", "device"):
+        with pytest.raises(FileError, match="is a pipe or a device"):
+            read_fields(tmp_path / f"{name}.{ending}")
+
+
+def test_tables_of_too_many_axes():
+    deep = 1
+    for _ in range(60):
+        deep = [deep]
+    for exact in (False, True):
+        with pytest.raises(GameError, match="no table has more than 32"):
+            number_table("x", deep, exact=exact)
+
+
+def test_a_field_that_is_there_twice_is_found_among_many(tmp_path):
+    names = [f'"{name}": 0' for name in range(80_000)]
+    (tmp_path / "a.json").write_text("{" + ",".join([*names, '"79999": 0']) + "}")
+    with pytest.raises(FileError, match="'79999' is there more than once"):
+        read_fields(tmp_path / "a.json")
+
+
+def test_names_with_characters_that_do_not_exist(tmp_path):
+    forged = npy(np.array(["a", "b"])).replace("b".encode("utf-32-le"), b"\xff\xff\xff\x7f")
+    with pytest.raises(FileError, match="characters that do not exist"):
+        read_fields(write_npz(tmp_path / "a.npz", {"names": forged}))
+
+
+def test_arrays_of_either_order_and_any_width_are_read(tmp_path):
+    tables = [np.arange(6.0).reshape(2, 3).T, np.arange(3, dtype=">f8"), np.arange(3, dtype="i2"), np.zeros((0, 2))]
+    tables.append(np.array(["a", "bcd"], dtype=">U3"))
+    np.savez(tmp_path / "a.npz", *tables)
+    for found, table in zip(read_fields(tmp_path / "a.npz").values(), tables, strict=True):
+        assert np.array_equal(found, table)
+        assert not found.flags.writeable
+
+
 def test_truncated_archives(tmp_path):
     write_fields(tmp_path / "a.npz", RECORD | {"rows": np.array(RECORD["rows"])})
     data, path = (tmp_path / "a.npz").read_bytes(), tmp_path / "b.npz"
@@ -348,6 +434,29 @@ def test_others_may_read_what_was_written(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_nobody_else_may_change_what_was_written(tmp_path):
+    before = os.umask(0)
+    try:
+        write_fields(tmp_path / "a.json", RECORD)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o022 == 0
+
+
+def test_a_planted_link_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "precious").write_text("keep me")
+    (tmp_path / "a.json").symlink_to(tmp_path / "precious")
+    write_fields(tmp_path / "a.json", RECORD)
+    assert (tmp_path / "precious").read_text() == "keep me"
+    assert not (tmp_path / "a.json").is_symlink()
+
+
+def test_records_are_plain():
+    record = {"x": np.array([[1.5, np.nan]]), "n": np.int64(3), "f": Fraction(1, 3), "p": Path("a"), 1: (True, None)}
+    assert plain(record) == {"x": [[1.5, None]], "n": 3, "f": "1/3", "p": "a", "1": [True, None]}
+    assert plain(np.array([Fraction(2), Fraction(1, 2)], dtype=object)) == [2, "1/2"]
 
 
 def test_the_same_fields_make_the_same_bytes(tmp_path):

@@ -1,28 +1,35 @@
 """The two containers: `.json`, which people edit and whose numbers can be read exactly, and `.npz`, for arrays.
 
-Nothing is unpickled. What the header of an array in a `.npz` promises is compared with what the archive holds, and that
-with the size of the file, before anything is allocated. Writing goes to a temporary file first, so that a reader never
-meets half a file, and a failure leaves nothing behind.
+Reading believes nothing. Only a regular file is opened, since a pipe or a device may never end. Nothing is unpickled or
+evaluated. What the header of an array in a `.npz` promises is compared with what the archive holds, and that with the
+size of the file, before anything is allocated; whether it is a file of the right kind is looked at first of all.
+
+Writing goes to a temporary file first, so that a reader never meets half a file, a failure leaves nothing behind, and a
+link that somebody planted under the name is replaced, not followed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
+import os
+import re
 import reprlib
 import secrets
-import warnings
+import struct
+import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, numbers, rational, to_exact, to_floats
+from cmpg.arrays import FloatArray, frozen, numbers, rational, to_exact, to_floats
 from cmpg.errors import CMPGError, FileError, GameError
 
 Fields = dict[str, Any]
@@ -32,44 +39,115 @@ ENDINGS = (".json", ".npz")
 MAX_RATIO = 1040
 """Deflate makes nothing smaller than 1 in 1032: an archive that promises more is forged."""
 
+MOST_UNPACKED = 50_000_000
+"""Bytes to which any archive may unpack; a larger one, to `MOST_UNPACKED_RATIO` times its size."""
+
+MOST_UNPACKED_RATIO = 50
+
+HEADER = re.compile(
+    r"\{'descr': '([<>|=][biufU]\d{1,9})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \} *\n?"
+)
+"""What numpy writes before the numbers of an array."""
+
+LONGEST_HEADER = 10_000
+
+MOST_AXES = 32
+
+BLOCK = 2**20
+"""Bytes that are unpacked at a time."""
+
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What `zipfile` raises on bytes that are no archive."""
+
 JSON_COLUMNS = 100
 """Lists and objects that are longer than this are broken into lines."""
 
 
-def read_fields(path: str | Path, *, exact: bool = False) -> Fields:
-    """Read a `.json` or `.npz` file as a dict; with `exact`, decimals in a `.json` come back as Fractions."""
+def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = False) -> Fields:
+    """Read a `.json` or `.npz` file as a dict.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        The format that it must have, in a version that can be read.
+    exact
+        Return the decimals of a `.json` as Fractions.
+    """
     source = Path(path)
     ending = _checked_ending(source)
+    check_regular(source)
+    try:
+        fields = _read_json(source, exact) if ending == ".json" else _read_npz(source, kind)
+    except OSError as problem:
+        raise FileError(f"{source}: cannot be read ({_reason(problem)}).") from None
+    except MemoryError:
+        raise FileError(f"{source}: does not fit into memory.") from None
+    if kind is not None:
+        check_kind(source, fields, kind=kind)
+    return fields
+
+
+def check_regular(source: Path) -> None:
+    """Raise unless this is a file that ends: no folder, and no pipe or device, which could keep a reader for ever."""
     try:
         if source.is_dir():
             raise FileError(f"{source}: is a folder; name the file in it.")
         if not source.exists():
             raise FileError(f"{source}: there is no such file. Check the name and the folder.")
-        return _read_json(source, exact) if ending == ".json" else _read_npz(source)
+        if not source.is_file():
+            raise FileError(f"{source}: is a pipe or a device; copy what it holds to a file first.")
     except OSError as problem:
         raise FileError(f"{source}: cannot be read ({_reason(problem)}).") from None
-    except MemoryError:
-        raise FileError(f"{source}: does not fit into memory.") from None
 
 
 def write_fields(path: str | Path, fields: Mapping[str, Any]) -> None:
     """Write a dict of numbers, strings and arrays as `.json` or `.npz`; a Fraction in a `.json` becomes "p/q"."""
     target = Path(path)
     if _checked_ending(target) == ".json":
-        text = json_text({name: _plain(value) for name, value in fields.items()})
-        write_atomically(target, lambda stream: stream.write(text.encode(errors="backslashreplace")))
-    else:
-        arrays = {name: _storable(name, value) for name, value in fields.items()}
-        write_atomically(target, lambda stream: np.savez_compressed(stream, **arrays))
+        write_text(target, json_text(plain(dict(fields))))
+        return
+    arrays = {name: _storable(name, value) for name, value in fields.items()}
+    write_atomically(target, lambda stream: _write_npz(stream, arrays))
+
+
+def _write_npz(stream: IO[bytes], arrays: dict[str, Any]) -> None:
+    np.savez_compressed(stream, **arrays)
+    unpacked = sum(array.nbytes for array in arrays.values())
+    if unpacked > 0.9 * max(MOST_UNPACKED, MOST_UNPACKED_RATIO * stream.tell()):
+        # What packs as well as this would not be trusted when it is read.
+        stream.seek(0)
+        stream.truncate()
+        np.savez(stream, **arrays)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    write_atomically(target, lambda stream: stream.write(text.encode(errors="backslashreplace")))
 
 
 def write_atomically(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write through a temporary file in the same folder, which takes the target's name only when it is whole."""
+    """Write through a temporary file in the same folder, which takes the target's name only when it is on the disk."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         try:
-            with open(temporary, "xb") as stream:
+            # For everybody to read and for nobody else to change, whatever the user's mask allows.
+            with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as stream:
                 write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
@@ -108,6 +186,8 @@ def number_table(name: str, value: Any, *, exact: bool = False, error: type[CMPG
 def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError]) -> FloatArray:
     """Read nested lists; numpy is never asked for an array of strings, which would be as wide as the longest."""
     raw = np.array(value, dtype=object)
+    if raw.ndim > MOST_AXES:
+        raise error(f"{name} has {raw.ndim} axes; no table has more than {MOST_AXES}.")
     if not exact and all(isinstance(entry, (int, float)) for entry in raw.flat):
         with contextlib.suppress(OverflowError):
             return numbers(name, raw.astype(np.float64), error=error)
@@ -132,7 +212,7 @@ def _read_json(source: Path, exact: bool) -> Fields:
     def unique(pairs: list[tuple[str, Any]]) -> Fields:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            twice = next(name for name in fields if sum(name == other for other, _ in pairs) > 1)
+            twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
             raise FileError(f"{source}: the field {twice!r} is there more than once; keep one.")
         return fields
 
@@ -153,45 +233,66 @@ def _read_json(source: Path, exact: bool) -> Fields:
     return fields
 
 
-def _read_npz(source: Path) -> Fields:
-    unreadable = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, TokenError, Warning)
+def _read_npz(source: Path, kind: str | None) -> Fields:
     try:
-        # numpy warns of headers that it has to guess at: such a file is not one of ours.
-        with warnings.catch_warnings(action="error"), zipfile.ZipFile(source) as archive:
-            members = archive.infolist()
-            _check_archive(source, members)
-            return {member.filename.removesuffix(".npy"): _read_member(source, archive, member) for member in members}
-    except unreadable as problem:
+        with zipfile.ZipFile(source) as archive:
+            members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+            _check_archive(source, archive.infolist())
+            if kind is not None:
+                said = {name: members[name] for name in ("format", "version") if name in members}
+                check_kind(source, {name: _read_member(archive, member) for name, member in said.items()}, kind=kind)
+            return {name: _read_member(archive, member) for name, member in members.items()}
+    except UNREADABLE as problem:
         raise FileError(f"{source}: is not a whole .npz file ({problem}).") from None
 
 
 def _check_archive(source: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Raise where the archive promises more than its bytes can hold, or holds what numpy never writes."""
-    if len({member.filename for member in members}) < len(members):
+    if len({member.filename.removesuffix(".npy") for member in members}) < len(members):
         raise FileError(f"{source}: has two arrays of the same name; every field is there once.")
     for member in members:
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
             raise FileError(f"{source}: {member.filename} is packed in a way that numpy does not use.")
         if member.file_size > MAX_RATIO * member.compress_size:
             raise FileError(f"{source}: {member.filename} promises {member.file_size} bytes, which it cannot hold.")
-    if sum(member.compress_size for member in members) > source.stat().st_size:
+    size, unpacked = source.stat().st_size, sum(member.file_size for member in members)
+    if sum(member.compress_size for member in members) > size:
         raise FileError(f"{source}: its arrays promise more bytes than the file has.")
+    if unpacked > max(MOST_UNPACKED, MOST_UNPACKED_RATIO * size):
+        raise FileError(
+            f"{source}: unpacks to {unpacked / 1e6:,.0f} MB, {unpacked / size:.0f} times its size, which is more than "
+            "is trusted. If it is yours, write it with numpy.savez, which does not pack."
+        )
 
 
-def _read_member(source: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     """Compare what an array's header promises with what the archive holds, and only then read the array."""
     with archive.open(member) as stream:
-        major, _ = np.lib.format.read_magic(stream)
-        read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
-        held = member.file_size - stream.tell()
-    if dtype.kind not in "biufU" or dtype.itemsize == 0:
-        raise FileError(f"{source}: {member.filename} holds {dtype} entries; only numbers and names are read.")
-    promised = int(np.prod([int(length) for length in shape], dtype=object)) * dtype.itemsize
-    if promised != held or any(length < 0 for length in shape):
-        raise FileError(f"{source}: {member.filename} promises {promised} bytes and holds {held}.")
-    with archive.open(member) as stream:
-        array = np.lib.format.read_array(stream, allow_pickle=False)
+        start = stream.read(8)
+        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}.get(start)
+        if width is None:
+            raise ValueError(f"{member.filename} does not begin as an array does")
+        length = int.from_bytes(stream.read(width), "little")
+        told = HEADER.fullmatch(stream.read(min(length, LONGEST_HEADER)).decode("latin-1"))
+        if told is None or length > LONGEST_HEADER:
+            raise ValueError(f"the header of {member.filename} is not one of an array of numbers or names")
+        dtype, shape = np.dtype(told[1]), tuple(int(each) for each in told[3].split(",") if each.strip())
+        promised, held = math.prod(shape) * dtype.itemsize, member.file_size - len(start) - width - length
+        if dtype.itemsize == 0 or (dtype.kind != "U" and dtype.itemsize > 8):
+            raise ValueError(f"{member.filename} has entries of {8 * dtype.itemsize} bits")
+        if promised != held:
+            raise ValueError(f"{member.filename} promises {promised} bytes and holds {held}")
+        array = np.empty(math.prod(shape), dtype)
+        held_bytes = array.view(np.uint8)
+        for place in range(0, promised, BLOCK):
+            block = stream.read(BLOCK)
+            held_bytes[place : place + len(block)] = np.frombuffer(block, np.uint8)
+        if stream.read(1):
+            raise ValueError(f"{member.filename} holds more than it promises")
+    if dtype.kind == "U" and array.size and int(array.view(array.dtype.byteorder + "u4").max()) > sys.maxunicode:
+        raise ValueError(f"{member.filename} has characters that do not exist")
+    array = frozen(array.astype(dtype.newbyteorder("="), copy=False))
+    array = array.reshape(shape, order="F" if told[2] == "True" else "C")
     return array.item() if array.ndim == 0 else array
 
 
@@ -216,17 +317,19 @@ def _json_lines(value: Any, indent: str) -> str:
     return f"{opening}\n{deeper}{lines}\n{indent}{closing}"
 
 
-def _plain(value: Any) -> Any:
-    """Turn arrays and Fractions into what JSON knows."""
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+def plain(value: Any) -> Any:
+    """Return a record in what JSON knows: arrays as lists, "p/q" for a Fraction, null for what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [plain(each) for each in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
     if isinstance(value, Fraction):
         return value.numerator if value.denominator == 1 else str(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _storable(name: str, value: Any) -> Any:
