@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 import cmpg
 from cmpg.learning.bounds import Size, paper_constants, rigorous_constants
-from cmpg.learning.simulator import InducedProblem
+from cmpg.learning.generative import Adaptive
+from cmpg.learning.simulator import GameSimulator, InducedProblem
 from cmpg.learning.slater import cmdp_slack
 
 DELTA = 0.1
@@ -24,13 +25,13 @@ def draw(
     slack = cmdp_slack(game.at(others).induced_cmdp(0))
     rows = {"as printed": [], "corrected": [], "adaptive": []}
     for epsilon in accuracies:
-        simulator = cmpg.GameSimulator(game, rng=np.random.default_rng(seed))
+        simulator = GameSimulator(game, rng=np.random.default_rng(seed))
         problem = InducedProblem(simulator, 0, others)
         size = Size.of(simulator.known, 0)
         asked = {"epsilon": epsilon, "delta": DELTA}
         rows["as printed"].append(paper_constants(size, slater=slack, **asked).samples_per_entry)
         rows["corrected"].append(rigorous_constants(size, slater=slack, **asked).samples_per_entry)
-        rows["adaptive"].append(cmpg.Adaptive()(problem, **asked).samples_per_entry)
+        rows["adaptive"].append(Adaptive()(problem, **asked).samples_per_entry)
         print(f"ε = {epsilon:g}: " + ", ".join(f"{name} {row[-1]:,}" for name, row in rows.items()))
     figure = Figure(figsize=(5, 3), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel="ε", ylabel="samples of each (h, s, a)")

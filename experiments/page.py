@@ -11,9 +11,9 @@ from scipy.stats import binom
 
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.bounds_table import CORRECTED, GENERATIVE, PRINTED, bounds_table
+from cmpg.learning.bounds import CORRECTED, GENERATIVE, PRINTED, bounds_table
 from cmpg.learning.slater import cmdp_slack, slater_constant
-from cmpg.learning.trials import Tally
+from cmpg.learning.trials import Proportion
 from experiments.cases import COVERAGE_SEEDS, DELTA, GAMES, MOST_FAILURES, Case
 from experiments.runner import Record
 from experiments.throughput import Speed
@@ -105,7 +105,7 @@ COVERAGE_COLUMNS = ("game", "method", "ε", "seeds", "certified", "failures", "r
 
 
 def _coverage_row(each: Found) -> list[str]:
-    wrong = Tally.of([not record["right"] for record in each.records])
+    wrong = Proportion.of([not record["right"] for record in each.records])
     gaps = [record["true_gap"] for record in each.records]
     certified = sum(record["certified"] for record in each.records)
     counts = [str(number) for number in (wrong.trials, certified, wrong.count)]
@@ -113,7 +113,7 @@ def _coverage_row(each: Found) -> list[str]:
     return [*head, *counts, _rate(wrong), f"{np.mean(gaps):.4f}", f"{max(gaps):.4f}"]
 
 
-def _rate(tally: Tally) -> str:
+def _rate(tally: Proportion) -> str:
     return f"[{tally.lowest:.4f}, {tally.highest:.4f}]"
 
 
@@ -133,7 +133,7 @@ SAFETY_COLUMNS = (
 
 def _safety_row(each: Found) -> list[str]:
     records, case = each.records, each.case
-    unsafe = Tally.of([record["unsafe_policies"] > 0 for record in records])
+    unsafe = Proportion.of([record["unsafe_policies"] > 0 for record in records])
     steps = GAMES[case.game]().num_steps
     episodes = np.median([sum(record["samples"].values()) / steps for record in records])
     certified = [record for record in records if record["certified"]]

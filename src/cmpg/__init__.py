@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.solve import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import feasible_start as feasible_start
+    from cmpg.errors import BudgetError as BudgetError
     from cmpg.errors import CMPGError as CMPGError
     from cmpg.errors import FileError as FileError
     from cmpg.errors import GameError as GameError
     from cmpg.errors import InfeasibleError as InfeasibleError
     from cmpg.errors import PolicyError as PolicyError
+    from cmpg.errors import SimulatorError as SimulatorError
     from cmpg.errors import SolverError as SolverError
+    from cmpg.errors import StartError as StartError
     from cmpg.files.games import load_game as load_game
     from cmpg.files.games import save_game as save_game
     from cmpg.files.policies import load_policy as load_policy
@@ -51,10 +54,10 @@ if TYPE_CHECKING:
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.learning.a_priori import APriori as APriori
     from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
+    from cmpg.learning.ascent import learn as learn
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
     from cmpg.learning.exploration import Pace as Pace
     from cmpg.learning.generative import Adaptive as Adaptive
-    from cmpg.learning.learn import learn as learn
     from cmpg.learning.outcome import Judgement as Judgement
     from cmpg.learning.outcome import LearnResult as LearnResult
     from cmpg.learning.outcome import judge as judge
@@ -62,19 +65,26 @@ if TYPE_CHECKING:
     from cmpg.learning.safe import OnlineToBatch as OnlineToBatch
     from cmpg.learning.safe import SafeExploration as SafeExploration
     from cmpg.learning.safe import safe_learner as safe_learner
-    from cmpg.learning.samples import BudgetError as BudgetError
     from cmpg.learning.samples import Known as Known
-    from cmpg.learning.samples import SimulatorError as SimulatorError
     from cmpg.learning.shared import learn_shared as learn_shared
     from cmpg.learning.simulator import GameSimulator as GameSimulator
     from cmpg.learning.simulator import Simulator as Simulator
-    from cmpg.learning.start import StartError as StartError
     from cmpg.policy import JointPolicy as JointPolicy
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "errors": ("CMPGError", "FileError", "GameError", "InfeasibleError", "PolicyError", "SolverError"),
+    "errors": (
+        "BudgetError",
+        "CMPGError",
+        "FileError",
+        "GameError",
+        "InfeasibleError",
+        "PolicyError",
+        "SimulatorError",
+        "SolverError",
+        "StartError",
+    ),
     "cmdp.exact": ("Exact",),
     "cmdp.linear_program": ("LinearProgram",),
     "cmdp.model": ("CMDP",),
@@ -97,13 +107,12 @@ _HOMES = {
     "learning.environment": ("EnvironmentSimulator",),
     "learning.exploration": ("Pace",),
     "learning.generative": ("Adaptive",),
-    "learning.learn": ("learn",),
+    "learning.ascent": ("learn",),
     "learning.outcome": ("Judgement", "LearnResult", "judge"),
     "learning.safe": ("GivenPolicy", "OnlineToBatch", "SafeExploration", "safe_learner"),
-    "learning.samples": ("BudgetError", "Known", "SimulatorError"),
+    "learning.samples": ("Known",),
     "learning.shared": ("learn_shared",),
     "learning.simulator": ("GameSimulator", "Simulator"),
-    "learning.start": ("StartError",),
     "files.policies": ("load_policy",),
     "policy": ("JointPolicy",),
 }

@@ -5,6 +5,8 @@ A message gives coordinates, what was found, what is required, and what to do ab
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CMPGError(Exception):
     """The root of every error that this library raises on purpose."""
@@ -12,6 +14,14 @@ class CMPGError(Exception):
 
 class GameError(CMPGError):
     """A game, or a CMDP, is not well formed."""
+
+
+class UnsupportedError(GameError):
+    """A form of game cannot do what is asked of it; the message says which form can, or what to do instead."""
+
+    def __init__(self, form: str, wanted: str, advice: str) -> None:
+        super().__init__(f"a {form} {wanted}. {advice}")
+        self.form, self.wanted = form, wanted
 
 
 class PolicyError(CMPGError):
@@ -22,9 +32,33 @@ class InfeasibleError(CMPGError):
     """A policy was required to meet the constraints, and does not."""
 
 
+class StartError(InfeasibleError):
+    """A start of a learner does not meet the constraints.
+
+    `result` is the LearnResult so far where the run had begun, and None where it had not.
+    """
+
+    result: Any = None
+
+
 class SolverError(CMPGError):
     """A numerical method did not deliver what it must."""
 
 
 class FileError(CMPGError):
     """A file is missing, truncated, forged, or of another kind."""
+
+
+class SimulatorError(CMPGError):
+    """A simulator was asked for something that it cannot do, or an environment answered wrongly.
+
+    `samples` are what had been drawn for the same purpose before, where anything had; `result` is the LearnResult so
+    far, where `learn` or `learn_shared` was at work.
+    """
+
+    samples: Any = None
+    result: Any = None
+
+
+class BudgetError(CMPGError):
+    """More samples, or more work, would be needed than is allowed; nothing of it was drawn."""

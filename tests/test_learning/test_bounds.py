@@ -12,14 +12,19 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import (
+    ADAPTIVE,
+    CORRECTED,
+    GENERATIVE,
+    PRINTED,
+    Allowance,
     Size,
     ascent_constants,
+    bounds_table,
     known_model_constants,
     paper_constants,
     rigorous_constants,
     safe_constants,
 )
-from cmpg.learning.bounds_table import ADAPTIVE, CORRECTED, GENERATIVE, PRINTED, Allowance, bounds_table
 from cmpg.learning.confidence import l1_radius
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack, game_values, slater_constant
@@ -254,19 +259,19 @@ def test_the_table_says_what_is_runnable_and_what_is_void():
     table = bounds_table(known_of(game), slater=slater_constant(game).value, epsilon=0.1, delta=0.1)
     rows = {(row.algorithm, row.version): row for row in table.rows}
     assert len(rows) == len(table.rows) == 7
-    assert "void because the Slater constant, -1" in rows[GENERATIVE, CORRECTED].verdict.reason
-    assert not rows[GENERATIVE, PRINTED].verdict.runnable
-    assert rows[GENERATIVE, ADAPTIVE].verdict.runnable
+    assert "void because the Slater constant, -1" in rows[GENERATIVE, CORRECTED].reason
+    assert not rows[GENERATIVE, PRINTED].runnable
+    assert rows[GENERATIVE, ADAPTIVE].runnable
     # With a slack that one is willing to assume: the printed version takes far too many dynamic programs.
     assumed = bounds_table(known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1)
     rows = {(row.algorithm, row.version): row for row in assumed.rows}
-    assert "dynamic programs" in rows[GENERATIVE, PRINTED].verdict.reason
-    assert rows[GENERATIVE, CORRECTED].verdict.runnable
+    assert "dynamic programs" in rows[GENERATIVE, PRINTED].reason
+    assert rows[GENERATIVE, CORRECTED].runnable
     assert dict(rows[GENERATIVE, CORRECTED].constants)["N"] == 0
     poor = bounds_table(
         known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1, allowance=Allowance(samples=1e3)
     )
-    assert not any(row.verdict.runnable for row in poor.rows if row.algorithm == GENERATIVE)
+    assert not any(row.runnable for row in poor.rows if row.algorithm == GENERATIVE)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.1), (0.1, 0), (0.1, 1.5)])

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.learn import learn
 from cmpg.learning.outcome import judge
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy

@@ -9,14 +9,13 @@ from scipy.stats import binom
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import CMPGError
+from cmpg.errors import BudgetError, CMPGError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori, PaperPrimalDual, primal_dual
 from cmpg.learning.bounds import Size, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.response import Ending
-from cmpg.learning.samples import BudgetError
+from cmpg.learning.outcome import ResponseStatus
 from cmpg.learning.simulator import GameSimulator, InducedProblem
 from cmpg.learning.slater import cmdp_slack
 from cmpg.scenarios.paper import congestion_game, counter_example
@@ -192,7 +191,7 @@ def test_a_known_support_saves_samples():
 def test_an_infeasible_cmdp_is_found_out():
     cmdp = random_cmdp(1, states=3, horizon=2, slack=-0.2)
     response = Adaptive()(alone(cmdp), epsilon=0.1, delta=0.1)
-    assert response.ending is Ending.INFEASIBLE
+    assert response.status is ResponseStatus.INFEASIBLE
     assert not response.certified
     assert "the least possible cost is" in response.message
 
@@ -200,7 +199,7 @@ def test_an_infeasible_cmdp_is_found_out():
 def test_without_slack_nothing_is_certified():
     cmdp = random_cmdp(2, states=3, horizon=2, slack=0.0)
     response = Adaptive(max_count=2**14)(alone(cmdp), epsilon=0.1, delta=0.1)
-    assert response.ending is Ending.LIMIT
+    assert response.status is ResponseStatus.LIMIT
     assert "no policy is proved to be feasible yet" in response.message
     assert not response.meets(cmdp.thresholds)
 
@@ -211,7 +210,7 @@ def test_a_budget_that_runs_out_leaves_the_best_policy_so_far():
     problem = alone(cmdp, budget=entries * 3000)
     seen = []
     response = Adaptive(on_round=seen.append)(problem, epsilon=0.05, delta=0.1)
-    assert response.ending is Ending.LIMIT
+    assert response.status is ResponseStatus.LIMIT
     assert "are left" in response.message
     assert response.samples == problem.simulator.ledger.total == entries * 2048
     assert response.meets(cmdp.thresholds)
@@ -247,10 +246,10 @@ def test_the_a_priori_mode_is_certified_with_its_number_of_samples(constraints):
 def test_a_slack_that_is_not_there_is_found_out():
     cmdp = random_cmdp(6, states=3, actions=2, horizon=3, slack=0.002)
     response = APriori(slater=0.5)(alone(cmdp), epsilon=0.2, delta=0.1)
-    assert response.ending is Ending.UNPROVED
+    assert response.status is ResponseStatus.UNPROVED
     assert "costs at most" in response.message
     infeasible = random_cmdp(6, states=3, actions=2, horizon=3, slack=-0.5)
-    assert APriori(slater=0.5)(alone(infeasible), epsilon=0.2, delta=0.1).ending is Ending.INFEASIBLE
+    assert APriori(slater=0.5)(alone(infeasible), epsilon=0.2, delta=0.1).status is ResponseStatus.INFEASIBLE
 
 
 def test_modes_refuse_before_anything_is_drawn():

@@ -9,19 +9,16 @@ from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, commo
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import RoundRobin
 from cmpg.equilibrium.start import feasible_start
-from cmpg.errors import CMPGError, InfeasibleError, PolicyError
+from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError, StartError
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.ascent import cost_range, learn
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.learn import learn
-from cmpg.learning.outcome import judge
-from cmpg.learning.response import Ending, LearnedResponse
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus, judge
 from cmpg.learning.safe import SafeExploration, safe_learner
-from cmpg.learning.samples import SimulatorError
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.start import StartError, cost_range
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
 
@@ -201,13 +198,13 @@ class NeverTheSame:
         wanted = int(other) if problem.agent == 0 else 1 - int(other)
         row = np.full(2, dust)
         row[wanted] = 1 - dust
-        return answered(problem, Ending.CERTIFIED, row.reshape(1, 1, 2), epsilon=epsilon, delta=delta)
+        return answered(problem, ResponseStatus.CERTIFIED, row.reshape(1, 1, 2), epsilon=epsilon, delta=delta)
 
 
 def answered(problem, ending, policy, *, epsilon=0.1, delta=0.1, message="as told"):
     nothing = np.zeros(problem.known.num_constraints)
     return LearnedResponse(
-        ending=ending,
+        status=ending,
         message=message,
         policy=policy,
         value_floor=0.0,
@@ -238,7 +235,7 @@ class TestEndings:
         dearest = pure(game, 1, 1)
 
         def useless(problem, *, epsilon, delta):
-            return answered(problem, Ending.LIMIT, dearest[problem.agent], message="nothing is known yet")
+            return answered(problem, ResponseStatus.LIMIT, dearest[problem.agent], message="nothing is known yet")
 
         start = start_of(game)
         result = learn(hidden(game), epsilon=0.4, delta=0.1, start=start, learner=useless)
@@ -329,7 +326,7 @@ class TestStarts:
         game = common_reward_game(0)
 
         def hopeless(problem, *, epsilon, delta):
-            return answered(problem, Ending.INFEASIBLE, problem.policy[problem.agent], message="least cost 9.")
+            return answered(problem, ResponseStatus.INFEASIBLE, problem.policy[problem.agent], message="least cost 9.")
 
         with pytest.raises(StartError, match=r"against it agent 0 has no policy .* \(least cost 9\.\)") as caught:
             learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game), learner=hopeless)

@@ -8,9 +8,10 @@ from behind_doors import two_agent_game
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cmpg.errors import StartError
+from cmpg.learning.ascent import cost_range, measured_costs, require_possible, safe_start
 from cmpg.learning.samples import mean_returns
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.start import StartError, cost_range, measured_costs, require_possible, safe_start
 from cmpg.scenarios import counter_example, spectrum
 
 

@@ -8,14 +8,14 @@ from behind_doors import WRONG, Faulty, common_reward_game, known_of
 
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import feasible_start
+from cmpg.errors import BudgetError, SimulatorError
+from cmpg.learning.ascent import learn
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.exploration import Pace
-from cmpg.learning.learn import Logbook, learn
 from cmpg.learning.outcome import judge
 from cmpg.learning.safe import OnlineToBatch, safe_learner
-from cmpg.learning.samples import BudgetError, SimulatorError
-from cmpg.learning.simulator import GameSimulator
+from cmpg.learning.simulator import GameSimulator, Logbook
 from cmpg.scenarios import spectrum
 
 GAME = common_reward_game(0)  # two steps

@@ -12,13 +12,12 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.errors import CMPGError, InfeasibleError, PolicyError
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError, PolicyError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, PaperInterval
 from cmpg.learning.exploration import Baseline, Pace, exploration_policy, paper_bonus, tight_bonus
-from cmpg.learning.response import Ending
+from cmpg.learning.outcome import ResponseStatus
 from cmpg.learning.safe import GivenPolicy, OnlineToBatch, OwnPolicy, SafeExploration
-from cmpg.learning.samples import BudgetError
 from cmpg.learning.simulator import GameSimulator, InducedProblem
 
 FAST = Pace(growth=0.1, first=32)
@@ -85,12 +84,12 @@ def certain(cmdp):
 def uncertain(cmdp, rng, *, radius):
     radii = radius * rng.random(cmdp.transition.shape)
     box = BoxCMDP(cmdp, np.maximum(cmdp.transition - radii, 0.0), np.minimum(cmdp.transition + radii, 1.0))
-    return replace(certain(cmdp), box=box, hopeful=box)
+    return replace(certain(cmdp), box=box, optimistic=box)
 
 
 def assert_all_executed_are_safe(cmdp, response):
-    for each in response.executed:
-        assert (evaluate(cmdp, each.policy).costs <= cmdp.thresholds + 1e-12).all()
+    for each in response.played:
+        assert (evaluate(cmdp, each.policy[0]).costs <= cmdp.thresholds + 1e-12).all()
 
 
 def assert_what_is_claimed_is_true(cmdp, response):
@@ -183,19 +182,19 @@ class TestSafeExploration:
         cmdp = random_cmdp(np.random.default_rng(seed))
         learner = SafeExploration(baseline=safe_policy(cmdp), pace=FAST)
         response = learner(behind_the_door(cmdp, seed=seed), epsilon=0.1, delta=0.1)
-        assert response.ending is Ending.CERTIFIED, response.message
+        assert response.status is ResponseStatus.CERTIFIED, response.message
         assert response.gap <= 0.1
         assert_what_is_claimed_is_true(cmdp, response)
         assert_all_executed_are_safe(cmdp, response)
-        assert sum(each.episodes for each in response.executed) * 3 == response.samples
-        assert len({each.policy.tobytes() for each in response.executed}) == len(response.executed) > 1
+        assert sum(each.episodes for each in response.played) * 3 == response.samples
+        assert len({each.policy[0].tobytes() for each in response.played}) == len(response.played) > 1
 
     @pytest.mark.parametrize("seed", range(4))
     def test_a_rare_catastrophe_is_never_risked_beyond_the_budget(self, seed):
         cmdp = rare_catastrophe()
         learner = SafeExploration(baseline=safe_policy(cmdp), pace=FAST)
         response = learner(behind_the_door(cmdp, seed=seed), epsilon=0.5, delta=0.1)
-        assert response.ending is Ending.CERTIFIED, response.message
+        assert response.status is ResponseStatus.CERTIFIED, response.message
         assert_what_is_claimed_is_true(cmdp, response)
         assert_all_executed_are_safe(cmdp, response)
 
@@ -292,7 +291,7 @@ class TestEndings:
     def test_no_slack_cannot_be_certified(self):
         cmdp = random_cmdp(np.random.default_rng(0), slack=0.0)
         response = SafeExploration(baseline=safe_policy(cmdp))(behind_the_door(cmdp), epsilon=0.1, delta=0.1)
-        assert response.ending is Ending.NO_SLACK
+        assert response.status is ResponseStatus.NO_SLACK
         assert response.message.startswith("cannot be certified: constraint 0")
         assert response.samples == 0
 
@@ -300,7 +299,7 @@ class TestEndings:
         cmdp = random_cmdp(np.random.default_rng(0), states=2, slack=0.0)
         learner = SafeExploration(baseline=safe_policy(cmdp, known=False), least_slack=0.05, pace=FAST)
         response = learner(behind_the_door(cmdp), epsilon=0.01, delta=0.1)
-        assert response.ending is Ending.NO_SLACK
+        assert response.status is ResponseStatus.NO_SLACK
         assert "too little slack" in response.message
         assert_all_executed_are_safe(cmdp, response)
 
@@ -309,7 +308,7 @@ class TestEndings:
         dearest = plan(replace(cmdp, costs=-cmdp.costs), np.ones(1), reward_weight=0.0).policy(2)
         learner = SafeExploration(baseline=GivenPolicy(dearest), pace=FAST)
         response = learner(behind_the_door(cmdp), epsilon=0.01, delta=0.1)
-        assert response.ending is Ending.NO_SLACK
+        assert response.status is ResponseStatus.NO_SLACK
         assert "called safe costs at least" in response.message
 
     def test_infeasible_constraints_are_proved(self):
@@ -318,7 +317,7 @@ class TestEndings:
         response = SafeExploration(baseline=GivenPolicy(cheapest(cmdp)))(
             behind_the_door(impossible), epsilon=0.1, delta=0.1
         )
-        assert response.ending is Ending.INFEASIBLE
+        assert response.status is ResponseStatus.INFEASIBLE
         with pytest.raises(InfeasibleError):
             Exact()(impossible)
 
@@ -326,7 +325,7 @@ class TestEndings:
         cmdp = random_cmdp(np.random.default_rng(0))
         problem = behind_the_door(cmdp, budget=3000)
         response = SafeExploration(baseline=safe_policy(cmdp), pace=FAST)(problem, epsilon=0.01, delta=0.1)
-        assert response.ending is Ending.LIMIT
+        assert response.status is ResponseStatus.LIMIT
         assert "apart" in response.message or "proved" in response.message
         assert response.samples == problem.simulator.ledger.total == 3000
         assert_what_is_claimed_is_true(cmdp, response)
@@ -356,18 +355,18 @@ class TestOnlineToBatch:
         cmdp = random_cmdp(np.random.default_rng(0), states=2)
         learner = OnlineToBatch(baseline=safe_policy(cmdp), rounds=20_000, bonus=tight_bonus, pace=FAST)
         response = learner(behind_the_door(cmdp), epsilon=0.5, delta=0.1)
-        assert response.ending is Ending.CERTIFIED, response.message
+        assert response.status is ResponseStatus.CERTIFIED, response.message
         assert_what_is_claimed_is_true(cmdp, response)
         assert_all_executed_are_safe(cmdp, response)
-        values = [evaluate(cmdp, each.policy).value for each in response.executed]
+        values = [evaluate(cmdp, each.policy[0]).value for each in response.played]
         assert evaluate(cmdp, response.policy).value >= max(values) - 0.25
-        assert response.policy.tobytes() in {each.policy.tobytes() for each in response.executed}
+        assert response.policy.tobytes() in {each.policy[0].tobytes() for each in response.played}
 
     def test_too_few_rounds_prove_nothing(self):
         cmdp = random_cmdp(np.random.default_rng(0), states=2)
         learner = OnlineToBatch(baseline=safe_policy(cmdp), rounds=200, pace=FAST)
         response = learner(behind_the_door(cmdp), epsilon=0.3, delta=0.1)
-        assert response.ending is Ending.UNPROVED
+        assert response.status is ResponseStatus.UNPROVED
         assert_what_is_claimed_is_true(cmdp, response)
         assert_all_executed_are_safe(cmdp, response)
 
@@ -384,5 +383,5 @@ class TestOnlineToBatch:
     def test_no_slack_cannot_be_certified(self):
         cmdp = random_cmdp(np.random.default_rng(0), slack=0.0)
         response = OnlineToBatch(baseline=safe_policy(cmdp))(behind_the_door(cmdp), epsilon=0.1, delta=0.1)
-        assert response.ending is Ending.NO_SLACK
+        assert response.status is ResponseStatus.NO_SLACK
         assert response.samples == 0

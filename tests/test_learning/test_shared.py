@@ -13,14 +13,13 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start
-from cmpg.errors import CMPGError
+from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.learn import learn
 from cmpg.learning.outcome import judge
-from cmpg.learning.samples import SimulatorError
 from cmpg.learning.shared import JointModel, bound_policy, joint_model, learn_shared, proof_of_infeasibility
 from cmpg.learning.simulator import GameSimulator
 from cmpg.scenarios import counter_example, spectrum

@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, chi2_contingency
 
+from cmpg import learning
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.errors import GameError
+from cmpg.errors import BudgetError, GameError, SimulatorError, UnsupportedError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.samples import BudgetError, Known, SimulatorError, mean_returns
+from cmpg.learning.samples import Known, mean_returns
 from cmpg.learning.simulator import GameSimulator, InducedProblem, spread
 from cmpg.policy import JointPolicy
+from cmpg.scenarios import counting_congestion_game, grid_world_local
 
 UNLIKELY = 1e-6
 """A correct simulator fails a statistical test here once in a million seeds."""
@@ -236,6 +238,21 @@ def test_entries_that_do_not_exist_are_refused():
         simulator.draw(h=0, s=0, a=(0, 0), count=0)
     with pytest.raises(SimulatorError, match=r"episodes is 2\.5"):
         simulator.roll_out(two_agent_game().uniform_policy(), 2.5)
+
+
+@pytest.mark.parametrize("build", [grid_world_local, counting_congestion_game])
+def test_a_game_without_a_joint_transition_is_refused_by_its_form(build):
+    game = build()
+    with pytest.raises(UnsupportedError, match=f"a {type(game).__name__} has no joint transition.*JointGame") as caught:
+        GameSimulator(game, rng=np.random.default_rng(0))
+    assert caught.value.form == type(game).__name__
+
+
+def test_every_name_of_the_front_door_opens():
+    for name in learning.__all__:
+        assert getattr(learning, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'lern'"):
+        learning.lern  # noqa: B018
 
 
 def test_a_discounted_game_has_no_episodes():

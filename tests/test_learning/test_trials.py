@@ -9,7 +9,7 @@ from cmpg.errors import CMPGError
 from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.safe import safe_learner
-from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Tally, trials, wrong_claims
+from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Proportion, trials, wrong_claims
 from cmpg.scenarios import counter_example, spectrum
 
 
@@ -27,7 +27,7 @@ def test_processes_change_no_bit():
     alone, together = run(method, seeds=2), run(method, seeds=2, jobs=2)
     assert bits(alone) == bits(together)
     assert len({key for _, key, _ in bits(alone)}) == 2  # the seeds differ from each other
-    assert wrong_claims(alone) == wrong_claims(together) == Tally.of([False] * 2)
+    assert wrong_claims(alone) == wrong_claims(together) == Proportion.of([False] * 2)
 
 
 def test_progress_is_watched():
@@ -58,7 +58,7 @@ def test_the_budget_is_for_each_seed():
 
 @pytest.mark.parametrize(("count", "total"), [(0, 200), (3, 200), (34, 200), (5, 5)])
 def test_intervals_are_those_of_another_library(count, total):
-    tally = Tally.of([True] * count + [False] * (total - count))
+    tally = Proportion.of([True] * count + [False] * (total - count))
     other = binomtest(count, total).proportion_ci(0.95, method="exact")
     assert (tally.count, tally.trials) == (count, total)
     assert tally.lowest == pytest.approx(other.low)

@@ -123,7 +123,7 @@ def bounds(
 
     from cmpg.cli.targets import finite, game_of
     from cmpg.equilibrium.start import feasible_start
-    from cmpg.learning.bounds_table import bounds_table
+    from cmpg.learning.bounds import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import bounds_record, bounds_view
@@ -247,7 +247,7 @@ def _start(wish: _Wish) -> JointPolicy | None:
 
     from cmpg.cli.targets import policy_of
     from cmpg.equilibrium.start import feasible_start
-    from cmpg.learning.start import safe_start
+    from cmpg.learning.ascent import safe_start
 
     if wish.start is not None:
         return policy_of(wish.start, wish.game)[0]

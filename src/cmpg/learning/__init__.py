@@ -1,1 +1,74 @@
-"""The model is unknown: simulators, confidence, and the learners."""
+"""Nash policies of games whose transition is unknown: learned from samples, with a promise that names its probability.
+
+>>> import numpy as np
+>>> from cmpg import learning, scenarios
+>>> simulator = learning.GameSimulator(scenarios.spectrum(), rng=np.random.default_rng(0))
+>>> learning.learn_shared(simulator, epsilon=0.9, delta=0.1).certified
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmpg.learning.a_priori import APriori as APriori
+    from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
+    from cmpg.learning.ascent import learn as learn
+    from cmpg.learning.bounds import bounds_table as bounds_table
+    from cmpg.learning.environment import Environment as Environment
+    from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
+    from cmpg.learning.exploration import Pace as Pace
+    from cmpg.learning.generative import Adaptive as Adaptive
+    from cmpg.learning.outcome import Judgement as Judgement
+    from cmpg.learning.outcome import LearnedResponse as LearnedResponse
+    from cmpg.learning.outcome import Learner as Learner
+    from cmpg.learning.outcome import LearnResult as LearnResult
+    from cmpg.learning.outcome import ResponseStatus as ResponseStatus
+    from cmpg.learning.outcome import judge as judge
+    from cmpg.learning.safe import GivenPolicy as GivenPolicy
+    from cmpg.learning.safe import OnlineToBatch as OnlineToBatch
+    from cmpg.learning.safe import OwnPolicy as OwnPolicy
+    from cmpg.learning.safe import SafeExploration as SafeExploration
+    from cmpg.learning.safe import safe_learner as safe_learner
+    from cmpg.learning.samples import Known as Known
+    from cmpg.learning.samples import Ledger as Ledger
+    from cmpg.learning.samples import Payoffs as Payoffs
+    from cmpg.learning.samples import Played as Played
+    from cmpg.learning.samples import Samples as Samples
+    from cmpg.learning.shared import learn_shared as learn_shared
+    from cmpg.learning.simulator import GameSimulator as GameSimulator
+    from cmpg.learning.simulator import InducedProblem as InducedProblem
+    from cmpg.learning.simulator import Simulator as Simulator
+    from cmpg.learning.slater import cmdp_slack as cmdp_slack
+    from cmpg.learning.slater import slater_constant as slater_constant
+
+_HOMES = {
+    "a_priori": ("APriori", "PaperPrimalDual"),
+    "bounds": ("bounds_table",),
+    "environment": ("Environment", "EnvironmentSimulator"),
+    "exploration": ("Pace",),
+    "generative": ("Adaptive",),
+    "ascent": ("learn",),
+    "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
+    "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
+    "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
+    "shared": ("learn_shared",),
+    "simulator": ("GameSimulator", "InducedProblem", "Simulator"),
+    "slater": ("cmdp_slack", "slater_constant"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'cmpg.learning' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"cmpg.learning.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,11 +20,10 @@ from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError
 from cmpg.learning.bounds import Size, error_weights, paper_constants, rigorous_constants
 from cmpg.learning.confidence import empirical_cmdp, l1_radius
-from cmpg.learning.response import Ending, LearnedResponse
-from cmpg.learning.samples import BudgetError
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus
 from cmpg.learning.simulator import InducedProblem
 
 
@@ -114,19 +113,19 @@ class Averaged:
 
 def primal_dual(cmdp: CMDP, *, iterations: int, step_size: float, multiplier_bound: float) -> Averaged:
     """Run the paper's loop: π_t = argmax V^{r − λ_t c}, λ_{t+1} = clip(λ_t − η(α − V^c(π_t)), 0, U), then average."""
-    price, prices = np.zeros(1), np.zeros(1)
+    multipliers, total = np.zeros(1), np.zeros(1)
     mean = np.zeros(cmdp.policy_shape)
     seen: dict[bytes, FloatArray] = {}
     for _ in range(iterations):
-        best = plan(cmdp, price)
+        best = plan(cmdp, multipliers)
         key = best.actions.tobytes()
         if key not in seen:
             seen[key] = occupancy(cmdp, best.policy(cmdp.num_actions))
         mean += seen[key]
-        prices += price
-        price = np.clip(price - step_size * (cmdp.thresholds - best.costs), 0.0, multiplier_bound)
+        total += multipliers
+        multipliers = np.clip(multipliers - step_size * (cmdp.thresholds - best.costs), 0.0, multiplier_bound)
     uniform = np.full(cmdp.policy_shape, 1.0 / cmdp.num_actions)
-    return Averaged(policy_from_occupancy(mean / iterations, uniform), prices / iterations)
+    return Averaged(policy_from_occupancy(mean / iterations, uniform), total / iterations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +142,19 @@ def _judge(empirical: CMDP, draft: _Draft, *, size: Size, epsilon: float, delta:
     reward_error, cost_error = (radius * weight / 2 for weight in error_weights(size))
     judged = evaluate(empirical, draft.policy)
     ceilings, floor = judged.costs + cost_error, judged.value - reward_error
-    ending, ceiling = Ending.UNPROVED, np.inf
+    status, ceiling = ResponseStatus.UNPROVED, np.inf
     try:
         relaxed = Exact()(replace(empirical, thresholds=empirical.thresholds + cost_error, trusted=True))
     except InfeasibleError:
-        ending = Ending.INFEASIBLE
+        status = ResponseStatus.INFEASIBLE
     else:
         ceiling = relaxed.bound + reward_error
         if np.all(ceilings <= empirical.thresholds) and ceiling - floor <= epsilon:
-            ending = Ending.CERTIFIED
+            status = ResponseStatus.CERTIFIED
     told = f": costs at most {ceilings} (thresholds {empirical.thresholds}), bounds {ceiling - floor:.4g} apart."
     return LearnedResponse(
-        ending=ending,
-        message=ending.value + ("" if ending is Ending.CERTIFIED else told),
+        status=status,
+        message=status.value + ("" if status is ResponseStatus.CERTIFIED else told),
         policy=draft.policy,
         value_floor=floor,
         value_ceiling=ceiling,

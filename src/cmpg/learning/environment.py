@@ -21,7 +21,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples, SimulatorError
+from cmpg.errors import SimulatorError
+from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples
 from cmpg.learning.simulator import check_count, check_entry
 from cmpg.policy import JointPolicy
 

@@ -1,9 +1,4 @@
-"""One exploration as it goes: what was played, what was seen, and the best that is proved so far.
-
-On the one event that the box holds at all times (probability 1 − δ), nothing that was proved once is ever lost: the
-ceiling on the optimum only falls, and the incumbent is replaced only by a better one.
-
-Exploration that never leaves the constraints: optimistic for the reward, pessimistic for the costs (DOPE).
+"""Exploration that never leaves the constraints: optimistic for the reward, pessimistic for the costs (DOPE).
 
 Two kernels of a box differ in V^l by at most the expectation of Σ_h b_h(s, a), where b_h is a bonus of one of these
 forms (C_h is the largest minus the least entry of l at step h, and the last step, which leads nowhere, has no bonus):
@@ -24,7 +19,9 @@ true kernel: mix the best policy with π_S so that the raised costs meet α with
 w·G, and gains w·G from B.
 
 Safety rests on three things only: π_S meets the constraints, the true kernel (and payoffs, where learned) are in the
-box, and nothing else that is played is outside the constraints above.
+box, and nothing else that is played is outside the constraints above. On the event that the box holds at all times
+(probability 1 − δ) nothing that was proved once is lost: in an `Exploration` the ceiling on the optimum only falls, and
+the incumbent is replaced only by a better one.
 """
 
 from __future__ import annotations
@@ -37,166 +34,12 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.exact import Exact
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import CMPGError, InfeasibleError, SimulatorError
 from cmpg.learning.confidence import Estimate, Interval, estimate, mixture_radius
-from cmpg.learning.generative import Candidate, tightened_candidate
-from cmpg.learning.response import Ending, Executed, LearnedResponse
-from cmpg.learning.samples import Samples, SimulatorError
+from cmpg.learning.generative import BoundedPolicy, tightened_candidate
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus
+from cmpg.learning.samples import Played, Samples
 from cmpg.learning.simulator import InducedProblem
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How many episodes, and how often to solve anew."""
-
-    growth: float = 0.02  # solve after this share of more episodes
-    first: int = 8  # and after no fewer than this
-    most: int = 100_000_000  # episodes at most; the simulator's own budget holds besides
-
-    def __post_init__(self) -> None:
-        if not (self.growth > 0 and self.first >= 1 and self.most >= 1):
-            raise CMPGError(f"{self} does not advance; growth must be positive, first and most at least 1.")
-
-
-class Exploration:
-    """The state of one run of DOPE against one agent's unknown CMDP."""
-
-    def __init__(
-        self, problem: InducedProblem, baseline: Baseline, *, bonus: Bonus, interval: Interval, delta: float
-    ) -> None:
-        self.problem, self.baseline, self.bonus, self.interval, self.delta = problem, baseline, bonus, interval, delta
-        self.given_costs = baseline.ceilings
-        self.samples = problem.no_samples()
-        self.episodes, self.work = 0, 0
-        self.ceiling = np.inf
-        self.incumbent: Candidate | None = None
-        self.proof_of_infeasibility = ""
-        self._next_search = 0
-        self._executed: dict[bytes, Executed] = {}
-        self._believe()
-
-    @property
-    def executed(self) -> tuple[Executed, ...]:
-        """Every policy that was played, with its number of episodes."""
-        return tuple(self._executed.values())
-
-    @property
-    def reward_range(self) -> float:
-        """G of this agent."""
-        return float(self.problem.known.reward_ranges[self.problem.agent])
-
-    def play(self, policy: FloatArray, episodes: int) -> Samples:
-        """Play episodes of one policy, and learn from them."""
-        try:
-            seen = self.problem.roll_out(policy, episodes)
-        except SimulatorError as fault:
-            fault.samples = self.samples if fault.samples is None else self.samples + fault.samples
-            raise
-        self.samples = self.samples + seen
-        self.episodes += episodes
-        before = self._executed.get(policy.tobytes())
-        self._executed[policy.tobytes()] = Executed(policy, episodes + (before.episodes if before else 0))
-        self._believe()
-        return seen
-
-    def advance(self, pace: Pace) -> bool:
-        """Play the next batch; False where no episode is left."""
-        affordable = self.problem.simulator.ledger.left / self.problem.known.horizon
-        left = min(pace.most - self.episodes, affordable)
-        if left < 1:
-            return False
-        choice = exploration_policy(self.belief, self.baseline, bonus=self.bonus, reward_range=self.reward_range)
-        self.work += choice.work
-        batch = max(pace.first, int(np.ceil(pace.growth * self.episodes)))
-        self.play(choice.policy, int(min(batch, left)))
-        return True
-
-    def _believe(self) -> None:
-        self.belief = estimate(
-            self.problem, self.samples, delta=self.delta, interval=self.interval, radius=mixture_radius
-        )
-        self.baseline = self.baseline.informed(self.belief)
-
-    def bound(self) -> None:
-        """Lower the ceiling on what any policy that meets the constraints can be worth."""
-        try:
-            best = optimistic_response(self.belief.hopeful)
-        except InfeasibleError as proof:
-            self.proof_of_infeasibility = str(proof)
-            return
-        self.work += best.work
-        self.ceiling = min(self.ceiling, best.bound)
-
-    def propose(self, limits: FloatArray, *, close: float = np.inf) -> None:
-        """Look for a better policy among those whose costs are at most `limits` [k] under all kernels of the box.
-
-        The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
-        the bounds within `close` of each other it waits for twice as many episodes.
-        """
-        self.consider(replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings), limits)
-        if self.incumbent is not None:
-            self.consider(self.judged(self.incumbent.policy, self.incumbent.multipliers), limits)
-        belief = _with_thresholds(self.belief, limits)
-        if self.episodes < self._next_search and self.gap > close and not self._promising(belief, close):
-            return
-        self._next_search = 2 * self.episodes + 1
-        found = tightened_candidate(belief)
-        self.work += found.work
-        self.consider(found, limits)
-
-    def _promising(self, belief: Estimate, close: float) -> bool:
-        """Whether a candidate's floor could be within `close` of the ceiling: it is at most the empirical optimum."""
-        self.work += 1
-        try:
-            return self.ceiling - Exact()(belief.box.nominal).bound <= close
-        except InfeasibleError:
-            return False
-
-    @property
-    def gap(self) -> float:
-        """How far the ceiling is above the incumbent's floor; infinite where there is none."""
-        return np.inf if self.incumbent is None else self.ceiling - self.incumbent.value_floor
-
-    def consider(self, candidate: Candidate, limits: FloatArray) -> None:
-        """Make a candidate the incumbent if it is proved to meet the limits, and to be worth more."""
-        feasible = bool(np.all(candidate.cost_ceilings <= limits))
-        if feasible and (self.incumbent is None or candidate.value_floor > self.incumbent.value_floor):
-            self.incumbent = candidate
-
-    def judged(self, policy: FloatArray, multipliers: FloatArray | None = None) -> Candidate:
-        """Return a policy with its worst case over the box."""
-        box = self.belief.box
-        ceilings = np.array([worst_case(box, policy, cost) for cost in self.belief.worst_costs])
-        floor = -worst_case(box, policy, -self.belief.worst_reward)
-        prices = np.zeros(len(ceilings)) if multipliers is None else multipliers
-        return Candidate(policy, floor, ceilings, prices, 1 + len(ceilings))
-
-    def conclude(self, ending: Ending, *, epsilon: float, delta: float, message: str = "") -> LearnedResponse:
-        """Return what is known now; the baseline where nothing is proved to meet the limits."""
-        best = self.incumbent
-        if best is None:
-            best = replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings)
-        return LearnedResponse(
-            ending=ending,
-            message=message or ending.value,
-            policy=best.policy,
-            value_floor=best.value_floor,
-            value_ceiling=self.ceiling,
-            cost_ceilings=best.cost_ceilings,
-            multipliers=best.multipliers,
-            epsilon=epsilon,
-            delta=delta,
-            samples=self.episodes * self.problem.known.horizon,
-            samples_per_entry=0,
-            work=self.work,
-            executed=self.executed,
-        )
-
-
-def _with_thresholds(belief: Estimate, thresholds: FloatArray) -> Estimate:
-    nominal = replace(belief.box.nominal, thresholds=thresholds, trusted=True)
-    return replace(belief, box=BoxCMDP(nominal, belief.box.lower, belief.box.upper, trusted=True))
-
 
 Bonus = Callable[[Estimate], FloatArray]
 """What the costs are raised by: [k, H, S, A]."""
@@ -216,8 +59,8 @@ class Baseline:
 
     def floors(self, belief: Estimate) -> FloatArray:
         """Return the least that it can cost according to the samples: [k]."""
-        hopeful = belief.hopeful.nominal.costs
-        return np.array([-worst_case(belief.box, self.policy, -cost) for cost in hopeful])
+        optimistic = belief.optimistic.nominal.costs
+        return np.array([-worst_case(belief.box, self.policy, -cost) for cost in optimistic])
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +116,7 @@ def exploration_policy(
     shares = (raised / slacks[:, None, None, None]).max(axis=0, initial=0.0)
     program = replace(
         nominal,
-        reward=belief.hopeful.nominal.reward + reward_range * shares,
+        reward=belief.optimistic.nominal.reward + reward_range * shares,
         costs=belief.worst_costs + raised,
         trusted=True,
     )
@@ -282,3 +125,158 @@ def exploration_policy(
     except InfeasibleError:
         return Choice(baseline.policy, is_baseline=True, work=2)
     return Choice(found.policy, is_baseline=False, work=found.work)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many episodes, and how often to solve anew."""
+
+    growth: float = 0.02  # solve after this share of more episodes
+    first: int = 8  # and after no fewer than this
+    most: int = 100_000_000  # episodes at most; the simulator's own budget holds besides
+
+    def __post_init__(self) -> None:
+        if not (self.growth > 0 and self.first >= 1 and self.most >= 1):
+            raise CMPGError(f"{self} does not advance; growth must be positive, first and most at least 1.")
+
+
+class Exploration:
+    """The state of one run of DOPE against one agent's unknown CMDP."""
+
+    def __init__(
+        self, problem: InducedProblem, baseline: Baseline, *, bonus: Bonus, interval: Interval, delta: float
+    ) -> None:
+        self.problem, self.baseline, self.bonus, self.interval, self.delta = problem, baseline, bonus, interval, delta
+        self.given_costs = baseline.ceilings
+        self.samples = problem.no_samples()
+        self.episodes, self.work = 0, 0
+        self.ceiling = np.inf
+        self.incumbent: BoundedPolicy | None = None
+        self.proof_of_infeasibility = ""
+        self._next_search = 0
+        self._played: dict[bytes, Played] = {}
+        self._believe()
+
+    @property
+    def played(self) -> tuple[Played, ...]:
+        """Every joint policy that was executed, with its number of episodes."""
+        return tuple(self._played.values())
+
+    @property
+    def reward_range(self) -> float:
+        """G of this agent."""
+        return float(self.problem.known.reward_ranges[self.problem.agent])
+
+    def play(self, policy: FloatArray, episodes: int) -> Samples:
+        """Play episodes of one policy, and learn from them."""
+        try:
+            seen = self.problem.roll_out(policy, episodes)
+        except SimulatorError as fault:
+            fault.samples = self.samples if fault.samples is None else self.samples + fault.samples
+            raise
+        self.samples = self.samples + seen
+        self.episodes += episodes
+        joint = self.problem.policy.replace(self.problem.agent, policy)
+        before = self._played.get(policy.tobytes())
+        self._played[policy.tobytes()] = Played(joint, episodes + (before.episodes if before else 0))
+        self._believe()
+        return seen
+
+    def advance(self, pace: Pace) -> bool:
+        """Play the next batch; False where no episode is left."""
+        affordable = self.problem.simulator.ledger.left / self.problem.known.horizon
+        left = min(pace.most - self.episodes, affordable)
+        if left < 1:
+            return False
+        choice = exploration_policy(self.belief, self.baseline, bonus=self.bonus, reward_range=self.reward_range)
+        self.work += choice.work
+        batch = max(pace.first, int(np.ceil(pace.growth * self.episodes)))
+        self.play(choice.policy, int(min(batch, left)))
+        return True
+
+    def _believe(self) -> None:
+        self.belief = estimate(
+            self.problem, self.samples, delta=self.delta, interval=self.interval, radius=mixture_radius
+        )
+        self.baseline = self.baseline.informed(self.belief)
+
+    def bound(self) -> None:
+        """Lower the ceiling on what any policy that meets the constraints can be worth."""
+        try:
+            best = optimistic_response(self.belief.optimistic)
+        except InfeasibleError as proof:
+            self.proof_of_infeasibility = str(proof)
+            return
+        self.work += best.work
+        self.ceiling = min(self.ceiling, best.bound)
+
+    def propose(self, thresholds: FloatArray, *, close: float = np.inf) -> None:
+        """Look for a better policy among those that keep to `thresholds` [k] under all kernels of the box.
+
+        The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
+        the bounds within `close` of each other it waits for twice as many episodes.
+        """
+        self.consider(replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings), thresholds)
+        if self.incumbent is not None:
+            self.consider(self.judged(self.incumbent.policy, self.incumbent.multipliers), thresholds)
+        belief = _with_thresholds(self.belief, thresholds)
+        if self.episodes < self._next_search and self.gap > close and not self._promising(belief, close):
+            return
+        self._next_search = 2 * self.episodes + 1
+        found = tightened_candidate(belief)
+        self.work += found.work
+        self.consider(found, thresholds)
+
+    def _promising(self, belief: Estimate, close: float) -> bool:
+        """Whether a candidate's floor could be within `close` of the ceiling: it is at most the empirical optimum."""
+        self.work += 1
+        try:
+            return self.ceiling - Exact()(belief.box.nominal).bound <= close
+        except InfeasibleError:
+            return False
+
+    @property
+    def gap(self) -> float:
+        """How far the ceiling is above the incumbent's floor; infinite where there is none."""
+        return np.inf if self.incumbent is None else self.ceiling - self.incumbent.value_floor
+
+    def consider(self, candidate: BoundedPolicy, thresholds: FloatArray) -> None:
+        """Make a candidate the incumbent if it is proved to keep to the thresholds, and to be worth more."""
+        feasible = bool(np.all(candidate.cost_ceilings <= thresholds))
+        if feasible and (self.incumbent is None or candidate.value_floor > self.incumbent.value_floor):
+            self.incumbent = candidate
+
+    def judged(self, policy: FloatArray, multipliers: FloatArray | None = None) -> BoundedPolicy:
+        """Return a policy with its worst case over the box."""
+        box = self.belief.box
+        ceilings = np.array([worst_case(box, policy, cost) for cost in self.belief.worst_costs])
+        floor = -worst_case(box, policy, -self.belief.worst_reward)
+        if multipliers is None:
+            multipliers = np.zeros(len(ceilings))
+        return BoundedPolicy(policy, floor, ceilings, multipliers, 1 + len(ceilings))
+
+    def conclude(self, status: ResponseStatus, *, epsilon: float, delta: float, message: str = "") -> LearnedResponse:
+        """Return what is known now; the baseline where nothing is proved to keep to the thresholds."""
+        best = self.incumbent
+        if best is None:
+            best = replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings)
+        return LearnedResponse(
+            status=status,
+            message=message or status.value,
+            policy=best.policy,
+            value_floor=best.value_floor,
+            value_ceiling=self.ceiling,
+            cost_ceilings=best.cost_ceilings,
+            multipliers=best.multipliers,
+            epsilon=epsilon,
+            delta=delta,
+            samples=self.episodes * self.problem.known.horizon,
+            samples_per_entry=0,
+            work=self.work,
+            played=self.played,
+        )
+
+
+def _with_thresholds(belief: Estimate, thresholds: FloatArray) -> Estimate:
+    nominal = replace(belief.box.nominal, thresholds=thresholds, trusted=True)
+    return replace(belief, box=BoxCMDP(nominal, belief.box.lower, belief.box.upper, trusted=True))

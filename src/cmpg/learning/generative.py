@@ -25,10 +25,9 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.errors import InfeasibleError
+from cmpg.errors import BudgetError, InfeasibleError, SimulatorError
 from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, estimate
-from cmpg.learning.response import Ending, LearnedResponse
-from cmpg.learning.samples import BudgetError, SimulatorError
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus
 from cmpg.learning.simulator import InducedProblem
 
 TIGHTENINGS = 8
@@ -61,7 +60,7 @@ class Adaptive:
         check_accuracy(epsilon, delta)
         run = _Run(problem, epsilon=epsilon, delta=delta, first=self.first_count)
         response = run.judge(self.interval)
-        while response.ending is Ending.LIMIT and run.entries:
+        while response.status is ResponseStatus.LIMIT and run.entries:
             if self.on_round is not None:
                 self.on_round(response)
             if run.target > self.max_count:
@@ -97,25 +96,27 @@ class _Run:
         share = self.delta / (self.rounds * (self.rounds + 1)) if self.rounds else self.delta
         belief = estimate(self.problem, self.samples, delta=share, interval=interval)
         try:
-            best = optimistic_response(belief.hopeful)
+            best = optimistic_response(belief.optimistic)
         except InfeasibleError as proof:
-            return self._conclude(safest(belief), Ending.INFEASIBLE, ceiling=np.inf, told=str(proof))
+            return self._conclude(safest(belief), ResponseStatus.INFEASIBLE, ceiling=np.inf, told=str(proof))
         candidate = tightened_candidate(belief)
         self.work += best.work + candidate.work
         gap = best.bound - candidate.value_floor
         feasible = bool(np.all(candidate.cost_ceilings <= self.problem.known.thresholds))
         if feasible and gap <= self.epsilon:
-            return self._conclude(candidate, Ending.CERTIFIED, ceiling=best.bound, told=Ending.CERTIFIED.value)
+            return self._conclude(candidate, ResponseStatus.CERTIFIED, ceiling=best.bound)
         need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"
         told = (
             f"with {self.count} samples of every entry {need} the bounds are {gap:.4g} apart, not {self.epsilon:.4g}."
         )
-        return self._conclude(candidate, Ending.LIMIT, ceiling=best.bound, told=told)
+        return self._conclude(candidate, ResponseStatus.LIMIT, ceiling=best.bound, told=told)
 
-    def _conclude(self, candidate: Candidate, ending: Ending, *, ceiling: float, told: str) -> LearnedResponse:
+    def _conclude(
+        self, candidate: BoundedPolicy, status: ResponseStatus, *, ceiling: float, told: str = ""
+    ) -> LearnedResponse:
         return LearnedResponse(
-            ending=ending,
-            message=told,
+            status=status,
+            message=told or status.value,
             policy=candidate.policy,
             value_floor=candidate.value_floor,
             value_ceiling=ceiling,
@@ -130,7 +131,7 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class BoundedPolicy:
     """A policy, and its worst case over a box."""
 
     policy: FloatArray  # [H, S, A]
@@ -140,7 +141,7 @@ class Candidate:
     work: int
 
 
-def tightened_candidate(belief: Estimate) -> Candidate:
+def tightened_candidate(belief: Estimate) -> BoundedPolicy:
     """Return the optimum of the empirical CMDP for the loosest thresholds whose worst cost over the box is at most α.
 
     The thresholds are α − t·e, where e is how much the worst cost of the untightened optimum exceeds its empirical one,
@@ -166,7 +167,7 @@ def tightened_candidate(belief: Estimate) -> Candidate:
     return replace(best, work=work)
 
 
-def safest(belief: Estimate) -> Candidate:
+def safest(belief: Estimate) -> BoundedPolicy:
     """Return the policy of greatest empirical slack, with its worst case."""
     nominal = belief.box.nominal
     if nominal.num_constraints == 0:
@@ -175,7 +176,7 @@ def safest(belief: Estimate) -> Candidate:
     return _judged(belief, slack.policy, multipliers=np.zeros(nominal.num_constraints), work=len(slack.plans))
 
 
-def _solve(belief: Estimate, thresholds: FloatArray) -> Candidate | None:
+def _solve(belief: Estimate, thresholds: FloatArray) -> BoundedPolicy | None:
     """Solve the empirical CMDP with other thresholds; None where no policy meets them."""
     try:
         found = Exact()(replace(belief.box.nominal, thresholds=thresholds, trusted=True))
@@ -184,11 +185,11 @@ def _solve(belief: Estimate, thresholds: FloatArray) -> Candidate | None:
     return _judged(belief, found.policy, multipliers=found.multipliers, work=found.work)
 
 
-def _judged(belief: Estimate, policy: FloatArray, *, multipliers: FloatArray, work: int) -> Candidate:
+def _judged(belief: Estimate, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BoundedPolicy:
     ceilings = np.array([worst_case(belief.box, policy, cost) for cost in belief.worst_costs])
     floor = -worst_case(belief.box, policy, -belief.worst_reward)
-    return Candidate(policy, floor, ceilings, multipliers, work + 1 + len(ceilings))
+    return BoundedPolicy(policy, floor, ceilings, multipliers, work + 1 + len(ceilings))
 
 
-def _feasible(nominal: CMDP, candidate: Candidate) -> bool:
+def _feasible(nominal: CMDP, candidate: BoundedPolicy) -> bool:
     return bool(np.all(candidate.cost_ceilings <= nominal.thresholds))

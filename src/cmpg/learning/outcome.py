@@ -1,10 +1,18 @@
-"""How learning an equilibrium ends, and how it is judged afterwards, by somebody who knows the true model."""
+"""What learning ends in: a response of one agent, an equilibrium, and how both are judged afterwards.
+
+`LearnedResponse`: with probability at least 1 − δ over the samples, value_floor ≤ V^r(policy), no policy that meets the
+constraints is worth more than value_ceiling, and V^{c_j}(policy) ≤ cost_ceilings[j].
+
+`LearnResult`: with probability at least 1 − δ the joint policy is feasible, and no agent gains more than ε by leaving.
+`judge` says whether that is so, with the true model, which learners never see.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,15 +20,59 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
 from cmpg.games.contract import Game
+from cmpg.learning.samples import Played
+from cmpg.learning.simulator import InducedProblem
 from cmpg.policy import JointPolicy
 
 
-@dataclass(frozen=True, eq=False)
-class Played:
-    """A joint policy that was really executed, and for how many episodes."""
+class ResponseStatus(Enum):
+    """The ways in which learning one response ends; the value says what it means, and what to do next."""
 
-    policy: JointPolicy
-    episodes: int
+    CERTIFIED = "the policy meets the constraints and is within epsilon of the best, with probability 1 − delta"
+    LIMIT = "the samples ran out first; what is known so far is given. Raise the budget, or ask for a larger epsilon"
+    UNPROVED = "the samples do not bear out what was assumed. Use a smaller slack, or Adaptive"
+    INFEASIBLE = "no policy meets the constraints, with probability 1 − delta. Raise the thresholds"
+    NO_SLACK = "there is no strictly feasible policy to explore with: nothing can be certified. Raise the thresholds"
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedResponse:
+    """A learned policy of one agent, and its guarantee."""
+
+    status: ResponseStatus
+    message: str
+    policy: FloatArray  # [H, S, A]
+    value_floor: float
+    value_ceiling: float
+    cost_ceilings: FloatArray  # [k]
+    multipliers: FloatArray  # [k]: the price of one more unit of each budget, as estimated
+    epsilon: float
+    delta: float
+    samples: int  # drawn for this response
+    samples_per_entry: int  # 0 where episodes were played instead
+    work: int  # dynamic programs, about
+    played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
+
+    @property
+    def certified(self) -> bool:
+        """Whether the policy is proved, with probability 1 − δ, to be feasible and within ε of the best."""
+        return self.status is ResponseStatus.CERTIFIED
+
+    @property
+    def gap(self) -> float:
+        """How far from optimal the policy can be at most."""
+        return max(self.value_ceiling - self.value_floor, 0.0)
+
+    def meets(self, thresholds: FloatArray) -> bool:
+        """Whether the policy is proved to keep all costs below these thresholds."""
+        return bool(np.all(self.cost_ceilings <= thresholds))
+
+
+class Learner(Protocol):
+    """Anything that learns a best response from samples."""
+
+    def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
+        """Return a policy within ε of the best that meets the constraints, with probability 1 − δ, or say why not."""
 
 
 @dataclass(frozen=True, eq=False)

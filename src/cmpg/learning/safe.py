@@ -1,10 +1,10 @@
 """Algorithm 4: best responses by safe exploration, from episodes alone.
 
-Both learners play only policies that `dope.py` proves to be safe, and a baseline π_S that the caller vouches for.
-Every policy that was played is in the response, with its number of episodes, so that it can be judged afterwards.
+Both learners play only policies that `exploration.py` proves to be safe, and a baseline π_S that the caller vouches
+for. Every policy that was played is in the response, with its number of episodes, so that it can be judged afterwards.
 
 `SafeExploration` (the default) ends by certificate. The box holds the true kernel with probability 1 − δ at all times
-together (`anytime.py`), so at any time: the best value over the box bounds the optimum from above, the worst case
+together (`mixture_interval`), so at any time: the best value over the box bounds the optimum from above, the worst case
 over the box bounds the value of a candidate from below and its costs from above. It ends when the bounds are within ε
 and the candidate's costs at most α − margin. It needs no number of episodes beforehand, and no T_0: the baseline is
 played while nothing else is proved safe.
@@ -27,12 +27,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from cmpg.arrays import check_shape, distributions, numbers
-from cmpg.errors import CMPGError, PolicyError
+from cmpg.errors import BudgetError, CMPGError, PolicyError
 from cmpg.learning.bounds import Size, safe_constants
 from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius, mixture_interval
 from cmpg.learning.exploration import Baseline, Bonus, Exploration, Pace, paper_bonus, tight_bonus
-from cmpg.learning.response import Ending, LearnedResponse
-from cmpg.learning.samples import BudgetError, Known, Samples
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus
+from cmpg.learning.samples import Known, Samples
 from cmpg.learning.simulator import InducedProblem
 
 
@@ -108,7 +108,7 @@ class SafeExploration:
             raise CMPGError(f"margin is {self.margin}; it must be a number of at least 0.")
         run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta)
         response = self._judge(run, epsilon)
-        while response.ending is Ending.LIMIT and run.advance(self.pace):
+        while response.status is ResponseStatus.LIMIT and run.advance(self.pace):
             response = self._judge(run, epsilon)
             if self.on_round is not None:
                 self.on_round(response)
@@ -117,21 +117,23 @@ class SafeExploration:
     def _judge(self, run: Exploration, epsilon: float) -> LearnedResponse:
         run.bound()
         if run.proof_of_infeasibility:
-            ending, message = Ending.INFEASIBLE, run.proof_of_infeasibility
+            status, message = ResponseStatus.INFEASIBLE, run.proof_of_infeasibility
         else:
             run.propose(run.problem.known.thresholds - self.margin, close=1.3 * epsilon)
-            ending, message = self._ending(run, epsilon)
-        return run.conclude(ending, epsilon=epsilon, delta=run.delta, message=message)
+            status, message = self._status(run, epsilon)
+        return run.conclude(status, epsilon=epsilon, delta=run.delta, message=message)
 
-    def _ending(self, run: Exploration, epsilon: float) -> tuple[Ending, str]:
+    def _status(self, run: Exploration, epsilon: float) -> tuple[ResponseStatus, str]:
         if run.gap <= epsilon:
-            return Ending.CERTIFIED, ""
+            return ResponseStatus.CERTIFIED, ""
         lack = _lack_of_slack(run, self.least_slack)
         if lack:
-            return Ending.NO_SLACK, f"cannot be certified: {lack}"
+            return ResponseStatus.NO_SLACK, f"cannot be certified: {lack}"
         if run.incumbent is None:
-            return Ending.LIMIT, f"after {run.episodes:,} episodes no policy is proved to meet the constraints yet."
-        return Ending.LIMIT, f"after {run.episodes:,} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
+            told = "no policy is proved to meet the constraints yet."
+        else:
+            told = f"the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
+        return ResponseStatus.LIMIT, f"after {run.episodes:,} episodes {told}"
 
 
 def safe_learner(
@@ -211,20 +213,21 @@ class OnlineToBatch:
         run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta / 2)
         lack = _lack_of_slack(run, 0.0)
         if lack:
-            return run.conclude(Ending.NO_SLACK, epsilon=epsilon, delta=delta, message=f"cannot be certified: {lack}")
+            told = f"cannot be certified: {lack}"
+            return run.conclude(ResponseStatus.NO_SLACK, epsilon=epsilon, delta=delta, message=told)
         rounds = _paper_rounds(run, epsilon, delta) if self.rounds is None else self.rounds
         self._refuse_beyond(rounds, "exploring")
         while run.advance(replace(self.pace, most=int(rounds))):
             pass
         if run.episodes < rounds:
             told = f"the budget ended after {run.episodes} of {rounds:.4g} episodes of exploration."
-            return run.conclude(Ending.LIMIT, epsilon=epsilon, delta=delta, message=told)
+            return run.conclude(ResponseStatus.LIMIT, epsilon=epsilon, delta=delta, message=told)
         self._select(run, epsilon, delta / 2)
         return _measured_response(run, epsilon, delta)
 
     def _select(self, run: Exploration, epsilon: float, delta: float) -> None:
         """Play every policy M times more, and make the one with the best mean the incumbent."""
-        policies = [each.policy for each in run.executed]
+        policies = [each.policy[run.problem.agent] for each in run.played]
         share = delta / len(policies)
         episodes = hoeffding_count(epsilon / 4, span=run.reward_range, delta=share)
         run.problem.simulator.ledger.require("measuring", episodes * len(policies) * run.problem.known.horizon)
@@ -264,10 +267,10 @@ def _measured_response(run: Exploration, epsilon: float, delta: float) -> Learne
     best = run.incumbent
     assert best is not None, "a policy was measured"
     if run.proof_of_infeasibility:
-        return run.conclude(Ending.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
+        return run.conclude(ResponseStatus.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
     if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and run.gap <= epsilon:
-        return run.conclude(Ending.CERTIFIED, epsilon=epsilon, delta=delta)
+        return run.conclude(ResponseStatus.CERTIFIED, epsilon=epsilon, delta=delta)
     told = (
         f"after {run.episodes:,} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
     )
-    return run.conclude(Ending.UNPROVED, epsilon=epsilon, delta=delta, message=told)
+    return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=told)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen, numbers
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
-from cmpg.errors import CMPGError, GameError
+from cmpg.errors import BudgetError, GameError, SimulatorError
 from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -24,21 +24,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 MOST_SAMPLES = 2**53
 """More than this cannot be counted one by one in floating point, so they are never drawn."""
-
-
-class SimulatorError(CMPGError):
-    """A simulator was asked for something that it cannot do, or an environment answered wrongly.
-
-    `samples` holds what had been drawn for the same purpose before, where anything had; `result` the LearnResult so
-    far, where `learn` or `learn_shared` was at work.
-    """
-
-    samples: Samples | None = None
-    result: object = None
-
-
-class BudgetError(CMPGError):
-    """More samples, or more work, would be needed than is allowed; nothing of it was drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +244,14 @@ class Returns:
     episodes: int
 
 
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A joint policy that was really executed, and for how many episodes; kept so that it can be judged afterwards."""
+
+    policy: JointPolicy
+    episodes: int
+
+
 def mean_returns(known: Known, samples: Samples) -> Returns:
     """Average the total rewards and costs of rolled-out episodes.
 
@@ -298,7 +291,7 @@ class Ledger:
     >>> ledger.charge("model", 60)
     >>> ledger.charge("values", 60)
     Traceback (most recent call last):
-    cmpg.learning.samples.BudgetError: 60 samples for "values" are asked for; 40 of the budget of 100 are left. ...
+    cmpg.errors.BudgetError: 60 samples for "values" are asked for; 40 of the budget of 100 are left. ...
     >>> ledger.total, dict(ledger.by_purpose)
     (60, {'model': 60})
     """

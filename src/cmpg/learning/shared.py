@@ -1,23 +1,19 @@
 """One model for all: explore once, outside the CMDP sub-routines, and reuse every sample for every agent and iteration.
 
-The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws anew for each response.
-Here, in round j there are N_j = N_0·2^(j−1) samples of every (h, s, joint action), and one model (`shared_model.py`)
-that holds the true game with probability 1 − δ/(j(j + 1)). The empirical game is solved by CA-CMPG with thresholds
-tightened just so far that the policy's worst cost over the model is at most α.
-
-Guarantee: the model fails in any round with probability at most δ. While it holds, the policy's costs are at most their
-worst case, V^{r_i} is at least its worst case, and no feasible deviation of agent i is worth more than the optimum of
-its extended CMDP. So what is called certified is an ε-Nash policy, whatever was solved on the way; no potential, no
-feasible start and no slack need be known. Where there is no slack, no policy can be proved feasible, and the samples
-run out.
-
-The empirical game with one box around its joint transition: what samples say about all agents at once.
+The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws anew for each response. Here,
+in round j there are N_j = N_0·2^(j−1) samples of every (h, s, joint action), and one `JointModel`, the empirical game
+with a box around its transition, that holds the true game with probability 1 − δ/(j(j + 1)). The empirical game is
+solved by CA-CMPG with thresholds tightened just so far that the policy's worst cost over the model is at most α.
 
 The box has one interval for each (h, s, joint action, s'); steps that are alike share their samples. If it holds the
 true kernel, then for any joint policy and any agent i the averages of its ends over what the others play are a box that
-holds agent i's true kernel. So one event of probability 1 − δ bounds, for all policies and agents together: the costs
-(worst case over the box), the value (likewise), and the best feasible deviation (the extended CMDP). Where rewards and
-costs are not known, half of δ goes to Hoeffding intervals for them, and all bounds take their worst.
+holds agent i's true kernel. So one event bounds, for all policies and agents together: the costs (worst case over the
+box), the value (likewise), and the best feasible deviation (the extended CMDP). Where rewards and costs are not known,
+half of δ goes to Hoeffding intervals for them, and all bounds take their worst.
+
+Guarantee: the model fails in any round with probability at most δ, and while it holds, what is called certified is an
+ε-Nash policy, whatever was solved on the way; no potential, no feasible start and no slack need be known. Where there
+is no slack, no policy can be proved feasible, and the samples run out.
 """
 
 from __future__ import annotations
@@ -32,12 +28,19 @@ from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError
 from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy, hoeffding_radius, transition_box
+from cmpg.learning.confidence import (
+    Estimate,
+    Interval,
+    binomial_interval,
+    check_accuracy,
+    hoeffding_radius,
+    transition_box,
+)
 from cmpg.learning.outcome import LearnResult, claim
-from cmpg.learning.samples import BudgetError, Known, Samples, SimulatorError
+from cmpg.learning.samples import Known, Samples
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy
 
@@ -156,8 +159,8 @@ class _Run:
 
     def _bounds(self) -> str:
         ceilings = ", ".join(f"{cost:.4g}" for cost in self.best.cost_ceilings)
-        limits = ", ".join(f"{limit:.4g}" for limit in self.simulator.known.thresholds)
-        costs = f"costs at most {ceilings} (thresholds {limits})" if ceilings else "no constraint"
+        thresholds = ", ".join(f"{threshold:.4g}" for threshold in self.simulator.known.thresholds)
+        costs = f"costs at most {ceilings} (thresholds {thresholds})" if ceilings else "no constraint"
         return f"what is proved: {costs}, and gains of at most {self.best.gap:.4g} (epsilon {self.epsilon:.4g})."
 
     def with_samples_of(self, fault: SimulatorError) -> Samples | None:
@@ -313,7 +316,7 @@ def bound_policy(model: JointModel, policy: JointPolicy) -> Bounds:
         view = _view(model, policy, agent)
         floor = -worst_case(view.box, policy[agent], -view.worst_reward)
         try:
-            gaps.append(optimistic_response(view.hopeful).bound - floor)
+            gaps.append(optimistic_response(view.optimistic).bound - floor)
         except InfeasibleError:
             gaps.append(np.inf)
         ceilings.append([worst_case(view.box, policy[agent], cost) for cost in view.worst_costs])
@@ -321,26 +324,16 @@ def bound_policy(model: JointModel, policy: JointPolicy) -> Bounds:
     return Bounds(float(max(gaps)), np.array(ceilings).min(axis=0))
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """What one agent's CMDP can be, while the others keep to their policies."""
-
-    box: BoxCMDP
-    hopeful: BoxCMDP  # the same kernels, with the most favourable payoffs
-    worst_reward: FloatArray  # [H or 1, S, A]
-    worst_costs: FloatArray  # [k, H or 1, S, A]
-
-
-def _view(model: JointModel, policy: JointPolicy, agent: int) -> _View:
+def _view(model: JointModel, policy: JointPolicy, agent: int) -> Estimate:
     nominal = model.game.at(policy).induced_cmdp(agent)
     lower, upper = (frozen(average_over(table, policy, keep=agent)) for table in (model.lower, model.upper))
     reward_radius = average_over(model.reward_radii[agent], policy, keep=agent)
     radii = [average_over(table, policy, keep=agent) for table in model.cost_radii]
     cost_radius = np.stack(radii) if radii else np.zeros(nominal.costs.shape)
-    hopeful = _with_payoffs(nominal, nominal.reward + reward_radius, nominal.costs - cost_radius)
-    return _View(
+    optimistic = _with_payoffs(nominal, nominal.reward + reward_radius, nominal.costs - cost_radius)
+    return Estimate(
         box=BoxCMDP(nominal, lower, upper, trusted=True),
-        hopeful=BoxCMDP(hopeful, lower, upper, trusted=True),
+        optimistic=BoxCMDP(optimistic, lower, upper, trusted=True),
         worst_reward=nominal.reward - reward_radius,
         worst_costs=nominal.costs + cost_radius,
     )
@@ -357,10 +350,10 @@ def proof_of_infeasibility(model: JointModel) -> str:
     nominal = model.game.joint_cmdp()
     rows = (*nominal.policy_shape, model.game.num_states)
     costs = nominal.costs - model.cost_radii.reshape(*model.cost_radii.shape[:2], *nominal.policy_shape[1:])
-    hopeful = _with_payoffs(nominal, nominal.reward, costs)
+    optimistic = _with_payoffs(nominal, nominal.reward, costs)
     lower, upper = (frozen(table.reshape(rows)) for table in (model.lower, model.upper))
     try:
-        optimistic_response(BoxCMDP(hopeful, lower, upper, trusted=True))
+        optimistic_response(BoxCMDP(optimistic, lower, upper, trusted=True))
     except InfeasibleError as proof:
         return str(proof)
     return ""

@@ -21,17 +21,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.errors import SimulatorError, UnsupportedError
+from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.samples import (
-    BoolArray,
-    Known,
-    Ledger,
-    Payoffs,
-    PayoffSums,
-    Samples,
-    SimulatorError,
-    observed_bounds,
-)
+from cmpg.learning.samples import BoolArray, Known, Ledger, Payoffs, PayoffSums, Played, Samples, observed_bounds
 from cmpg.policy import JointPolicy, PolicyShape
 
 
@@ -74,8 +67,8 @@ class GameSimulator:
     budget
         Samples at most; None for no limit.
     payoff_noise
-        None: rewards and costs are known. A number w: they are not, and each observation is off by +w or −w with equal
-        chances.
+        None: rewards and costs are known. A number w: they are not, and each observation is off by +w or −w, each with
+        probability ½.
     reveal_support
         Whether the learners know which next states are possible.
 
@@ -90,13 +83,16 @@ class GameSimulator:
 
     def __init__(
         self,
-        game: JointGame,
+        game: Game,
         *,
         rng: np.random.Generator,
         budget: int | None = None,
         payoff_noise: float | None = None,
         reveal_support: bool = False,
     ) -> None:
+        if not isinstance(game, JointGame):
+            advice = "Pass a JointGame; small games of another form have a joint one (to_joint)."
+            raise UnsupportedError(type(game).__name__, "has no joint transition to draw from", advice)
         if game.horizon is None:
             raise SimulatorError("the game is discounted: its episodes do not end. Cut it off at a finite horizon.")
         if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
@@ -222,6 +218,60 @@ class GameSimulator:
         return matrix if sp.issparse(matrix) else matrix.reshape(-1, self.known.num_states)
 
 
+class Logbook:
+    """The same simulator, with a list of every joint policy that was executed, whoever asked for it.
+
+    A learner may fail, be interrupted or run out of its budget in the middle of a response. What it had played until
+    then must be judged all the same, so it is not left to the learner to report it.
+    """
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._played: dict[bytes, Played] = {}
+
+    @property
+    def played(self) -> tuple[Played, ...]:
+        """Every joint policy that was executed, with its episodes; one that was cut short counts as an episode."""
+        return tuple(self._played.values())
+
+    @property
+    def known(self) -> Known:
+        """Everything but the transition."""
+        return self._simulator.known
+
+    @property
+    def ledger(self) -> Ledger:
+        """The samples so far."""
+        return self._simulator.ledger
+
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+        """Draw from one entry; nothing is executed."""
+        return self._simulator.draw(h=h, s=s, a=a, count=count, purpose=purpose)
+
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw from the entries of one agent; nothing is executed."""
+        return self._simulator.draw_induced(agent, policy, count=count, purpose=purpose)
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+        """Draw from all entries; nothing is executed."""
+        return self._simulator.draw_all(count=count, purpose=purpose)
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+        """Play whole episodes, and note as many of them as the ledger says were begun."""
+        before = self.ledger.total
+        try:
+            return self._simulator.roll_out(policy, episodes, purpose=purpose)
+        finally:
+            steps = self.ledger.total - before
+            if steps > 0:
+                self._note(policy, -(-steps // self.known.horizon))
+
+    def _note(self, policy: JointPolicy, episodes: int) -> None:
+        key = policy.fingerprint()
+        before = self._played[key].episodes if key in self._played else 0
+        self._played[key] = Played(policy, before + episodes)
+
+
 @dataclass(frozen=True, eq=False)
 class InducedProblem:
     """One agent's CMDP behind the door: everybody else keeps to `policy`."""
@@ -284,12 +334,12 @@ def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> I
     if len(tried) == 0:
         return drawn
     # What rounding leaves over falls to the last category: let that be the likeliest one, never an impossible one.
-    chances, lines = rows[tried], np.arange(len(tried))
-    likeliest = chances.argmax(axis=1)
-    last = chances[:, -1].copy()
-    chances[:, -1] = chances[lines, likeliest]
-    chances[lines, likeliest] = last
-    result = rng.multinomial(counts[tried], chances)
+    probabilities, lines = rows[tried], np.arange(len(tried))
+    likeliest = probabilities.argmax(axis=1)
+    last = probabilities[:, -1].copy()
+    probabilities[:, -1] = probabilities[lines, likeliest]
+    probabilities[lines, likeliest] = last
+    result = rng.multinomial(counts[tried], probabilities)
     last_count = result[:, -1].copy()
     result[:, -1] = result[lines, likeliest]
     result[lines, likeliest] = last_count

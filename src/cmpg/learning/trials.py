@@ -15,11 +15,10 @@ import numpy as np
 
 from cmpg.errors import CMPGError
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.learn import learn
-from cmpg.learning.outcome import Judgement, LearnResult, judge
-from cmpg.learning.response import LearnedResponse
+from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
 from cmpg.learning.safe import SafeExploration
 from cmpg.learning.shared import Round, learn_shared
 from cmpg.learning.simulator import GameSimulator, Simulator
@@ -180,7 +179,7 @@ def trials(
 
 
 @dataclass(frozen=True)
-class Tally:
+class Proportion:
     """How many of some trials came out in a way, and between what the true rate lies."""
 
     count: int
@@ -189,19 +188,19 @@ class Tally:
     highest: float
 
     @classmethod
-    def of(cls, outcomes: Sequence[bool]) -> Tally:
+    def of(cls, outcomes: Sequence[bool]) -> Proportion:
         """Count the true ones.
 
         Examples
         --------
-        >>> Tally.of([False] * 30)
-        Tally(count=0, trials=30, lowest=0.0, highest=0.1157...)
+        >>> Proportion.of([False] * 30)
+        Proportion(count=0, trials=30, lowest=0.0, highest=0.1157...)
         """
         count, total = sum(outcomes), len(outcomes)
         lowest, highest = binomial_interval(np.array([count]), np.array([total]), delta=0.05)
         return cls(count, total, float(lowest[0]), float(highest[0]))
 
 
-def wrong_claims(done: Sequence[Trial]) -> Tally:
+def wrong_claims(done: Sequence[Trial]) -> Proportion:
     """Count, among the certified trials, those whose policy is not what was promised; at most δ of them may be."""
-    return Tally.of([not each.right for each in done if each.result.certified])
+    return Proportion.of([not each.right for each in done if each.result.certified])

@@ -12,10 +12,10 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.ascent import learn
 from cmpg.learning.bounds import Size, ascent_constants, paper_constants, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.learn import learn
 from cmpg.learning.outcome import judge
 from cmpg.learning.samples import Known
 from cmpg.learning.simulator import GameSimulator, InducedProblem

@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cmpg.learning.bounds_table import ADAPTIVE, BoundRow, BoundsTable
+from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
-from cmpg.learning.trials import Progress, Tally, Trial, wrong_claims
+from cmpg.learning.trials import Progress, Proportion, Trial, wrong_claims
 
 MOST_REASONS = 6
 """More reasons than this, why a guarantee is void, are summarised."""
@@ -62,7 +62,7 @@ def summary_lines(done: Sequence[Trial]) -> list[str]:
     return lines + _reasons(done)
 
 
-def tally_text(tally: Tally) -> str:
+def tally_text(tally: Proportion) -> str:
     """Write a count with its interval."""
     return f"{tally.count} of {tally.trials}, rate in [{tally.lowest:.4f}, {tally.highest:.4f}] (95 %, Clopper-Pearson)"
 
@@ -164,9 +164,9 @@ def _bound_lines(row: BoundRow) -> list[Text]:
     constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
     most = "for the values alone, up to" if row.version == ADAPTIVE else "up to"
     spent = f"{most} {_size(row.samples)} samples; up to {_size(row.programs)} dynamic programs"
-    verdict = Text("    ")
-    verdict.append(row.verdict.reason, style="green" if row.verdict.runnable else "yellow")
-    return [Text(f"  {row.version}: {constants}"), Text(f"    {spent}"), verdict]
+    judged = Text("    ")
+    judged.append(row.reason, style="green" if row.runnable else "yellow")
+    return [Text(f"  {row.version}: {constants}"), Text(f"    {spent}"), judged]
 
 
 def _size(number: float) -> str:
@@ -190,8 +190,8 @@ def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[f
                 "constants": dict(row.constants),
                 "samples": _finite(row.samples),
                 "programs": _finite(row.programs),
-                "runnable": row.verdict.runnable,
-                "reason": row.verdict.reason,
+                "runnable": row.runnable,
+                "reason": row.reason,
             }
             for row in table.rows
         ],

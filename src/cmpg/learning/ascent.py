@@ -13,8 +13,10 @@ with probability 1 − δ. Then each move raises the potential by more than ε/4
 
 The potential is needed for "fewer than T moves" only: a T-th move, or a policy seen before, proves with probability
 1 − δ that there is none; nothing is asked beyond iteration T. The policy is feasible because every response is, and
-before the first move because the start is. That is checked as far as it can be (`start.py`): what is known beforehand
-may decide it, the M episodes at the start may refute it; otherwise it is listed among the assumptions.
+before the first move because the start is. That is checked as far as it can be: over all transitions that are not
+ruled out beforehand, V^{c_j}(start) lies between a floor and a ceiling (`cost_range`; with one step both are exact). A
+ceiling of at most α proves the start, a floor above α refuses it before the first sample; otherwise somebody must vouch
+for it, the M episodes at the start may refute it, and it is listed among the assumptions.
 
 A response that its learner could not certify is never played by this loop, and never moved to. If one is left at the
 end, nothing is certified. What is learned safely (`SafeExploration`) is safe on the way too: besides the start, only
@@ -22,37 +24,31 @@ policies that are proved feasible are played.
 
 An environment that answers wrongly ends the run with SimulatorError, a start that is found out with StartError; both
 hold the run so far as `result`, with every policy that was executed, and every sample is counted in the ledger.
-
-A simulator that notes every joint policy where it is executed, whoever asked for it and however that ends.
-
-A learner may fail, be interrupted or run out of its budget in the middle of a response. What it had played until then
-must be judged all the same, so it is not left to the learner to report it.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray
-from cmpg.equilibrium.loop import Answer, Climb, ClimbLimit, Rules
-from cmpg.equilibrium.loop import Ending as ClimbEnding
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.box import worst_case
+from cmpg.equilibrium.loop import Answer, Climb, ClimbLimit, Ending, Rules
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, Schedule
+from cmpg.errors import BudgetError, SimulatorError, StartError
 from cmpg.learning.bounds import AscentConstants, ascent_constants
-from cmpg.learning.confidence import check_accuracy
+from cmpg.learning.confidence import check_accuracy, estimate, hoeffding_radius
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.outcome import LearnResult, Played, claim
-from cmpg.learning.response import Ending, LearnedResponse, Learner
-from cmpg.learning.samples import BudgetError, Known, Ledger, Returns, Samples, SimulatorError, mean_returns
-from cmpg.learning.simulator import InducedProblem, Simulator
-from cmpg.learning.start import StartError, measured_costs, require_possible, safe_start
+from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, ResponseStatus, claim
+from cmpg.learning.samples import Known, Returns, mean_returns
+from cmpg.learning.simulator import InducedProblem, Logbook, Simulator
 from cmpg.policy import JointPolicy
 
 ASSUMPTIONS = (
@@ -224,7 +220,7 @@ class _Run:
             raise ClimbLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
-        if response.ending is Ending.INFEASIBLE and position.policy is self.beginning.policy:
+        if response.status is ResponseStatus.INFEASIBLE and position.policy is self.beginning.policy:
             reason = f"against it agent {agent} has no policy that meets the constraints ({response.message})"
             self._stop(StartError(f"the start is infeasible with probability {1 - self.delta:g}: {reason}"))
         return response
@@ -234,7 +230,7 @@ class _Run:
         self.error = error
         raise ClimbLimit(str(error)) from error
 
-    def conclude(self, ending: ClimbEnding[Measured]) -> LearnResult:
+    def conclude(self, ending: Ending[Measured]) -> LearnResult:
         """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""
         status = ending.status
         if len(ending.trace) == self.constants.max_iterations and ending.trace[-1].mover is not None:
@@ -262,7 +258,7 @@ class _Run:
             },
         )
 
-    def _why_void(self, ending: ClimbEnding[Measured], status: Status) -> list[str]:
+    def _why_void(self, ending: Ending[Measured], status: Status) -> list[str]:
         answers = ending.answers.items()
         unproved = [f"agent {i}: {each.detail.message}" for i, each in answers if not each.detail.certified]
         if status is Status.CERTIFIED:
@@ -288,51 +284,90 @@ def _written(learner: Learner) -> str:
     return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", repr(learner))
 
 
-class Logbook:
-    """The same simulator, with a list of what was executed."""
+@dataclass(frozen=True, eq=False)
+class CostRange:
+    """Between what a policy can cost, whatever the transition is."""
 
-    def __init__(self, simulator: Simulator) -> None:
-        self._simulator = simulator
-        self._played: dict[bytes, Played] = {}
+    floors: FloatArray  # [k]
+    ceilings: FloatArray  # [k]
+
+
+def cost_range(simulator: Simulator, policy: JointPolicy) -> CostRange:
+    """Bound the costs of a joint policy by what is known without a sample.
+
+    Examples
+    --------
+    >>> from cmpg.learning.simulator import GameSimulator
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    >>> bounds = cost_range(simulator, game.uniform_policy())
+    >>> bounds.floors, bounds.ceilings
+    (array([0.25]), array([0.25]))
+    """
+    problem = InducedProblem(simulator, 0, policy)
+    belief = estimate(problem, problem.no_samples(), delta=0.5)  # without samples nothing depends on δ
+    optimistic = belief.optimistic.nominal.costs
+    floors = [-worst_case(belief.box, policy[0], -cost) for cost in optimistic]
+    ceilings = [worst_case(belief.box, policy[0], cost) for cost in belief.worst_costs]
+    return CostRange(np.array(floors), np.array(ceilings))
+
+
+def safe_start(simulator: Simulator) -> JointPolicy | None:
+    """Return a joint policy that meets the constraints whatever the transition is, or None where none was found.
+
+    In every state it plays the joint action that is cheapest at once, all costs in units of their thresholds. For one
+    constraint, and where every next state is possible, no policy has a lower ceiling.
+    """
+    known = simulator.known
+    policy = _cheapest_at_once(known)
+    met = np.all(cost_range(simulator, policy).ceilings <= known.thresholds)
+    return policy if met else None
+
+
+def _cheapest_at_once(known: Known) -> JointPolicy:
+    if known.payoffs is None or known.num_constraints == 0:
+        return JointPolicy.uniform(known.policy_shapes)
+    costs = known.payoffs.costs
+    units = np.where(known.thresholds > 0, known.thresholds, 1.0)
+    worst = (costs / units.reshape(-1, *(1,) * (costs.ndim - 1))).max(axis=0)
+    flat = worst.reshape(*worst.shape[:2], -1).argmin(axis=2)
+    chosen = np.unravel_index(np.broadcast_to(flat, (known.horizon, known.num_states)), known.num_actions)
+    return JointPolicy(tuple(np.eye(actions)[own] for actions, own in zip(known.num_actions, chosen, strict=True)))
+
+
+def require_possible(simulator: Simulator, start: JointPolicy) -> CostRange:
+    """Return the range of a start's costs, or raise StartError where it cannot meet the constraints."""
+    bounds = cost_range(simulator, start)
+    for j, threshold in enumerate(simulator.known.thresholds):
+        if bounds.floors[j] > threshold:
+            raise StartError(
+                f"the start is infeasible: constraint {j} has the threshold {threshold:.6g}, and whatever the "
+                f"transition is, the start costs at least {bounds.floors[j]:.6g}. Pass a feasible start."
+            )
+    return bounds
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCosts:
+    """What a policy was seen to cost, and how far off that can be."""
+
+    costs: FloatArray  # [k]
+    radii: FloatArray  # [k]
+    thresholds: FloatArray  # [k]
 
     @property
-    def played(self) -> tuple[Played, ...]:
-        """Every joint policy that was executed, with its episodes; one that was cut short counts as an episode."""
-        return tuple(self._played.values())
+    def refuted(self) -> bool:
+        """Whether a cost is above its threshold even at the favourable end of its interval."""
+        return bool(np.any(self.costs - self.radii > self.thresholds))
 
-    @property
-    def known(self) -> Known:
-        """Everything but the transition."""
-        return self._simulator.known
+    def __str__(self) -> str:
+        rows = zip(self.costs, self.radii, self.thresholds, strict=True)
+        return ", ".join(f"{cost:.4g} ± {radius:.2g} against {threshold:.4g}" for cost, radius, threshold in rows)
 
-    @property
-    def ledger(self) -> Ledger:
-        """The samples so far."""
-        return self._simulator.ledger
 
-    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
-        """Draw from one entry; nothing is executed."""
-        return self._simulator.draw(h=h, s=s, a=a, count=count, purpose=purpose)
-
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
-        """Draw from the entries of one agent; nothing is executed."""
-        return self._simulator.draw_induced(agent, policy, count=count, purpose=purpose)
-
-    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
-        """Draw from all entries; nothing is executed."""
-        return self._simulator.draw_all(count=count, purpose=purpose)
-
-    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
-        """Play whole episodes, and note as many of them as the ledger says were begun."""
-        before = self.ledger.total
-        try:
-            return self._simulator.roll_out(policy, episodes, purpose=purpose)
-        finally:
-            steps = self.ledger.total - before
-            if steps > 0:
-                self._note(policy, -(-steps // self.known.horizon))
-
-    def _note(self, policy: JointPolicy, episodes: int) -> None:
-        key = policy.fingerprint()
-        before = self._played[key].episodes if key in self._played else 0
-        self._played[key] = Played(policy, before + episodes)
+def measured_costs(known: Known, returns: Returns, *, delta: float) -> MeasuredCosts:
+    """Put Hoeffding's radius beside mean costs; all intervals hold together with probability 1 − δ."""
+    spans = known.cost_spans.sum(axis=1)
+    radii = hoeffding_radius(returns.episodes, span=spans, delta=delta / max(known.num_constraints, 1))
+    return MeasuredCosts(returns.costs, radii, known.thresholds)
