@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 
 class CMPGError(Exception):
     """The root of every error that this library raises on purpose."""
@@ -29,7 +32,14 @@ class PolicyError(CMPGError):
 
 
 class InfeasibleError(CMPGError):
-    """A policy was required to meet the constraints, and does not."""
+    """A policy was required to meet the constraints, and does not.
+
+    If no policy does, `multipliers` λ ≥ 0 [k] prove it: every policy has V^{λ·c} > λ·α.
+    """
+
+    def __init__(self, message: str, *, multipliers: npt.NDArray[np.float64] | None = None) -> None:
+        super().__init__(message)
+        self.multipliers = multipliers
 
 
 class StartError(InfeasibleError):

@@ -84,8 +84,9 @@ class _Layout:
     @cached_property
     def stage(self) -> FloatArray:
         """The reward and the costs of every step: [H, S, A, 1 + k]."""
-        stages = [self.box.nominal.stage(h) for h in range(self.box.nominal.num_steps)]
-        return np.stack(stages).reshape(*self.box.nominal.policy_shape, -1)
+        nominal = self.box.nominal
+        tables = (nominal.reward, *nominal.costs)
+        return np.stack([np.broadcast_to(table, nominal.policy_shape) for table in tables], axis=-1)
 
 
 def _linear_model(layout: _Layout) -> LinearModel:

@@ -239,11 +239,11 @@ def test_one_exact_table_makes_all_exact(name):
     found = evaluate(mixed, exact_distributions(policy)).costs
     assert list(found) == exact_costs(floats, policy)
     assert all(isinstance(error, int) and error == 0 for error in cost_rounding(mixed, found))
-    prices = np.array([Fraction(1, 2)])
-    bound = dual_bound(mixed, prices)
+    multipliers = np.array([Fraction(1, 2)])
+    bound = dual_bound(mixed, multipliers)
     assert isinstance(bound, Fraction)
     assert float(bound) == pytest.approx(dual_bound(floats, np.array([0.5])), rel=1e-14)
-    assert maximise(mixed, prices).value == bound - prices[0] * mixed.thresholds[0]
+    assert maximise(mixed, multipliers).value == bound - multipliers[0] * mixed.thresholds[0]
 
 
 def test_an_exact_process_reads_a_policy_of_floats_exactly():

@@ -18,7 +18,7 @@ from cmpg.cmdp.planning import dual_bound, greedy_policy, maximise, plan, scalar
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def prices_for(cmdp, seed):
+def multipliers_for(cmdp, seed):
     """Prices of the order of rewards over costs; some of them zero."""
     rng = np.random.default_rng(seed)
     scale = cmdp.step_sizes[0] / np.maximum(cmdp.step_sizes[1:], 1e-300)
@@ -30,9 +30,9 @@ def all_plans(cmdp):
         yield np.eye(cmdp.num_actions)[np.reshape(actions, cmdp.policy_shape[:2])]
 
 
-def lagrangian(cmdp, policy, prices):
+def lagrangian(cmdp, policy, multipliers):
     judged = evaluate(cmdp, policy)
-    return judged.value - float(prices @ judged.costs)
+    return judged.value - float(multipliers @ judged.costs)
 
 
 # --- Optimality -------------------------------------------------------------------------------------------------------
@@ -41,14 +41,14 @@ def lagrangian(cmdp, policy, prices):
 @settings(deadline=None, max_examples=40)
 @given(cmdp=cmdps(max_states=2, max_actions=3, max_horizon=3, constraints=(0, 2)), seed=SEEDS)
 def test_a_plan_is_best_among_all_deterministic_policies(cmdp, seed):
-    prices = prices_for(cmdp, seed)
-    best = max(lagrangian(cmdp, policy, prices) for policy in all_plans(cmdp))
-    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
-    found = plan(cmdp, prices)
-    assert found.value - prices @ found.costs == pytest.approx(best, abs=1e-11 * scale)
+    multipliers = multipliers_for(cmdp, seed)
+    best = max(lagrangian(cmdp, policy, multipliers) for policy in all_plans(cmdp))
+    scale = float(cmdp.sizes[0] + multipliers @ cmdp.sizes[1:])
+    found = plan(cmdp, multipliers)
+    assert found.value - multipliers @ found.costs == pytest.approx(best, abs=1e-11 * scale)
     if cmdp.num_constraints:
-        least = min(float(np.ones(len(prices)) @ evaluate(cmdp, policy).costs) for policy in all_plans(cmdp))
-        cheapest = plan(cmdp, np.ones(len(prices)), reward_weight=0.0)
+        least = min(float(np.ones(len(multipliers)) @ evaluate(cmdp, policy).costs) for policy in all_plans(cmdp))
+        cheapest = plan(cmdp, np.ones(len(multipliers)), reward_weight=0.0)
         assert cheapest.costs.sum() == pytest.approx(least, abs=1e-11 * float(cmdp.sizes[1:].sum()))
 
 
@@ -56,7 +56,7 @@ def test_a_plan_is_best_among_all_deterministic_policies(cmdp, seed):
 @given(cmdp=cmdps(), seed=SEEDS, random_ties=st.booleans())
 def test_a_plan_has_the_value_and_the_costs_that_it_claims(cmdp, seed, random_ties):
     rng = np.random.default_rng(seed) if random_ties else None
-    found = plan(cmdp, prices_for(cmdp, seed), rng=rng)
+    found = plan(cmdp, multipliers_for(cmdp, seed), rng=rng)
     judged = evaluate(cmdp, found.policy(cmdp.num_actions))
     assert found.actions.shape == cmdp.policy_shape[:2]
     assert found.value == pytest.approx(judged.value, abs=1e-11 * float(cmdp.sizes[0]))
@@ -66,58 +66,58 @@ def test_a_plan_has_the_value_and_the_costs_that_it_claims(cmdp, seed, random_ti
 @settings(deadline=None, max_examples=60)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_the_dual_bound_exceeds_every_feasible_value(cmdp, seed):
-    """Also: every policy's Lagrangian, feasible or not, and a plan for the same prices attains it."""
-    prices = prices_for(cmdp, seed)
-    bound = dual_bound(cmdp, prices)
-    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    """Also: every policy's Lagrangian, feasible or not, and a plan for the same multipliers attains it."""
+    multipliers = multipliers_for(cmdp, seed)
+    bound = dual_bound(cmdp, multipliers)
+    scale = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
     rng = np.random.default_rng(seed)
     for _ in range(5):
         policy = random_policy(cmdp, rng)
         judged = evaluate(cmdp, policy)
-        assert judged.value + prices @ (cmdp.thresholds - judged.costs) <= bound + 1e-12 * scale
+        assert judged.value + multipliers @ (cmdp.thresholds - judged.costs) <= bound + 1e-12 * scale
         if (judged.costs <= cmdp.thresholds).all():
             assert judged.value <= bound + 1e-12 * scale
-    found = plan(cmdp, prices)
-    assert found.value + prices @ (cmdp.thresholds - found.costs) == pytest.approx(bound, abs=1e-10 * scale)
+    found = plan(cmdp, multipliers)
+    assert found.value + multipliers @ (cmdp.thresholds - found.costs) == pytest.approx(bound, abs=1e-10 * scale)
 
 
 @settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(max_states=4, max_horizon=4), seed=SEEDS)
 def test_a_greedy_policy_is_best_from_every_state(cmdp, seed):
-    prices = prices_for(cmdp, seed)
-    policy = greedy_policy(cmdp, prices)
-    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    multipliers = multipliers_for(cmdp, seed)
+    policy = greedy_policy(cmdp, multipliers)
+    scale = float(cmdp.sizes[0] + multipliers @ cmdp.sizes[1:])
     for state in range(cmdp.num_states):
         there = replace(cmdp, initial=np.eye(cmdp.num_states)[state], trusted=True)
-        best = dual_bound(there, prices) - float(prices @ cmdp.thresholds)
-        assert lagrangian(there, policy, prices) == pytest.approx(best, abs=1e-10 * scale)
+        best = dual_bound(there, multipliers) - float(multipliers @ cmdp.thresholds)
+        assert lagrangian(there, policy, multipliers) == pytest.approx(best, abs=1e-10 * scale)
 
 
 @settings(deadline=None, max_examples=20)
 @given(cmdp=cmdps(discounted=True, max_states=5), seed=SEEDS)
 def test_discounted_bounds_agree_with_value_iteration(cmdp, seed):
-    prices = prices_for(cmdp, seed)
+    multipliers = multipliers_for(cmdp, seed)
     to_go = np.zeros(cmdp.num_states)
-    stage = cmdp.reward[0] - np.tensordot(prices, cmdp.costs[:, 0], axes=1)
+    stage = cmdp.reward[0] - np.tensordot(multipliers, cmdp.costs[:, 0], axes=1)
     for _ in range(4000):
         to_go = (stage + cmdp.discount * dense_transition(cmdp)[0] @ to_go).max(axis=1)
-    expected = cmdp.initial @ to_go + prices @ cmdp.thresholds
-    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
-    assert dual_bound(cmdp, prices) == pytest.approx(expected, abs=1e-10 * scale)
+    expected = cmdp.initial @ to_go + multipliers @ cmdp.thresholds
+    scale = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    assert dual_bound(cmdp, multipliers) == pytest.approx(expected, abs=1e-10 * scale)
 
 
 @settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(max_states=3, max_actions=2, max_horizon=3, constraints=(0, 2)), seed=SEEDS)
 def test_the_bound_in_fractions_is_exact(cmdp, seed):
-    prices = prices_for(cmdp, seed)
+    multipliers = multipliers_for(cmdp, seed)
     exact = as_exact(cmdp)
-    bound = dual_bound(exact, to_exact(prices))
+    bound = dual_bound(exact, to_exact(multipliers))
     assert isinstance(bound, Fraction)
     judged = [evaluate(exact, to_exact(policy)) for policy in all_plans(cmdp)]
-    best = max(each.value + (to_exact(prices) * (exact.thresholds - each.costs)).sum() for each in judged)
+    best = max(each.value + (to_exact(multipliers) * (exact.thresholds - each.costs)).sum() for each in judged)
     assert bound == best
-    scale = float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
-    assert float(bound) == pytest.approx(dual_bound(cmdp, prices), abs=1e-11 * scale)
+    scale = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    assert float(bound) == pytest.approx(dual_bound(cmdp, multipliers), abs=1e-11 * scale)
 
 
 @settings(deadline=None, max_examples=40)
@@ -133,13 +133,13 @@ def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one
         trusted=True,
     )
     copies = replace(views, reward=views.reward.copy(), costs=views.costs.copy(), trusted=True)
-    prices = prices_for(copies, seed)
+    multipliers = multipliers_for(copies, seed)
     assert thin(views.reward).shape[-1] == 1 or not which & 1
-    assert dual_bound(views, prices) == dual_bound(copies, prices)
-    one, other = (maximise(each, prices) for each in (views, copies))
+    assert dual_bound(views, multipliers) == dual_bound(copies, multipliers)
+    one, other = (maximise(each, multipliers) for each in (views, copies))
     assert one.value == other.value
     assert np.array_equal(one.actions(), other.actions())
-    one, other = (plan(each, prices) for each in (views, copies))
+    one, other = (plan(each, multipliers) for each in (views, copies))
     assert (one.value, one.costs.tolist()) == (other.value, other.costs.tolist())
     for name in ("sizes", "step_sizes", "reward_range", "nonnegative"):
         assert np.array_equal(getattr(views, name), getattr(copies, name))
@@ -148,12 +148,12 @@ def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one
 @settings(deadline=None, max_examples=40)
 @given(cmdp=cmdps(discounted=False), seed=SEEDS)
 def test_the_maximum_is_reached_by_its_actions_and_bounds_every_plan(cmdp, seed):
-    prices = prices_for(cmdp, seed)
-    best = maximise(cmdp, prices)
+    multipliers = multipliers_for(cmdp, seed)
+    best = maximise(cmdp, multipliers)
     policy = np.eye(cmdp.num_actions)[best.actions()]
-    scale = float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
-    assert best.value == pytest.approx(lagrangian(cmdp, policy, prices), rel=0, abs=1e-12 * scale)
-    assert best.value >= lagrangian(cmdp, random_policy(cmdp, np.random.default_rng(seed)), prices) - 1e-12 * scale
+    scale = float(cmdp.sizes[0] + multipliers @ cmdp.sizes[1:])
+    assert best.value == pytest.approx(lagrangian(cmdp, policy, multipliers), rel=0, abs=1e-12 * scale)
+    assert best.value >= lagrangian(cmdp, random_policy(cmdp, np.random.default_rng(seed)), multipliers) - 1e-12 * scale
 
 
 def test_a_backup_is_stage_plus_what_follows():
@@ -163,11 +163,26 @@ def test_a_backup_is_stage_plus_what_follows():
         costs=[[[[0.0, 1.0], [1.0, 0.0]]]],
         thresholds=[1.0],
         initial=[1.0, 0.0],
+        discount=0.5,
+    )
+    to_go = np.array([8.0, 16.0])
+    assert scalarised_backup(cmdp, np.array([0.5]), to_go).tolist() == [[7.0, 3.5], [7.5, 9.0]]
+
+
+def test_actions_within_a_width_of_the_best_are_tied():
+    cmdp = CMDP(
+        transition=[[[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]]],
+        reward=[[[1.0, 0.0], [0.0, 2.0]]],
+        costs=[[[[0.0, 1.0], [1.0, 0.0]]]],
+        thresholds=[1.0],
+        initial=[1.0, 0.0],
         horizon=2,
     )
-    to_go = np.array([4.0, 8.0])
-    assert scalarised_backup(cmdp, np.array([0.5]), 0, to_go).tolist() == [[7.0, 3.5], [7.5, 9.0]]
-    assert scalarised_backup(cmdp, np.array([0.5]), 1, to_go).tolist() == [[1.0, -0.5], [-0.5, 2.0]]
+    # By hand: the last step is worth [[1, -0.5], [-0.5, 2]], its best [1, 2]; the one before [[2.5, 0.5], [1.5, 3.75]].
+    best = maximise(cmdp, np.array([0.5]))
+    assert best.tied(0.0).tolist() == [[[True, False], [False, True]]] * 2
+    assert best.tied(2.0).tolist() == [[[True, True], [False, True]], [[True, True], [False, True]]]
+    assert best.tied(2.25).tolist() == [[[True, True], [True, True]], [[True, True], [False, True]]]
 
 
 # --- Ties -------------------------------------------------------------------------------------------------------------
@@ -220,8 +235,8 @@ def test_ties_are_not_split_by_rounding():
 @settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(rough=False), seed=SEEDS)
 def test_the_same_generator_breaks_ties_in_the_same_way(cmdp, seed):
-    prices = prices_for(cmdp, seed)
-    one, other = (plan(cmdp, prices, rng=np.random.default_rng(seed)) for _ in range(2))
+    multipliers = multipliers_for(cmdp, seed)
+    one, other = (plan(cmdp, multipliers, rng=np.random.default_rng(seed)) for _ in range(2))
     assert (one.actions == other.actions).all()
     assert one.value == other.value
 

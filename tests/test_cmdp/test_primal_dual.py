@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from random_cmdps import cmdps, exact_costs, fractions, one_state
 
 from cmpg.cmdp.evaluation import evaluate, occupancy
-from cmpg.cmdp.exact import Exact, greatest_slack
+from cmpg.cmdp.exact import Exact, greatest_slack, repaired
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.primal_dual import DecayingStep, PaperStep, PrimalDual
-from cmpg.cmdp.repair import repaired
 from cmpg.cmdp.response import cost_margins
 from cmpg.errors import InfeasibleError, SolverError
 

@@ -5,7 +5,7 @@ and separately for each step, state and action. For one row, max p·v is a greed
 missing to one of the next states in the order of v until its u is reached. One sort of v serves all rows of a step.
 
 The extended CMDP maximises V^r(π, p) subject to V^{c_j}(π, p) ≤ α_j over the policy π and the kernel p together. It
-is a linear program in q_h(s, a, s') = P(s_h = s, a_h = a, s_{h+1} = s') (`extended_linear_program`), its vertices are
+is a linear program in q_h(s, a, s') = P(s_h = s, a_h = a, s_{h+1} = s'), its vertices are
 pairs of a deterministic policy and greedy rows, and so the search of `frontier.py` solves it exactly. Mixing is done
 in q: the policy is π_h(a | s) ∝ Σ_{s'} q_h(s, a, s'), and the mixture's kernel q_h(s, a, ·)/Σ_{s'} q_h(s, a, s') is a
 mean of rows of the box, so it is in the box.
@@ -17,7 +17,7 @@ least V^l(π).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,14 +25,15 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import ROW_SUM_TOLERANCE, FloatArray, IntArray, check_shape, first_index, frozen, numbers, place
-from cmpg.cmdp.evaluation import check_policy, evaluate, policy_from_occupancy
-from cmpg.cmdp.frontier import best_blend
+from cmpg.cmdp.evaluation import backward_induction, check_policy, policy_from_occupancy, stages_backwards
+from cmpg.cmdp.frontier import best_mixture
 from cmpg.cmdp.model import CMDP, check_steps
-from cmpg.cmdp.planning import Chooser, choice_rule
-from cmpg.cmdp.response import cost_margins, infeasible
+from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule
+from cmpg.cmdp.response import EvaluatedPolicy, cost_margins, infeasible
 from cmpg.errors import GameError, InfeasibleError
 
 AXES = ("h", "s", "a", "next")
+"""How the axes of a box are called in errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class OptimisticPlan:
 
     def policy(self, num_actions: int) -> FloatArray:
         """Return the policy as a table [H, S, A] of zeros and ones."""
-        return np.eye(num_actions)[self.actions]
+        return certain_rows(self.actions, num_actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,45 +147,47 @@ def optimistic_plan(
     """
     nominal = box.nominal
     steps, states, actions = nominal.policy_shape
-    choose = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
+    rule = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
     chosen = np.empty((steps, states), dtype=np.int64)
     rows = np.empty((steps, states, states))
     everyone = np.arange(states)
-    to_go = np.zeros((states, 1 + nominal.num_constraints))
-    for step in reversed(range(steps)):
-        order = _best_first(to_go, choose)
+    filled = _filled_rows(box, steps - 1, everyone)  # after the last step nothing follows, and all orders are the same
+    order = everyone
+
+    def add_future(step: int, worth: FloatArray, to_go: FloatArray) -> None:
+        nonlocal filled, order
+        order = _best_first(to_go, rule)
         filled = _filled_rows(box, step, order)
-        action_values = nominal.stage(step).reshape(states, actions, -1) + filled @ to_go[order]
-        chosen[step] = choose(action_values)
+        worth += (filled @ to_go.T.copy()[order]).reshape(-1, len(worth)).T
+
+    def choose(step: int, worth: FloatArray) -> FloatArray:
+        chosen[step], to_go = rule.choose(worth, actions)
         rows[step][:, order] = filled[everyone, chosen[step]]
-        to_go = action_values[everyone, chosen[step]]
-    totals = nominal.initial @ to_go
+        return to_go
+
+    totals = backward_induction(stages_backwards(nominal), add_future, choose) @ nominal.initial
     return OptimisticPlan(actions=chosen, rows=rows, value=float(totals[0]), costs=totals[1:])
 
 
-def _best_first(to_go: FloatArray, choose: Chooser) -> IntArray:
-    """Sort the next states by what is to come, the best first; those that are tied by the rule for ties."""
-    first = to_go @ choose.weights
+def _best_first(to_go: FloatArray, rule: ChoiceRule) -> IntArray:
+    """Sort the next states by what is to come [1 + k, S], the best first; those that are tied by the rule for ties."""
+    first = rule.weights @ to_go
     order = np.argsort(-first, kind="stable")
-    apart = -np.diff(first[order]) > choose.tie
+    apart = -np.diff(first[order]) > rule.tie
     if apart.all():
         return order
-    rank = np.concatenate([[0], np.cumsum(apart)])
-    return order[np.lexsort((-(to_go @ choose.second)[order], rank))]
+    # A run of neighbours that are tied is one group, even if its ends are further apart than a tie.
+    group = np.concatenate([[0], np.cumsum(apart)])
+    return order[np.lexsort((-(rule.second @ to_go)[order], group))]
 
 
 def _filled_rows(box: BoxCMDP, step: int, order: IntArray) -> FloatArray:
     """Return the greedy rows of one step, their entries in the given order of next states: [S, A, S]."""
     step = 0 if len(box.lower) == 1 else step
     width: FloatArray = box.width[step][..., order]
+    # What those before an entry have taken, at their upper bounds, is no longer there to give away.
     before = np.cumsum(width, axis=-1) - width
     return np.asarray(box.lower[step][..., order] + np.clip(box.spare[step][..., None] - before, 0.0, width))
-
-
-def _best_ahead(box: BoxCMDP, step: int, to_go: FloatArray) -> FloatArray:
-    """Return max_p Σ_{s'} p(s' | s, a) v(s') over the box: [S, A]."""
-    order = np.argsort(-to_go, kind="stable")
-    return np.asarray(_filled_rows(box, step, order) @ to_go[order])
 
 
 def optimistic_bound(box: BoxCMDP, multipliers: FloatArray) -> float:
@@ -199,11 +202,9 @@ def optimistic_bound(box: BoxCMDP, multipliers: FloatArray) -> float:
     """
     nominal = box.nominal
     weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
-    to_go = np.zeros(nominal.num_states)
-    for step in reversed(range(nominal.num_steps)):
-        stage = (nominal.stage(step) @ weights).reshape(nominal.policy_shape[1:])
-        to_go = (stage + _best_ahead(box, step, to_go)).max(axis=1)
-    return float(nominal.initial @ to_go + multipliers @ nominal.thresholds)
+    shape = nominal.policy_shape[1:]
+    stages = ((step, (weights @ worth).reshape(shape)) for step, worth in stages_backwards(nominal))
+    return _greatest_sum(box, stages, lambda _, worth: worth.max(axis=1)) + float(multipliers @ nominal.thresholds)
 
 
 def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
@@ -224,11 +225,21 @@ def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
     table = check_policy(nominal, policy)
     check_steps("objective", len(objective), nominal.num_steps)
     check_shape("objective", objective.shape, (len(objective), *nominal.policy_shape[1:]))
-    to_go = np.zeros(nominal.num_states)
-    for step in reversed(range(nominal.num_steps)):
-        stage = objective[0 if len(objective) == 1 else step]
-        to_go = (table[step] * (stage + _best_ahead(box, step, to_go))).sum(axis=1)
-    return float(nominal.initial @ to_go)
+    steps = reversed(range(nominal.num_steps))
+    stages = ((step, np.array(objective[0 if len(objective) == 1 else step])) for step in steps)
+    return _greatest_sum(box, stages, lambda step, worth: (table[step] * worth).sum(axis=1))
+
+
+def _greatest_sum(
+    box: BoxCMDP, stages: Iterable[tuple[int, FloatArray]], settle: Callable[[int, FloatArray], FloatArray]
+) -> float:
+    """Return the greatest sum of stages [S, A] over all kernels of the box, given how action values are settled."""
+
+    def add_future(step: int, worth: FloatArray, to_go: FloatArray) -> None:
+        order = np.argsort(-to_go, kind="stable")
+        worth += _filled_rows(box, step, order) @ to_go[order]
+
+    return float(box.nominal.initial @ backward_induction(stages, add_future, settle))
 
 
 def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None) -> OptimisticResponse:
@@ -241,16 +252,16 @@ def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None)
     rng
         Breaks ties between actions at random.
     """
-    found = best_blend(_Program(box, rng))
-    prices = np.maximum(found.multipliers, 0.0)
-    blend = found.blend
+    found = best_mixture(_Program(box, rng))
+    multipliers = np.maximum(found.multipliers, 0.0)
+    mixture = found.mixture
     return OptimisticResponse(
-        policy=blend.policy,
-        kernel=blend.model.transition,
-        value=float(blend.judged.value),
-        costs=blend.judged.costs,
-        multipliers=prices,
-        bound=optimistic_bound(box, prices),
+        policy=mixture.policy,
+        kernel=mixture.cmdp.transition,
+        value=float(mixture.evaluation.value),
+        costs=mixture.costs,
+        multipliers=multipliers,
+        bound=optimistic_bound(box, multipliers),
         work=found.plans + 1,
     )
 
@@ -276,18 +287,19 @@ class _Program:
 
     @property
     def largest_costs(self) -> FloatArray:
-        return np.asarray(np.abs(self.box.nominal.costs).max(axis=(1, 2, 3)))
+        return self.box.nominal.step_sizes[1:]
 
     def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> OptimisticPlan:
         return optimistic_plan(self.box, multipliers, reward_weight=reward_weight, rng=self.rng)
 
-    def blend(self, plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> _Blend:
+    def mix(self, plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
         flow = np.zeros((*self.box.nominal.policy_shape, self.box.nominal.num_states))
         for weight, each in zip(weights, plans, strict=True):
             if weight > 0:
                 _add_flow(flow, each, weight * self.box.nominal.initial)
         policy = policy_from_occupancy(flow.sum(axis=-1), unvisited)
-        return _Blend(replace(self.box.nominal, transition=_kernel(self.box, flow), trusted=True), policy)
+        # The mixture is judged under the kernel that its own flow implies, not under the nominal one.
+        return EvaluatedPolicy(replace(self.box.nominal, transition=_kernel(self.box, flow), trusted=True), policy)
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
         return infeasible(self.box.nominal, multipliers, least)
@@ -314,17 +326,3 @@ def central_kernel(box: BoxCMDP) -> FloatArray:
     total = box.width.sum(axis=-1)
     share = np.minimum(box.spare / np.where(total > 0, total, 1.0), 1.0)
     return np.asarray(box.lower + share[..., None] * box.width)
-
-
-@dataclass(frozen=True, eq=False)
-class _Blend:
-    model: CMDP
-    policy: FloatArray  # [H, S, A]
-
-    @cached_property
-    def judged(self) -> Any:
-        return evaluate(self.model, self.policy)
-
-    @property
-    def costs(self) -> FloatArray:
-        return np.asarray(self.judged.costs)

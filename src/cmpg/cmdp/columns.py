@@ -1,22 +1,19 @@
-"""A primal simplex method for programs of very few rows, exact to rounding.
+"""The master program of Dantzig-Wolfe decomposition: which mixture of known plans is best?
 
-Column generation solves a program of k + 1 rows again and again, and where thresholds leave no slack it must tell a
-column that helps by 1e-13 from one that does not. HiGHS stops at tolerances of 1e-10, and takes a millisecond to
-start. Here every iteration solves the square system of the basis anew, so that no error is carried along: with a
-handful of rows that costs microseconds.
+It has one column per plan and k + 1 rows, in weights w, a common slack t and the constraints' own slacks s:
 
-Guarantee: the objective never falls, and what is returned is a vertex, up to rounding. Ties in the ratio test go to
-the largest pivot; after a run of steps of length zero, to the first index (Bland's rule), which cannot cycle.
-
-The master program of Dantzig-Wolfe decomposition: which mixture of known plans is best?
-
-A program with one column per plan and k + 1 rows, in weights w, a common slack t and the constraints' own slacks s:
-
-    Σ_p w_p (costs_p − limits) + t·units + s = 0,   Σ_p w_p = 1,   w, s ≥ 0.
+    Σ_p w_p (costs_p − thresholds) + t·units + s = 0,   Σ_p w_p = 1,   w, s ≥ 0.
 
 With t free and as the objective it finds the greatest common slack; with t ≥ 0 and the plans' values as the objective,
 the best value. A vertex of the first with t ≥ 0 is a vertex of the second, so neither needs a start of its own, and
 both go on from their last vertex when a column arrives. Rows and values are scaled to order one.
+
+The program is solved again for every new column, and where thresholds leave no slack it must tell a column that helps
+by 1e-13 from one that does not. HiGHS stops at tolerances of 1e-10 and takes a millisecond to start. So `best_corner`
+is a primal simplex method for very few rows: every iteration solves the square system of the basis anew, and no error
+is carried along. Guarantee: the objective never falls, and what is returned is a vertex, up to rounding. Ties in the
+ratio test go to the largest pivot; after a run of steps of length zero, to the first index (Bland's rule), which cannot
+cycle.
 """
 
 from __future__ import annotations
@@ -33,99 +30,17 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.errors import SolverError
 
+IMPROVEMENT = 1e-11
+"""A column enters only if it improves by more than this, relative to the scale of the values."""
+
 MAX_PIVOTS = 300
+"""A program of a few rows takes a few pivots; after this many, the simplex method gives up and HiGHS takes over."""
+
 PATIENCE = 20
 """Steps of length zero in a row after which Bland's rule takes over."""
 
 NO_STEP = 1e-14
 """A step that is not longer has length zero."""
-
-
-@dataclass(frozen=True, eq=False)
-class Corner:
-    """A vertex of A·x = b, x ≥ 0: its basis, the values of all variables, and the duals of the rows."""
-
-    basis: IntArray  # [rows]
-    values: FloatArray  # [columns]
-    duals: FloatArray  # [rows]
-
-
-@dataclass(frozen=True, eq=False)
-class SmallProgram:
-    """Maximise objective·x subject to matrix·x = right and x ≥ 0, but for the free variables."""
-
-    objective: FloatArray  # [columns]
-    matrix: FloatArray  # [rows, columns]
-    right: FloatArray  # [rows]
-    free: npt.NDArray[np.bool_]  # [columns]
-
-
-def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
-    """Return an optimal vertex, starting from the basis of a feasible one whose free variables are all basic.
-
-    Examples
-    --------
-    >>> program = SmallProgram(objective=np.array([3.0, 2.0, 0.0]), matrix=np.array([[2.0, 1.0, 1.0]]),
-    ...                        right=np.array([4.0]), free=np.zeros(3, dtype=bool))
-    >>> best_corner(program, np.array([2])).values
-    array([0., 4., 0.])
-    """
-    basis = basis.copy()
-    idle = 0
-    for _ in range(MAX_PIVOTS):
-        square = program.matrix[:, basis]
-        values = _solved(square, program.right)
-        duals = _solved(square.T, program.objective[basis])
-        entering = _entering(program, basis, duals, careful=idle > PATIENCE)
-        if entering is None:
-            return _corner(program, basis, values, duals)
-        direction = _solved(square, program.matrix[:, entering])
-        ratios = _ratios(values, direction, program.free[basis])
-        first = np.flatnonzero(ratios <= ratios.min() + NO_STEP)
-        leaving = first[np.argmin(basis[first]) if idle > PATIENCE else np.argmax(direction[first])]
-        idle = idle + 1 if ratios.min() <= NO_STEP else 0
-        basis[leaving] = entering
-    raise SolverError(f"a linear program of {len(basis)} rows was not solved by {MAX_PIVOTS} pivots.")
-
-
-def _corner(program: SmallProgram, basis: IntArray, values: FloatArray, duals: FloatArray) -> Corner:
-    full = np.zeros(len(program.objective))
-    full[basis] = values
-    return Corner(basis, full, duals)
-
-
-def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise SolverError(
-            "the basis of a small linear program became singular. Rescale the costs, or use LinearProgram()."
-        ) from None
-
-
-def _entering(program: SmallProgram, basis: IntArray, duals: FloatArray, *, careful: bool) -> int | None:
-    """Return a variable that raises the objective by more than rounding: the steepest, or the first."""
-    gains = program.objective - duals @ program.matrix
-    gains[basis] = 0.0
-    noise = np.abs(program.objective).max() + np.abs(duals) @ np.abs(program.matrix)
-    worth = gains > 8 * len(duals) * np.finfo(np.float64).eps * noise
-    if not worth.any():
-        return None
-    return int(np.argmax(worth) if careful else np.argmax(np.where(worth, gains, -np.inf)))
-
-
-def _ratios(values: FloatArray, direction: FloatArray, stays: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return how long a step each basic variable allows before it is negative."""
-    falls = (direction > 1e-10 * np.abs(direction).max()) & ~stays
-    if not falls.any():
-        raise SolverError("a small linear program is unbounded: its columns are not plans of one CMDP.")
-    ratios = np.full(len(values), np.inf)
-    ratios[falls] = np.maximum(values[falls], 0.0) / direction[falls]
-    return ratios
-
-
-IMPROVEMENT = 1e-11
-"""A column enters only if it improves by more than this, relative to the scale of the values."""
 
 
 class Column(Protocol):
@@ -144,11 +59,13 @@ ColumnT = TypeVar("ColumnT", bound=Column)
 
 
 class MasterProgram(Generic[ColumnT]):
-    """Weights on plans: Σ w = 1, Σ w·costs ≤ limits, and the greatest value or the greatest common slack."""
+    """Weights on plans: Σ w = 1, Σ w·costs ≤ thresholds, and the greatest value or the greatest common slack."""
 
-    def __init__(self, plans: Iterable[ColumnT], limits: FloatArray, *, units: FloatArray, margins: FloatArray) -> None:
+    def __init__(
+        self, plans: Iterable[ColumnT], thresholds: FloatArray, *, units: FloatArray, margins: FloatArray
+    ) -> None:
         self.plans: list[ColumnT] = []
-        self.limits = limits
+        self.thresholds = thresholds
         self.units = units
         self.margins = margins
         self.weights = np.zeros(0)
@@ -170,42 +87,44 @@ class MasterProgram(Generic[ColumnT]):
             return False
         values = self._values
         same = np.abs(values - column.value) <= 1e-14 * np.abs(values).max()
-        return bool((same & (np.abs(self._excess - (column.costs - self.limits)) <= self.margins).all(axis=1)).any())
+        near = np.abs(self._excess - (column.costs - self.thresholds)) <= self.margins
+        return bool((same & near.all(axis=1)).any())
 
     def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
         """Whether a plan for r − λ·c is new and proves that the master's value can still rise.
 
-        Its Lagrangian V^r − λ·(V^c − limits) bounds the value of every mixture from above.
+        Its Lagrangian V^r − λ·(V^c − thresholds) bounds the value of every mixture from above.
         """
         values, excess = self._values, self._excess
         scale = float(np.abs(values).max() + multipliers @ np.abs(excess).max(axis=0))
-        bound = column.value - multipliers @ (column.costs - self.limits)
+        bound = column.value - multipliers @ (column.costs - self.thresholds)
         return bool(bound > self.weights @ values + IMPROVEMENT * scale) and not self.knows(column)
 
     def maximise_slack(self) -> tuple[FloatArray, float]:
-        """Solve for the greatest t with Σ w·costs + t·units ≤ limits; return λ with λ·units = 1, and t."""
+        """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
         before = np.pad(self.weights, (0, len(self.plans) - len(self.weights)))
         corner, scale = self._solve(np.zeros(len(self.plans)), slack_counts=True)
         if before.any() and self._slack_of(before) > self._slack_of(self.weights):
             self.weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains
-        prices = np.maximum(corner.duals[:-1], 0.0) / scale
-        return prices / (prices @ self.units), self._slack_of(self.weights)
+        duals = np.maximum(corner.duals[:-1], 0.0) / scale
+        return duals / (duals @ self.units), self._slack_of(self.weights)
 
     def _slack_of(self, weights: FloatArray) -> float:
         return float((-(weights @ self._excess) / self.units).min())
 
     def maximise_value(self) -> FloatArray:
-        """Solve for the greatest value, from a mixture that meets the limits; return the multipliers."""
+        """Solve for the greatest value, from a mixture that meets the thresholds; return the multipliers."""
         if self._basis is None:
             self.maximise_slack()
         values = self._values
+        # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
         centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
         corner, scale = self._solve((values - centre) / spread, slack_counts=False)
         return np.maximum(corner.duals[:-1], 0.0) * spread / scale
 
-    def move_limits(self, limits: FloatArray) -> None:
-        """Change the limits; the next solution starts afresh."""
-        self.limits = limits
+    def move_thresholds(self, thresholds: FloatArray) -> None:
+        """Change the thresholds; the next solution starts afresh."""
+        self.thresholds = thresholds
         self._basis = None
 
     @property
@@ -214,8 +133,8 @@ class MasterProgram(Generic[ColumnT]):
 
     @property
     def _excess(self) -> FloatArray:
-        """What each plan spends beyond the limits: [plans, k]."""
-        return np.array([each.costs for each in self.plans]) - self.limits
+        """What each plan spends beyond the thresholds: [plans, k]."""
+        return np.array([each.costs for each in self.plans]) - self.thresholds
 
     def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
         """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
@@ -271,5 +190,95 @@ def _by_highs(program: SmallProgram) -> Corner:
         LinearModel(program.objective[order], matrix, program.right, program.right, num_free=int(program.free.sum()))
     )
     if not proposal.feasible:
-        raise SolverError("no mixture of plans meets limits that one of them meets. Rescale the costs.")
+        raise SolverError("no mixture of plans meets thresholds that one of them meets. Rescale the costs.")
     return Corner(np.zeros(0, dtype=np.int64), proposal.values[np.argsort(order)], proposal.duals)
+
+
+# --- A primal simplex method for very few rows ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Corner:
+    """A vertex of A·x = b, x ≥ 0: its basis, the values of all variables, and the duals of the rows."""
+
+    basis: IntArray  # [rows]
+    values: FloatArray  # [columns]
+    duals: FloatArray  # [rows]
+
+
+@dataclass(frozen=True, eq=False)
+class SmallProgram:
+    """Maximise objective·x subject to matrix·x = right and x ≥ 0, but for the free variables."""
+
+    objective: FloatArray  # [columns]
+    matrix: FloatArray  # [rows, columns]
+    right: FloatArray  # [rows]
+    free: npt.NDArray[np.bool_]  # [columns]
+
+
+def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
+    """Return an optimal vertex, starting from the basis of a feasible one whose free variables are all basic.
+
+    Examples
+    --------
+    >>> program = SmallProgram(objective=np.array([3.0, 2.0, 0.0]), matrix=np.array([[2.0, 1.0, 1.0]]),
+    ...                        right=np.array([4.0]), free=np.zeros(3, dtype=bool))
+    >>> best_corner(program, np.array([2])).values
+    array([0., 4., 0.])
+    """
+    basis = basis.copy()
+    idle = 0
+    for _ in range(MAX_PIVOTS):
+        # Updating a factorisation would be cheaper for many rows; here a fresh solve costs microseconds, and no error
+        # outlives its iteration.
+        square = program.matrix[:, basis]
+        values = _solved(square, program.right)
+        duals = _solved(square.T, program.objective[basis])
+        entering = _entering(program, basis, duals, careful=idle > PATIENCE)
+        if entering is None:
+            return _corner(program, basis, values, duals)
+        direction = _solved(square, program.matrix[:, entering])
+        ratios = _ratios(values, direction, program.free[basis])
+        first = np.flatnonzero(ratios <= ratios.min() + NO_STEP)
+        leaving = first[np.argmin(basis[first]) if idle > PATIENCE else np.argmax(direction[first])]
+        idle = idle + 1 if ratios.min() <= NO_STEP else 0
+        basis[leaving] = entering
+    raise SolverError(f"a linear program of {len(basis)} rows was not solved by {MAX_PIVOTS} pivots.")
+
+
+def _corner(program: SmallProgram, basis: IntArray, values: FloatArray, duals: FloatArray) -> Corner:
+    full = np.zeros(len(program.objective))
+    full[basis] = values
+    return Corner(basis, full, duals)
+
+
+def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise SolverError(
+            "the basis of a small linear program became singular. Rescale the costs, or use LinearProgram()."
+        ) from None
+
+
+def _entering(program: SmallProgram, basis: IntArray, duals: FloatArray, *, careful: bool) -> int | None:
+    """Return a variable that raises the objective by more than rounding: the steepest, or the first."""
+    gains = program.objective - duals @ program.matrix
+    gains[basis] = 0.0  # they are zero but for rounding
+    # A gain is a difference of products: what is left of them by cancellation is no reason to enter.
+    noise = np.abs(program.objective).max() + np.abs(duals) @ np.abs(program.matrix)
+    worth = gains > 8 * len(duals) * np.finfo(np.float64).eps * noise
+    if not worth.any():
+        return None
+    return int(np.argmax(worth) if careful else np.argmax(np.where(worth, gains, -np.inf)))
+
+
+def _ratios(values: FloatArray, direction: FloatArray, stays: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return how long a step each basic variable allows before it is negative."""
+    # A pivot that small would make the next basis singular; a free variable may become negative.
+    falls = (direction > 1e-10 * np.abs(direction).max()) & ~stays
+    if not falls.any():
+        raise SolverError("a small linear program is unbounded: its columns are not plans of one CMDP.")
+    ratios = np.full(len(values), np.inf)
+    ratios[falls] = np.maximum(values[falls], 0.0) / direction[falls]
+    return ratios

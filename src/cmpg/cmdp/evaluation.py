@@ -1,27 +1,30 @@
 """What a policy of a CMDP is worth, what it spends, and where it leads.
 
-Values come from a backward pass over reward and costs together, V_h = Σ_a π_h(a | s) (l_h + P_h V_{h+1}), or from one
-linear solve where sums are discounted; `CMDP.rounding` bounds the error of both.
+Values. V_h(s) = Σ_a π_h(a | s) Q_h(s, a) with Q_h = l_h + P_h V_{h+1}, for the reward and every cost l together, from
+the last step to the first. `backward_induction` is that loop. Plans, bounds and optimistic plans are the same loop
+with another rule in place of the average over a, or another P; there is no second one in the library.
 
-Occupancy (the paper's appendix): ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
-ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a). Discounted: d = μᵀ(I − γ P_π)^{-1}.
+Occupancy (the paper's appendix). ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
+ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a).
 
-Discounted sums of a stationary policy: the linear systems v = l_π + γ P_π v and d = μ + γ P_πᵀ d.
+Discounted sums of a stationary policy solve v = l_π + γ P_π v, and its expected visits d = μ + γ P_πᵀ d. Floats are
+solved by LU factors, dense or sparse, with one step of refinement, and the residual is checked: where
+‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth. Fractions are solved by elimination.
 
-Floats are solved by LU factors (dense or sparse) and one step of refinement, and the residual is then compared with
-what `CMDP.rounding` promises: with ‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth.
-Fractions are solved by elimination, exactly.
+Guarantee: `CMDP.rounding` bounds the error of `evaluate`, with a finite horizon and discounted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
@@ -29,7 +32,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import PolicyError, SolverError
 
 BLOCK = 32_768
-"""So many entries (of steps, tables, states and actions) are prepared at once: 256 kB."""
+"""Entries (of steps, tables, states and actions) that are gathered at once: 256 kB, which stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +41,6 @@ class Evaluation:
 
     value: float
     costs: FloatArray  # [k]
-
-
-def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
-    """Return how far computed costs can be from the true ones: [k].
-
-    Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
-    """
-    if cmdp.is_exact:
-        # A float zero would turn the rationals that it is added to into floats.
-        return frozen(np.zeros(cmdp.num_constraints, dtype=object))
-    relative = cmdp.nonnegative & (cmdp.discount is None)
-    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
 
 
 def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
@@ -66,63 +57,102 @@ def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     if cmdp.discount is not None:
         totals = cmdp.initial @ stationary_values(cmdp, table[0])
     else:
-        totals = _values_to_go(cmdp, table) @ cmdp.initial
+        first = backward_induction(stages_backwards(cmdp), partial(add_future, cmdp), partial(_average, table))
+        totals = first @ cmdp.initial
     return Evaluation(value=totals[0], costs=totals[1:])
 
 
-def _values_to_go(cmdp: CMDP, policy: FloatArray) -> FloatArray:
-    """Return V_0 of the reward and of each cost under a policy [H, S, A], by a backward pass: [1 + k, S]."""
-    to_go: FloatArray | None = None
-    for step, worth in stages_backwards(cmdp):
+def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
+    """Return how far computed costs can be from the true ones: [k].
+
+    Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
+    """
+    if cmdp.is_exact:
+        # A float zero would turn the rationals that it is added to into floats.
+        return frozen(np.zeros(cmdp.num_constraints, dtype=object))
+    relative = cmdp.nonnegative & (cmdp.discount is None)
+    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
+
+
+def action_values(cmdp: CMDP, policy: FloatArray) -> FloatArray:
+    """Return Q_h(s, a) of the reward and of every cost under a policy [H, S, A]: [H, 1 + k, S, A]."""
+    found = np.empty((cmdp.num_steps, 1 + cmdp.num_constraints, *cmdp.policy_shape[1:]))
+    if cmdp.discount is not None:
+        ahead = cmdp.discount * (cmdp.matrix(0) @ stationary_values(cmdp, policy[0]))
+        for place, table in enumerate((cmdp.reward, *cmdp.costs)):
+            found[0, place] = table[0] + ahead[:, place].reshape(table[0].shape)
+        return found
+
+    def average(step: int, worth: FloatArray) -> FloatArray:
+        found[step] = worth.reshape(found[step].shape)
+        return _average(policy, step, worth)
+
+    backward_induction(stages_backwards(cmdp), partial(add_future, cmdp), average)
+    return found
+
+
+def _average(policy: FloatArray, step: int, worth: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("sa,lsa->ls", policy[step], worth.reshape(len(worth), *policy.shape[1:])))
+
+
+def backward_induction(
+    stages: Iterable[tuple[int, npt.NDArray[Any]]],
+    add_future: Callable[[int, npt.NDArray[Any], npt.NDArray[Any]], None],
+    settle: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]],
+) -> npt.NDArray[Any]:
+    """Return V_0, where V_h = settle(h, Q_h) and Q_h is the stage h with what follows from V_{h+1} added to it.
+
+    Parameters
+    ----------
+    stages
+        Steps, the last one first, each with its stage in an array that becomes Q_h.
+    add_future
+        Called with h, that array and V_{h+1}: adds what follows, in place.
+    settle
+        Called with h and Q_h: an average over actions, a maximum, or what an agent chooses.
+    """
+    to_go: npt.NDArray[Any] | None = None
+    for step, worth in stages:
         if to_go is not None:
-            add_what_follows(worth, cmdp.matrix(step), to_go)
-        to_go = np.einsum("sa,lsa->ls", policy[step], worth.reshape(len(worth), *policy.shape[1:]))
-    return np.asarray(to_go)
+            add_future(step, worth, to_go)
+        to_go = settle(step, worth)
+    assert to_go is not None, "every horizon has a step"
+    return to_go
 
 
 def stages_backwards(cmdp: CMDP) -> Iterator[tuple[int, FloatArray]]:
-    """Yield every step, the last one first, with its reward and its costs as a new array [1 + k, S·A].
-
-    They are gathered for a block of steps at a time: in small processes calls of NumPy are what takes the time, and in
-    large ones no table is copied whole.
-    """
+    """Yield every step, the last one first, with its reward and its costs as a new array [1 + k, S·A]."""
     tables = (cmdp.reward, *cmdp.costs)
     shape = (len(tables), cmdp.num_states, cmdp.num_actions)
+    # A block of steps at a time: in small processes the calls of NumPy take the time, and no large table is copied.
     for block in blocks_backwards(cmdp.num_steps, prod(shape)):
         stages = np.empty((block.stop - block.start, *shape), dtype=cmdp.reward.dtype)
         for place, table in enumerate(tables):
             stages[:, place] = table if len(table) == 1 else table[block]
-        steps = range(block.stop - 1, block.start - 1, -1)
-        yield from zip(steps, stages.reshape(*stages.shape[:2], -1)[::-1], strict=True)
+        yield from steps_backwards(block, stages.reshape(*stages.shape[:2], -1))
 
 
 def blocks_backwards(num_steps: int, entries: int) -> Iterator[slice]:
-    """Yield slices of steps, the last ones first, of about BLOCK entries where a step has so many."""
+    """Yield slices of steps, the last ones first, each of about BLOCK entries unless one step has more."""
     length = max(BLOCK // entries, 1)
     for end in range(num_steps, 0, -length):
         yield slice(max(end - length, 0), end)
 
 
-def add_what_follows(worth: FloatArray, matrix: Any, to_go: FloatArray) -> None:
-    """Add Σ_{s'} P(s' | s, a) v_l(s') to every table l in place, for tables [1 + k, S·A] and values v [1 + k, S]."""
-    # Reading a dense matrix is what takes the time, so that is done once; CSR products are faster one by one.
+def steps_backwards(block: slice, stages: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the steps of a block, the last one first, each with its row of `stages` [B, ...]."""
+    return zip(range(block.stop - 1, block.start - 1, -1), stages[::-1], strict=True)
+
+
+def add_future(cmdp: CMDP, step: int, worth: FloatArray, to_go: FloatArray) -> None:
+    """Add Σ_{s'} P_h(s' | s, a) v_l(s') to every table l in place, for tables [1 + k, S·A] and values v [1 + k, S]."""
+    matrix = cmdp.matrix(step)
+    # Reading a dense matrix is what takes the time, so it is read once; CSR products are faster one by one.
     if sp.issparse(matrix):
         for table, values in zip(worth, to_go, strict=True):
             table += matrix @ values
     else:
         worth += (matrix @ to_go.T.copy()).T  # BLAS takes twice as long for columns that are apart in memory
-
-
-def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
-    """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
-    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
-    return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
-
-
-def rate(cmdp: CMDP) -> Any:
-    """Return the discount in the arithmetic of the tables."""
-    assert cmdp.discount is not None
-    return Fraction(cmdp.discount) if cmdp.is_exact else cmdp.discount
 
 
 def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
@@ -171,6 +201,18 @@ def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
     if cmdp.is_exact:
         return distributions("policy", to_exact(table), ("h", "s"), error=PolicyError)
     return to_floats(table) if rational else table.astype(np.float64, copy=False)
+
+
+def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
+    """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
+    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
+    return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
+
+
+def rate(cmdp: CMDP) -> Any:
+    """Return the discount in the arithmetic of the tables."""
+    assert cmdp.discount is not None
+    return Fraction(cmdp.discount) if cmdp.is_exact else cmdp.discount
 
 
 def resolvent(matrix: Any, rows: FloatArray, discount: float | Fraction) -> Any:

@@ -1,4 +1,4 @@
-"""Exact best responses by dynamic programming alone: frontier search for one constraint, Dantzig-Wolfe for several.
+"""Exact best responses by dynamic programming alone, and the policy of greatest slack that every solver can lean on.
 
 The pairs (V^c, V^r) of all policies form a convex polytope whose vertices belong to deterministic policies, and a
 plan for r − λ·c finds the vertex that is extreme in that direction. `frontier.py` has the search among them; here it
@@ -9,9 +9,9 @@ cost leaves room for it, because the cost stays below α by the rounding margin 
 be at most α in rationals. The tables of an agent's CMDP in a game are rounded themselves: there, a plan whose computed
 cost is exactly α is accepted, and whether the game agrees to the last bit is for the game's certificate to say.
 
-The costs of a plan in exact arithmetic: what decides where a computed cost cannot be told from the threshold.
-
-Numbers are read as the rationals that they are, and rows of probabilities are divided by their exact sums.
+Repair: costs are linear in the occupancy, so a mixture with the policy of greatest slack meets the thresholds as soon
+as its share is excess/(excess + slack), and it loses no more than that share of the reward range. The paper's remark
+asks for it, since CA-CMPG breaks on any violation.
 """
 
 from __future__ import annotations
@@ -25,26 +25,36 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.frontier import best_blend, widest_slack
+from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
+from cmpg.cmdp.frontier import Aim, Slack, best_mixture, move_inside, widest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
-from cmpg.cmdp.response import BestResponse, Candidate, cost_margins, infeasible, mixture
+from cmpg.cmdp.response import BestResponse, EvaluatedPolicy, cost_margins, infeasible, mixed_policy
 from cmpg.errors import InfeasibleError
+
+MOST_ENTRIES = 5_000
+"""Costs are not computed in rationals along more transition entries than this: that takes too long."""
+
+MOST_BITS = 1_000
+"""Nor with longer denominators than this. Costs that equal a threshold by design have short ones."""
+
+CMDPSlack = Slack[Plan, EvaluatedPolicy]
+"""The policy of a CMDP that keeps the worst constraint furthest below its threshold, and the proof."""
 
 
 @dataclass(frozen=True)
 class Exact:
     """The default solver: as exact as floating point allows, and fast on large state spaces."""
 
-    # Where there is one constraint, a guess of its multiplier. The answer is the same but for states never visited.
+    # If there is one constraint, a guess of its multiplier. The answer is the same but for states never visited.
     near: float | None = field(default=None, repr=False)
 
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
         """Return an optimal policy of the CMDP, or raise InfeasibleError."""
         # The tables of an induced CMDP are rounded already: there, only the game itself could say more than they do.
         accepts = None if cmdp.entry_roundings else partial(provably_meets, cmdp)
-        found = best_blend(_Program(cmdp, rng), accepts=accepts, near=self.near)
-        return found.blend.response(multipliers=found.multipliers, work=found.plans + 1)
+        found = best_mixture(_Program(cmdp, rng), accepts=accepts, near=self.near)
+        return found.mixture.response(multipliers=found.multipliers, work=found.plans + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,35 +83,18 @@ class _Program:
     def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> Plan:
         return plan(self.cmdp, multipliers, reward_weight=reward_weight, rng=self.rng)
 
-    def blend(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> Candidate:
+    def mix(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
         if len(plans) == 1:
-            return Candidate(self.cmdp, plans[0].policy(self.num_actions))
-        return Candidate(self.cmdp, mixture(self.cmdp, plans, weights=weights, unvisited=unvisited))
+            return EvaluatedPolicy(self.cmdp, plans[0].policy(self.num_actions))
+        return EvaluatedPolicy(self.cmdp, mixed_policy(self.cmdp, plans, weights=weights, unvisited=unvisited))
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
         return infeasible(self.cmdp, multipliers, least)
 
 
-@dataclass(frozen=True, eq=False)
-class Slack:
-    """The policy that keeps the worst constraint furthest below its threshold, and the proof that none does better."""
-
-    policy: FloatArray  # [H, S, A]
-    costs: FloatArray  # [k]
-    slack: float  # min_j (α_j − V^{c_j})
-    multipliers: FloatArray  # [k], with λ·units = 1
-    least: float  # the least V^{λ·c}; so no policy has more slack, in those units, than λ·α − least
-    plans: tuple[Plan, ...]
-    weights: FloatArray
-
-
 def greatest_slack(
-    cmdp: CMDP,
-    *,
-    enough: float = np.inf,
-    units: FloatArray | None = None,
-    rng: np.random.Generator | None = None,
-) -> Slack:
+    cmdp: CMDP, *, enough: float = np.inf, units: FloatArray | None = None, rng: np.random.Generator | None = None
+) -> CMDPSlack:
     """Maximise min_j (α_j − V^{c_j})/units_j over all policies, or stop as soon as it exceeds `enough`.
 
     Parameters
@@ -115,59 +108,74 @@ def greatest_slack(
     rng
         Breaks ties at random.
     """
-    widest = widest_slack(_Program(cmdp, rng), enough=enough, units=units)
-    return Slack(
-        policy=widest.blend.policy,
-        costs=widest.blend.costs,
-        slack=widest.slack,
-        multipliers=widest.multipliers,
-        least=widest.least,
-        plans=widest.plans,
-        weights=widest.weights,
-    )
+    return widest_slack(_Program(cmdp, rng), enough=enough, units=units)
 
 
-MOST_ENTRIES = 5_000
-"""More transition entries than this take too long in rationals."""
+def check_feasible(cmdp: CMDP, safe: CMDPSlack) -> None:
+    """Raise InfeasibleError if the greatest slack is proven negative, beyond what rounding can do."""
+    if safe.least > safe.multipliers @ (cmdp.thresholds + cost_margins(cmdp)):
+        raise infeasible(cmdp, safe.multipliers, safe.least)
 
-MOST_BITS = 1_000
-"""So do longer denominators. Costs that equal a threshold by design have short ones."""
+
+def repaired(cmdp: CMDP, visits: FloatArray, safe: CMDPSlack) -> FloatArray:
+    """Return the policy of an occupancy, mixed with the safe policy's by as much as the thresholds make necessary.
+
+    Parameters
+    ----------
+    cmdp
+        The process.
+    visits : [H, S, A]
+        The occupancy of a policy, up to rounding.
+    safe
+        A policy that meets the thresholds; it also fills the rows that are never visited.
+    """
+    retreat = occupancy(cmdp, safe.policy)
+    aim = Aim.at(cmdp.thresholds, cost_margins(cmdp), safe_costs=safe.costs)
+
+    def mixture_at(share: float) -> EvaluatedPolicy:
+        return EvaluatedPolicy(cmdp, policy_from_occupancy((1 - share) * visits + share * retreat, safe.policy))
+
+    return move_inside(mixture_at, aim).policy
 
 
 def provably_meets(cmdp: CMDP, plan: Plan) -> bool:
-    """Whether V^{c_j} ≤ α_j holds exactly for a plan; False also where finding out would take too long."""
+    """Whether V^{c_j} ≤ α_j holds exactly for a plan; False also if finding out would take too long.
+
+    Numbers are read as the rationals that they are, and rows of probabilities are divided by their exact sums.
+    """
     if cmdp.discount is not None:
         return False
-    visits = _shares({s: Fraction(float(p)) for s, p in enumerate(cmdp.initial) if p})
+    visits = _divided_by_sum({s: Fraction(float(p)) for s, p in enumerate(cmdp.initial) if p})
     totals = [Fraction(0)] * cmdp.num_constraints
     entries = 0
     for step in range(cmdp.num_steps):
         ahead: dict[int, Fraction] = {}
-        for state, chance in visits.items():
+        for state, reached in visits.items():
             action = int(plan.actions[step, state])
             for j, cost in enumerate(cmdp.costs):
-                totals[j] += chance * Fraction(float(cost[0 if len(cost) == 1 else step, state, action]))
+                totals[j] += reached * Fraction(float(cost[0 if len(cost) == 1 else step, state, action]))
             row = _row(cmdp, step, state * cmdp.num_actions + action) if step < cmdp.num_steps - 1 else {}
             entries += len(row)
-            if entries > MOST_ENTRIES or chance.denominator.bit_length() > MOST_BITS:
+            if entries > MOST_ENTRIES or reached.denominator.bit_length() > MOST_BITS:
                 return False
             for target, probability in row.items():
-                ahead[target] = ahead.get(target, Fraction(0)) + chance * probability
+                ahead[target] = ahead.get(target, Fraction(0)) + reached * probability
         visits = ahead
-    return all(total <= Fraction(float(limit)) for total, limit in zip(totals, cmdp.thresholds, strict=True))
+    return all(total <= Fraction(float(most)) for total, most in zip(totals, cmdp.thresholds, strict=True))
 
 
 def _row(cmdp: CMDP, step: int, pair: int) -> dict[int, Fraction]:
+    """Return where a state and action lead, with exact probabilities."""
     matrix = cmdp.matrix(step)
     if sp.issparse(matrix):
         span = slice(matrix.indptr[pair], matrix.indptr[pair + 1])
-        targets, chances = matrix.indices[span], matrix.data[span]
+        targets, entries = matrix.indices[span], matrix.data[span]
     else:
         targets = np.flatnonzero(matrix[pair])
-        chances = matrix[pair, targets]
-    return _shares({int(s): Fraction(float(p)) for s, p in zip(targets, chances, strict=True)})
+        entries = matrix[pair, targets]
+    return _divided_by_sum({int(s): Fraction(float(p)) for s, p in zip(targets, entries, strict=True)})
 
 
-def _shares(weights: dict[int, Fraction]) -> dict[int, Fraction]:
+def _divided_by_sum(weights: dict[int, Fraction]) -> dict[int, Fraction]:
     total = sum(weights.values())
     return {state: weight / total for state, weight in weights.items()}

@@ -33,9 +33,10 @@ FLAT = 1e-13
 """A point lies above a line only if it does so by more than this, relative to the size of the numbers."""
 
 MAX_PLANS = 10_000
+"""Searches end after a few dozen plans; one that has made this many is not going to end."""
 
 WIDENINGS = (1.3, 2.5, 10.0)
-"""How far from a guessed multiplier plans are tried, before the guess is given up."""
+"""Factors by which a guessed multiplier is raised or lowered before the guess is given up."""
 
 ENOUGH = 1e-3
 """A common slack of this many times the largest cost of a step leaves room for every repair."""
@@ -56,7 +57,7 @@ class Vertex(Protocol):
         """Return the policy as a table [H, S, A]."""
 
 
-class Blend(Protocol):
+class Mixture(Protocol):
     """A mixture of plans that is one policy."""
 
     @property
@@ -69,10 +70,10 @@ class Blend(Protocol):
 
 
 VertexT = TypeVar("VertexT", bound=Vertex)
-BlendT = TypeVar("BlendT", bound=Blend, covariant=True)
+MixtureT = TypeVar("MixtureT", bound=Mixture, covariant=True)
 
 
-class Program(Protocol[VertexT, BlendT]):
+class Program(Protocol[VertexT, MixtureT]):
     """Something that can be planned for, and whose plans can be mixed."""
 
     @property
@@ -94,7 +95,7 @@ class Program(Protocol[VertexT, BlendT]):
     def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> VertexT:
         """Maximise w·V^r − λ·V^c."""
 
-    def blend(self, plans: Sequence[VertexT], *, weights: FloatArray, unvisited: FloatArray) -> BlendT:
+    def mix(self, plans: Sequence[VertexT], *, weights: FloatArray, unvisited: FloatArray) -> MixtureT:
         """Return the policy with the plans' mean occupancy; rows that it never visits are those of `unvisited`."""
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
@@ -102,10 +103,10 @@ class Program(Protocol[VertexT, BlendT]):
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Generic[BlendT]):
-    """The best mixture, the price of each budget, and the number of plans that it took."""
+class Found(Generic[MixtureT]):
+    """The best mixture, the multipliers that prove it, and the number of plans that it took."""
 
-    blend: BlendT
+    mixture: MixtureT
     multipliers: FloatArray  # [k]
     plans: int
 
@@ -114,9 +115,9 @@ Accepts = Callable[[VertexT], bool]
 """Whether a plan meets the thresholds exactly; asked where its computed costs are within the margins of them."""
 
 
-def best_blend(
-    program: Program[VertexT, BlendT], *, accepts: Accepts[VertexT] | None = None, near: float | None = None
-) -> Found[BlendT]:
+def best_mixture(
+    program: Program[VertexT, MixtureT], *, accepts: Accepts[VertexT] | None = None, near: float | None = None
+) -> Found[MixtureT]:
     """Return the best policy that meets the constraints, or raise InfeasibleError.
 
     Parameters
@@ -126,7 +127,7 @@ def best_blend(
     accepts
         Decides about single plans where rounding could; unless given, the computed costs are believed.
     near
-        Where there is one constraint, a guess of its multiplier: a good one saves half of the plans.
+        If there is one constraint, a guess of its multiplier: a good one saves half of the plans.
     """
     if len(program.thresholds) == 0:
         best = program.plan(np.zeros(0))
@@ -137,11 +138,24 @@ def best_blend(
     return _frontier_search(program, accepts) if found is None else found
 
 
-def _alone(program: Program[VertexT, BlendT], plan: VertexT) -> BlendT:
-    return program.blend([plan], weights=np.ones(1), unvisited=plan.policy(program.num_actions))
+def _alone(program: Program[VertexT, MixtureT], plan: VertexT) -> MixtureT:
+    return program.mix([plan], weights=np.ones(1), unvisited=plan.policy(program.num_actions))
 
 
-def _frontier_search(program: Program[VertexT, BlendT], accepts: Accepts[VertexT] | None) -> Found[BlendT]:
+def _fits(program: Program[VertexT, MixtureT], plan: VertexT, *, accepts: Accepts[VertexT] | None) -> bool:
+    """Whether a single plan meets the thresholds: by a margin, or by the word of the oracle, or as computed."""
+    over = plan.costs - program.thresholds
+    if np.all(over <= -program.margins):
+        return True
+    if accepts is None:
+        return bool(np.all(over <= 0))
+    return bool(np.all(over <= program.margins)) and accepts(plan)
+
+
+# --- One constraint: the edge of the frontier that crosses the threshold ----------------------------------------------
+
+
+def _frontier_search(program: Program[VertexT, MixtureT], accepts: Accepts[VertexT] | None) -> Found[MixtureT]:
     threshold, margin = float(program.thresholds[0]), float(program.margins[0])
     fits: Callable[[VertexT], bool] = partial(_fits, program, accepts=accepts)
     right = program.plan(np.zeros(1))
@@ -152,18 +166,17 @@ def _frontier_search(program: Program[VertexT, BlendT], accepts: Accepts[VertexT
     if least > threshold + margin:
         raise program.infeasible(np.ones(1), least)
     if least > threshold - margin and (accepts is None or not fits(left)):
-        fits = partial(_costs_at_most, limit=max(threshold, least + margin))
-    edge = _crossing_edge(program, left, right, fits=fits)
-    blend = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
-    return Found(blend, np.array([edge.slope]), edge.plans + 2)
+        # Not even the cheapest plan fits beyond doubt: what cannot be told apart from it has to do.
+        fits = partial(_costs_at_most, most=max(threshold, least + margin))
+    return _along_crossing_edge(program, left, right, fits=fits, plans=2)
 
 
 def _search_near(
-    program: Program[VertexT, BlendT], near: float, *, fits: Callable[[VertexT], bool]
-) -> Found[BlendT] | None:
-    """Begin with plans at a price and beside it, one that fits and one that does not; None where there is no such pair.
+    program: Program[VertexT, MixtureT], near: float, *, fits: Callable[[VertexT], bool]
+) -> Found[MixtureT] | None:
+    """Begin with plans at a guess and beside it, one that fits and one that does not; None if there is no such pair.
 
-    A dearer budget is used less, so where the plan at the guess fits, lower prices are tried, and else higher ones.
+    The larger the multiplier, the less is spent: if the plan at the guess fits, smaller ones are tried, else larger.
     """
     last = program.plan(np.array([near]))
     low = fits(last)
@@ -171,75 +184,45 @@ def _search_near(
         each = program.plan(np.array([near / factor if low else near * factor]))
         if fits(each) != low:
             left, right = (last, each) if low else (each, last)
-            edge = _crossing_edge(program, left, right, fits=fits)
-            blend = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
-            return Found(blend, np.array([edge.slope]), edge.plans + plans)
+            return _along_crossing_edge(program, left, right, fits=fits, plans=plans)
         last = each
     return None
 
 
-def _fits(program: Program[VertexT, BlendT], plan: VertexT, *, accepts: Accepts[VertexT] | None) -> bool:
-    """Whether a single plan meets the thresholds: by a margin, or by the word of the oracle, or as computed."""
-    over = plan.costs - program.thresholds
-    if np.all(over <= -program.margins):
-        return True
-    if accepts is None:
-        return bool(np.all(over <= 0))
-    return bool(np.all(over <= program.margins)) and accepts(plan)
+def _costs_at_most(plan: Vertex, *, most: float) -> bool:
+    return bool(plan.costs[0] <= most)
 
 
-def _costs_at_most(plan: Vertex, *, limit: float) -> bool:
-    return bool(plan.costs[0] <= limit)
-
-
-@dataclass(frozen=True, eq=False)
-class Aim:
-    """Which costs to aim at, and which to accept, given a safe policy to retreat to."""
-
-    safe_costs: FloatArray  # [k]
-    limits: FloatArray  # [k]
-    ceilings: FloatArray  # [k]
-
-    @classmethod
-    def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
-        """Stay two margins inside where the safe policy has that room; see the module's docstring."""
-        beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
-        limits = np.maximum(thresholds - 2 * margins, beside)
-        # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.
-        inside = np.maximum(limits, thresholds - margins)
-        ceilings = np.where(safe_costs > thresholds - margins, thresholds + margins, inside)
-        return cls(safe_costs, limits, ceilings)
-
-
-def move_inside(blend_at: Callable[[float], BlendT], aim: Aim) -> BlendT:
-    """Return the first blend whose evaluated costs are accepted, moving from share 0 to share 1, the safe policy."""
-    room = np.maximum(aim.limits - aim.safe_costs, 0.0)
-    share = 0.0
-    for _ in range(8):
-        blend = blend_at(share)
-        if np.all(blend.costs <= aim.ceilings):
-            return blend
-        excess = np.maximum(blend.costs - aim.limits, 0.0)
-        needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
-        share += (1 - share) * float(needed.max())
-    return blend_at(1.0)
+def _along_crossing_edge(
+    program: Program[VertexT, MixtureT],
+    left: VertexT,
+    right: VertexT,
+    *,
+    fits: Callable[[VertexT], bool],
+    plans: int,
+) -> Found[MixtureT]:
+    """Find the edge of the frontier between a plan that fits and one that does not, and mix its ends."""
+    edge = _crossing_edge(program, left, right, fits=fits)
+    mixture = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
+    return Found(mixture, np.array([edge.multiplier]), edge.plans + plans)
 
 
 @dataclass(frozen=True, eq=False)
 class _Edge(Generic[VertexT]):
-    """An edge of the frontier: V^r rises by `slope` for each unit of cost from left to right."""
+    """An edge of the frontier: V^r rises by `multiplier` for each unit of cost from left to right."""
 
     left: VertexT
     right: VertexT
-    slope: float
+    multiplier: float
     plans: int
 
 
 def _crossing_edge(
-    program: Program[VertexT, BlendT], left: VertexT, right: VertexT, *, fits: Callable[[VertexT], bool]
+    program: Program[VertexT, MixtureT], left: VertexT, right: VertexT, *, fits: Callable[[VertexT], bool]
 ) -> _Edge[VertexT]:
     """Find the edge of the frontier whose left end fits and whose right end does not, given such a pair of points."""
     for plans in range(MAX_PLANS):
+        # Spending more for nothing, or nothing more to spend: the left end alone is best, and its price is zero.
         if right.costs[0] <= left.costs[0] or right.value <= left.value:
             return _Edge(left, left, 0.0, plans)
         slope = float((right.value - left.value) / (right.costs[0] - left.costs[0]))
@@ -247,6 +230,7 @@ def _crossing_edge(
         line = left.value - slope * left.costs[0]
         above = middle.value - slope * middle.costs[0] - line
         size = max(abs(left.value), abs(right.value), slope * abs(left.costs[0]), slope * abs(right.costs[0]))
+        # No plan lies above the line through both ends, so it is an edge, and its slope the multiplier.
         if above <= FLAT * size:
             return _Edge(left, right, slope, plans + 1)
         if fits(middle):
@@ -256,48 +240,54 @@ def _crossing_edge(
     raise SolverError(f"the frontier search did not end within {MAX_PLANS} plans.")
 
 
-def _mix_to_target(program: Program[VertexT, BlendT], edge: _Edge[VertexT], *, unvisited: FloatArray) -> BlendT:
+def _mix_to_target(program: Program[VertexT, MixtureT], edge: _Edge[VertexT], *, unvisited: FloatArray) -> MixtureT:
     """Mix the ends of the edge so that the cost meets α − 2M and, evaluated, is at most a margin above that."""
     target = float(program.thresholds[0] - 2 * program.margins[0])
     low, high = float(edge.left.costs[0]), float(edge.right.costs[0])
     if low >= target:
-        return program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
+        return program.mix([edge.left], weights=np.ones(1), unvisited=unvisited)
     weight = (target - low) / (high - low) if high > low else 0.0
     for _ in range(8):
         weights = np.array([1 - weight, weight])
-        blend = program.blend([edge.left, edge.right], weights=weights, unvisited=unvisited)
-        excess = float(blend.costs[0]) - target
+        mixture = program.mix([edge.left, edge.right], weights=weights, unvisited=unvisited)
+        excess = float(mixture.costs[0]) - target
         if excess <= program.margins[0] or weight <= 0:
-            return blend
+            return mixture
+        # The evaluated cost is linear in the weight but for rounding: twice the excess overshoots it, and ends here.
         weight = max(weight - 2 * excess / (high - low), 0.0)
-    return program.blend([edge.left], weights=np.ones(1), unvisited=unvisited)
+    return program.mix([edge.left], weights=np.ones(1), unvisited=unvisited)
 
 
-def _column_generation(program: Program[VertexT, BlendT], accepts: Accepts[VertexT] | None) -> Found[BlendT]:
-    """Dantzig-Wolfe: find a common slack first, then the best value."""
+# --- Several constraints: Dantzig-Wolfe decomposition -----------------------------------------------------------------
+
+
+def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[VertexT] | None) -> Found[MixtureT]:
+    """Find a common slack first, then the best value."""
     sizes = program.largest_costs
     units = np.where(sizes > 0, sizes, 1.0)
     safe = widest_slack(program, enough=ENOUGH, units=units)
     _check_feasible(program, safe)
-    limits = np.maximum(program.thresholds, safe.blend.costs)
-    master = MasterProgram(safe.plans, limits, units=units, margins=program.margins)
+    # Where rounding alone puts the safe mixture above a threshold, the master has to be feasible all the same.
+    met = np.maximum(program.thresholds, safe.costs)
+    master = MasterProgram(safe.plans, met, units=units, margins=program.margins)
     master.add(program.plan(np.zeros(len(sizes))))
-    multipliers = _best_weights(program, master)
+    multipliers = _best_multipliers(program, master)
     alone = master.plans[int(master.weights.argmax())]
     if master.weights.max() > 1 - 1e-12 and _fits(program, alone, accepts=accepts):
         return Found(_alone(program, alone), multipliers, len(master.plans) + len(safe.plans))
-    aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.blend.costs)
-    master.move_limits(aim.limits)
-    multipliers = _best_weights(program, master)
+    # A mixture can be moved: solve once more for the targets inside the thresholds, with the columns at hand.
+    aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.costs)
+    master.move_thresholds(aim.targets)
+    multipliers = _best_multipliers(program, master)
 
-    def blend_at(share: float) -> BlendT:
+    def mixture_at(share: float) -> MixtureT:
         weights = np.concatenate([(1 - share) * master.weights, share * safe.weights])
-        return program.blend([*master.plans, *safe.plans], weights=weights, unvisited=safe.blend.policy)
+        return program.mix([*master.plans, *safe.plans], weights=weights, unvisited=safe.policy)
 
-    return Found(move_inside(blend_at, aim), multipliers, len(master.plans) + len(safe.plans))
+    return Found(move_inside(mixture_at, aim), multipliers, len(master.plans) + len(safe.plans))
 
 
-def _best_weights(program: Program[VertexT, BlendT], master: MasterProgram[VertexT]) -> FloatArray:
+def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram[VertexT]) -> FloatArray:
     """Add columns until none improves; return the multipliers."""
     for _ in range(MAX_PLANS):
         multipliers = master.maximise_value()
@@ -308,11 +298,11 @@ def _best_weights(program: Program[VertexT, BlendT], master: MasterProgram[Verte
     return multipliers
 
 
-def _check_feasible(program: Program[VertexT, BlendT], safe: WidestSlack[VertexT, BlendT]) -> None:
-    """Raise where the proof of infeasibility holds beyond rounding, or where rounding leaves the question open."""
+def _check_feasible(program: Program[VertexT, MixtureT], safe: Slack[VertexT, MixtureT]) -> None:
+    """Raise if the proof of infeasibility holds beyond rounding, or if rounding leaves the question open."""
     if safe.least > safe.multipliers @ (program.thresholds + program.margins):
         raise program.infeasible(safe.multipliers, safe.least)
-    over = safe.blend.costs - program.thresholds
+    over = safe.costs - program.thresholds
     if (over > program.margins).any():
         raise SolverError(
             f"floating point cannot tell whether the constraints can be met: the best policy exceeds a threshold by "
@@ -321,20 +311,30 @@ def _check_feasible(program: Program[VertexT, BlendT], safe: WidestSlack[VertexT
 
 
 @dataclass(frozen=True, eq=False)
-class WidestSlack(Generic[VertexT, BlendT]):
+class Slack(Generic[VertexT, MixtureT]):
     """The mixture that keeps the worst constraint furthest below its threshold, and the proof that none does better."""
 
-    blend: BlendT
+    mixture: MixtureT
     slack: float  # min_j (α_j − V^{c_j})
     multipliers: FloatArray  # [k], with λ·units = 1
     least: float  # the least V^{λ·c}; so nothing has more slack, in those units, than λ·α − least
     plans: tuple[VertexT, ...]
-    weights: FloatArray
+    weights: FloatArray  # of the plans in the mixture
+
+    @property
+    def policy(self) -> FloatArray:
+        """The mixture as one policy: [H, S, A]."""
+        return self.mixture.policy
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^c: [k]."""
+        return self.mixture.costs
 
 
 def widest_slack(
-    program: Program[VertexT, BlendT], *, enough: float = np.inf, units: FloatArray | None = None
-) -> WidestSlack[VertexT, BlendT]:
+    program: Program[VertexT, MixtureT], *, enough: float = np.inf, units: FloatArray | None = None
+) -> Slack[VertexT, MixtureT]:
     """Maximise min_j (α_j − V^{c_j})/units_j over all mixtures, or stop as soon as it exceeds `enough`.
 
     Parameters
@@ -348,17 +348,55 @@ def widest_slack(
     """
     thresholds = program.thresholds
     scale = np.ones(len(thresholds)) if units is None else units
+    # The margins are what rounding does to a whole policy; the bound may be missed by less than that.
     tolerance = float((program.margins / scale).max()) / 4
-    weights = 1.0 / scale / len(scale)
-    first = program.plan(weights, reward_weight=0.0)
+    multipliers = 1.0 / scale / len(scale)
+    first = program.plan(multipliers, reward_weight=0.0)
     master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
     for _ in range(MAX_PLANS):
-        weights, slack = master.maximise_slack()
-        column = program.plan(weights, reward_weight=0.0)
-        least = float(weights @ column.costs)
-        if slack > enough or weights @ thresholds - least <= slack + tolerance or master.knows(column):
+        multipliers, slack = master.maximise_slack()
+        column = program.plan(multipliers, reward_weight=0.0)
+        least = float(multipliers @ column.costs)
+        if slack > enough or multipliers @ thresholds - least <= slack + tolerance or master.knows(column):
             break
         master.add(column)
-    blend = program.blend(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
-    achieved = float((thresholds - blend.costs).min())
-    return WidestSlack(blend, achieved, weights, least, tuple(master.plans), master.weights)
+    mixture = program.mix(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
+    achieved = float((thresholds - mixture.costs).min())
+    return Slack(mixture, achieved, multipliers, least, tuple(master.plans), master.weights)
+
+
+# --- Moving a mixture inside the thresholds ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """Which costs to aim at, and which to accept, given a safe policy to retreat to."""
+
+    safe_costs: FloatArray  # [k]
+    targets: FloatArray  # [k]
+    accepted: FloatArray  # [k]
+
+    @classmethod
+    def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
+        """Stay two margins inside where the safe policy has that room; see the module's docstring."""
+        beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
+        targets = np.maximum(thresholds - 2 * margins, beside)
+        # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.
+        inside = np.maximum(targets, thresholds - margins)
+        accepted = np.where(safe_costs > thresholds - margins, thresholds + margins, inside)
+        return cls(safe_costs, targets, accepted)
+
+
+def move_inside(mixture_at: Callable[[float], MixtureT], aim: Aim) -> MixtureT:
+    """Return the first mixture whose evaluated costs are accepted, from share 0 to share 1 of the safe policy."""
+    room = np.maximum(aim.targets - aim.safe_costs, 0.0)
+    share = 0.0
+    for _ in range(8):
+        mixture = mixture_at(share)
+        if np.all(mixture.costs <= aim.accepted):
+            return mixture
+        # Costs are linear in the share: excess/(excess + room) of what is left brings the worst one to its target.
+        excess = np.maximum(mixture.costs - aim.targets, 0.0)
+        needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
+        share += (1 - share) * float(needed.max())
+    return mixture_at(1.0)

@@ -25,22 +25,21 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, policy_from_occupancy
-from cmpg.cmdp.exact import Slack, greatest_slack
+from cmpg.cmdp.exact import CMDPSlack, check_feasible, greatest_slack, repaired
 from cmpg.cmdp.highs import LinearModel, Method, Proposal, propose
 from cmpg.cmdp.model import CMDP, check_thresholds
 from cmpg.cmdp.planning import greedy_policy, plan
-from cmpg.cmdp.repair import check_feasible, repaired
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.errors import GameError, SolverError
 
 CHECKS = 1e-8
-"""An answer checks when its gap is at most this, relative to the largest sum of rewards."""
+"""An answer checks if its gap is at most this, relative to the largest sum of rewards."""
 
 OTHER: dict[Method, Method] = {"simplex": "ipm", "ipm": "simplex"}
-
+"""Which method is tried next if the answer of one does not check."""
 
 NOISE = 1e-8
-"""Odds below this are taken for HiGHS's tolerance, if what is left is a single plan that meets the thresholds."""
+"""Probabilities below this are taken for HiGHS's tolerance, if what is left is one plan that meets the thresholds."""
 
 
 @dataclass(frozen=True)
@@ -82,23 +81,23 @@ class LinearProgram:
         raise SolverError(f"neither HiGHS method gave an answer that checks: {why} Use Exact().")
 
 
-def _response(cmdp: CMDP, proposal: Proposal, safe: Slack | None, *, work: int) -> BestResponse:
+def _response(cmdp: CMDP, proposal: Proposal, safe: CMDPSlack | None, *, work: int) -> BestResponse:
     """Turn an occupancy into a policy that meets the thresholds, and evaluate it."""
     pairs = int(np.prod(cmdp.policy_shape))
     visits = np.maximum(proposal.values[:pairs], 0.0).reshape(cmdp.policy_shape)
     units = _units(cmdp)
-    prices = np.maximum(proposal.duals[len(proposal.duals) - len(units) :], 0.0) * _reward_unit(cmdp) / units
+    multipliers = np.maximum(proposal.duals[len(proposal.duals) - len(units) :], 0.0) * _reward_unit(cmdp) / units
     if safe is None:
-        policy = policy_from_occupancy(visits, greedy_policy(cmdp, prices))
+        policy = policy_from_occupancy(visits, greedy_policy(cmdp, multipliers))
     else:
         policy = _rounded_off(visits, safe)
         # A single plan that costs α or less is taken as it is, for the reason that `frontier.py` gives.
         if not np.isin(policy, (0.0, 1.0)).all() or (evaluate(cmdp, policy).costs > cmdp.thresholds).any():
             policy = repaired(cmdp, visits, safe)
-    return respond(cmdp, policy, multipliers=prices, work=work)
+    return respond(cmdp, policy, multipliers=multipliers, work=work)
 
 
-def _rounded_off(visits: FloatArray, safe: Slack) -> FloatArray:
+def _rounded_off(visits: FloatArray, safe: CMDPSlack) -> FloatArray:
     """Return the policy without what is only HiGHS's tolerance; rows that are not visited are those of the safe one."""
     totals = visits.sum(axis=-1, keepdims=True)
     return policy_from_occupancy(np.where(visits > NOISE * np.maximum(totals, NOISE), visits, 0.0), safe.policy)
@@ -185,15 +184,15 @@ def independent_slack(cmdps: Sequence[CMDP], thresholds: FloatArray, *, method: 
     >>> round(independent_slack([agent], np.array([1.0, 10.0])).slack, 9)
     0.5
     """
-    limits = np.asarray(thresholds, dtype=np.float64)
-    if not cmdps or not len(limits):
+    thresholds = np.asarray(thresholds, dtype=np.float64)
+    if not cmdps or not len(thresholds):
         raise GameError("independent_slack needs at least one agent and at least one constraint.")
     for cmdp in cmdps:
-        check_thresholds(limits, cmdp.num_constraints)
+        check_thresholds(thresholds, cmdp.num_constraints)
     unit = max(float(cmdp.step_sizes[1:].max()) for cmdp in cmdps) or 1.0
-    model = _block_model(cmdps, limits, unit)
+    model = _block_model(cmdps, thresholds, unit)
     for each in (method, OTHER[method]):
-        found = _independent(cmdps, limits, propose(model, method=each))
+        found = _independent(cmdps, thresholds, propose(model, method=each))
         if found.bound - found.slack <= CHECKS * sum(float(cmdp.sizes[1:].max()) for cmdp in cmdps):
             return found
     raise SolverError(f"neither HiGHS method found the greatest slack: {found.slack:.9g} is not {found.bound:.9g}.")
@@ -217,9 +216,9 @@ def _block_model(cmdps: Sequence[CMDP], thresholds: FloatArray, unit: float) -> 
 
 def _independent(cmdps: Sequence[CMDP], thresholds: FloatArray, proposal: Proposal) -> IndependentSlack:
     """Read the policies off the occupancies, and judge them by evaluation and by planning for the duals."""
-    prices = np.maximum(proposal.duals[len(proposal.duals) - len(thresholds) :], 0.0)
-    weights = prices / prices.sum() if prices.any() else np.full(len(thresholds), 1 / len(thresholds))
-    cheapest = [plan(cmdp, weights, reward_weight=0.0) for cmdp in cmdps]
+    duals = np.maximum(proposal.duals[len(proposal.duals) - len(thresholds) :], 0.0)
+    multipliers = duals / duals.sum() if duals.any() else np.full(len(thresholds), 1 / len(thresholds))
+    cheapest = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in cmdps]
     sizes = [int(np.prod(cmdp.policy_shape)) for cmdp in cmdps]
     blocks = np.split(np.maximum(proposal.values[: sum(sizes)], 0.0), np.cumsum(sizes)[:-1])
     policies = tuple(
@@ -227,5 +226,5 @@ def _independent(cmdps: Sequence[CMDP], thresholds: FloatArray, proposal: Propos
         for cmdp, visits, least in zip(cmdps, blocks, cheapest, strict=True)
     )
     costs = np.sum([evaluate(cmdp, policy).costs for cmdp, policy in zip(cmdps, policies, strict=True)], axis=0)
-    bound = float(weights @ thresholds - sum(weights @ least.costs for least in cheapest))
-    return IndependentSlack(policies, costs, float((thresholds - costs).min()), weights, bound)
+    bound = float(multipliers @ thresholds - sum(multipliers @ least.costs for least in cheapest))
+    return IndependentSlack(policies, costs, float((thresholds - costs).min()), multipliers, bound)

@@ -4,13 +4,14 @@ A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α
 finite, or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary
 policies: its step axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
 
+Tables are checked once, with coordinates, and are then owned by nobody else: dense ones are read-only arrays, and a
+sparse transition is one CSR matrix per step, or one for all of them.
+
 Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the
 length of the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as
 it stands, or divided by its exact sum. One step costs a product with a row of P (its m entries), a product with a row
 of π (A entries), the roundings that the tables have behind them, and the distance of both rows from summing to one:
 less than 6 (m + A + entry_roundings) + 8 roundings.
-
-Sparse transitions of one step, checked with coordinates and owned by nobody else.
 """
 
 from __future__ import annotations
@@ -111,18 +112,6 @@ class CMDP:
     def matrix(self, step: int) -> Any:
         """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""
         return self.matrices[0 if len(self.matrices) == 1 else step]
-
-    @cached_property
-    def stacked(self) -> FloatArray:
-        """The reward and the costs, side by side: [H or 1, S·A, 1 + k]."""
-        steps = max(len(self.reward), self.costs.shape[1] if self.num_constraints else 1)
-        shape = (steps, *self.reward.shape[1:])
-        tables = [np.broadcast_to(self.reward, shape), *(np.broadcast_to(cost, shape) for cost in self.costs)]
-        return frozen(np.stack(tables, axis=-1).reshape(steps, -1, len(tables)))
-
-    def stage(self, step: int) -> FloatArray:
-        """Return the reward and the costs of one step: [S·A, 1 + k]."""
-        return np.asarray(self.stacked[0 if len(self.stacked) == 1 else step])
 
     @cached_property
     def reward_range(self) -> float:

@@ -22,10 +22,9 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate, occupancy
-from cmpg.cmdp.exact import Slack, greatest_slack
+from cmpg.cmdp.exact import CMDPSlack, check_feasible, greatest_slack, repaired
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
-from cmpg.cmdp.repair import check_feasible, repaired
 from cmpg.cmdp.response import BestResponse, cost_margins, respond
 from cmpg.errors import SolverError
 
@@ -77,27 +76,27 @@ class PrimalDual:
         """Return a policy within the tolerance of the best one, or raise InfeasibleError or SolverError."""
         free = plan(cmdp, np.zeros(cmdp.num_constraints), rng=rng)
         if np.all(free.costs <= cmdp.thresholds - cost_margins(cmdp)):
-            prices = np.zeros(cmdp.num_constraints)
-            return respond(cmdp, free.policy(cmdp.num_actions), multipliers=prices, work=1)
+            nothing = np.zeros(cmdp.num_constraints)
+            return respond(cmdp, free.policy(cmdp.num_actions), multipliers=nothing, work=1)
         safe = _strictly_feasible(cmdp, rng)
         mean = _Mean(cmdp, safe.costs, float(evaluate(cmdp, safe.policy).value))
         bounds = 2 * (free.value - mean.safe_value) / mean.slacks
         steps = bounds / _largest_violations(cmdp)
-        prices = best_prices = np.zeros(cmdp.num_constraints)
+        multipliers = best_multipliers = np.zeros(cmdp.num_constraints)
         best_bound = np.inf
         for iteration in range(1, self.max_iterations + 1):
-            answer = plan(cmdp, prices, rng=rng)
-            bound = answer.value + float(prices @ (cmdp.thresholds - answer.costs))
+            answer = plan(cmdp, multipliers, rng=rng)
+            bound = answer.value + float(multipliers @ (cmdp.thresholds - answer.costs))
             if bound < best_bound:
-                best_bound, best_prices = bound, prices
+                best_bound, best_multipliers = bound, multipliers
             if iteration.bit_count() == 1:
                 mean = mean.afresh()
             mean.add(answer)
             if best_bound - mean.repaired_value <= self.tolerance:
                 policy = repaired(cmdp, mean.visits, safe)
-                return respond(cmdp, policy, multipliers=best_prices, work=iteration)
-            ahead = prices + self.step(iteration) * steps * (answer.costs - cmdp.thresholds)
-            prices = np.clip(ahead, 0.0, bounds)
+                return respond(cmdp, policy, multipliers=best_multipliers, work=iteration)
+            moved = multipliers + self.step(iteration) * steps * (answer.costs - cmdp.thresholds)
+            multipliers = np.clip(moved, 0.0, bounds)
         raise SolverError(
             f"the primal-dual method is still {best_bound - mean.repaired_value:.3g} from optimal after "
             f"{self.max_iterations} iterations; {self.tolerance:.3g} was asked for. "
@@ -105,7 +104,7 @@ class PrimalDual:
         )
 
 
-def _strictly_feasible(cmdp: CMDP, rng: np.random.Generator | None) -> Slack:
+def _strictly_feasible(cmdp: CMDP, rng: np.random.Generator | None) -> CMDPSlack:
     sizes = cmdp.step_sizes[1:]
     safe = greatest_slack(cmdp, units=np.where(sizes > 0, sizes, 1.0), rng=rng)
     check_feasible(cmdp, safe)
@@ -135,7 +134,7 @@ class _Mean:
         self.cmdp = cmdp
         self.safe_costs = safe_costs
         self.safe_value = safe_value
-        self.limits = cmdp.thresholds - 2 * cost_margins(cmdp)
+        self.targets = cmdp.thresholds - 2 * cost_margins(cmdp)
         self._visits = np.zeros(cmdp.policy_shape)
         self._value = 0.0
         self._costs = np.zeros(cmdp.num_constraints)
@@ -160,11 +159,11 @@ class _Mean:
     @property
     def slacks(self) -> FloatArray:
         """How far the safe policy is inside the thresholds: [k]."""
-        return self.limits - self.safe_costs
+        return self.targets - self.safe_costs
 
     @property
     def repaired_value(self) -> float:
         """What is left of the mean's value after the least mixing that meets the thresholds."""
-        excess = np.maximum(self._costs / self._count - self.limits, 0.0)
+        excess = np.maximum(self._costs / self._count - self.targets, 0.0)
         share = float(np.max(excess / (excess + self.slacks)))
         return (1 - share) * self._value / self._count + share * self.safe_value

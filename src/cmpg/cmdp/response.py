@@ -28,7 +28,7 @@ class BestResponse:
     policy: FloatArray  # [H, S, A]
     value: float
     costs: FloatArray  # [k]
-    multipliers: FloatArray  # [k]: the price of one more unit of each budget
+    multipliers: FloatArray  # [k]: what one more unit of each threshold is worth
     bound: float
     work: int  # dynamic programs, or iterations of an LP solver
 
@@ -46,32 +46,32 @@ class Solver(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A policy that a solver considers, and what it spends when it is evaluated."""
+class EvaluatedPolicy:
+    """A policy in a CMDP; it is evaluated once, when somebody asks."""
 
     cmdp: CMDP
     policy: FloatArray  # [H, S, A]
 
     @cached_property
-    def judged(self) -> Evaluation:
+    def evaluation(self) -> Evaluation:
         """V^r and V^c."""
         return evaluate(self.cmdp, self.policy)
 
     @property
     def costs(self) -> FloatArray:
         """V^c: [k]."""
-        return self.judged.costs
+        return self.evaluation.costs
 
     def response(self, *, multipliers: FloatArray, work: int) -> BestResponse:
         """Bound the optimum by the multipliers, and return the policy with what it was found to be worth."""
-        prices = np.maximum(multipliers, 0.0)
-        bound = float(dual_bound(self.cmdp, prices))
-        return BestResponse(self.policy, float(self.judged.value), self.costs, prices, bound, work)
+        multipliers = np.maximum(multipliers, 0.0)
+        bound = float(dual_bound(self.cmdp, multipliers))
+        return BestResponse(self.policy, float(self.evaluation.value), self.costs, multipliers, bound, work)
 
 
 def respond(cmdp: CMDP, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BestResponse:
     """Evaluate a proposed policy, bound the optimum by its multipliers, and return both."""
-    return Candidate(cmdp, policy).response(multipliers=multipliers, work=work)
+    return EvaluatedPolicy(cmdp, policy).response(multipliers=multipliers, work=work)
 
 
 def cost_margins(cmdp: CMDP) -> FloatArray:
@@ -85,7 +85,7 @@ def cost_margins(cmdp: CMDP) -> FloatArray:
     return np.asarray(cmdp.rounding * sizes)
 
 
-def mixture(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
+def mixed_policy(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
     """Return one policy whose value and costs are the weighted averages of the plans': it has their mean occupancy."""
     used = [(float(weight), each) for weight, each in zip(weights, plans, strict=True) if weight > 0]
     if cmdp.discount is not None:
@@ -116,16 +116,13 @@ def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleE
     least
         The least V^{λ·c} of any policy, which is more than λ·α.
     """
-    weights, least = multipliers / multipliers.sum(), least / float(multipliers.sum())
+    least, multipliers = least / float(multipliers.sum()), multipliers / multipliers.sum()
     if cmdp.num_constraints == 1:
         text = f"the least possible cost is {least:.9g}, above the threshold {cmdp.thresholds[0]:.9g}."
     else:
         text = (
-            f"with weights {weights} on the constraints, every policy costs at least {least:.9g}, "
-            f"more than {float(weights @ cmdp.thresholds):.9g}."
+            f"with weights {multipliers} on the constraints, every policy costs at least {least:.9g}, "
+            f"more than {float(multipliers @ cmdp.thresholds):.9g}."
         )
-    error = InfeasibleError(
-        f"no policy meets the constraints: {text} Raise the thresholds, or give the agent a cheaper action."
-    )
-    error.multipliers = weights  # type: ignore[attr-defined]
-    return error
+    advice = "Raise the thresholds, or give the agent a cheaper action."
+    return InfeasibleError(f"no policy meets the constraints: {text} {advice}", multipliers=multipliers)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import occupancy, stationary_values
+from cmpg.cmdp.evaluation import action_values, occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
@@ -37,24 +37,7 @@ def policy_gradients(cmdp: CMDP, policy: FloatArray) -> FloatArray:
            [0., 3.]])
     """
     visits = occupancy(cmdp, policy).sum(axis=-1)  # [H, S]
-    return np.moveaxis(visits[..., None, None] * _action_values(cmdp, policy), -1, 0)
-
-
-def _action_values(cmdp: CMDP, policy: FloatArray) -> FloatArray:
-    """Q of the reward and of every cost under the policy: [H, S, A, 1 + k]."""
-    shape = (*cmdp.policy_shape[1:], 1 + cmdp.num_constraints)
-    if cmdp.discount is not None:
-        ahead = cmdp.discount * (cmdp.matrix(0) @ stationary_values(cmdp, policy[0]))
-        return np.asarray((cmdp.stage(0) + ahead).reshape(1, *shape))
-    result = np.empty((cmdp.num_steps, *shape))
-    to_go = np.zeros((cmdp.num_states, shape[-1]))
-    for step in reversed(range(cmdp.num_steps)):
-        action_values = cmdp.stage(step)
-        if step < cmdp.num_steps - 1:
-            action_values = action_values + cmdp.matrix(step) @ to_go
-        result[step] = action_values.reshape(shape)
-        to_go = np.einsum("sa,sax->sx", policy[step], result[step])
-    return result
+    return np.moveaxis(visits[:, None, :, None] * action_values(cmdp, policy), 1, 0)
 
 
 def project_rows(table: FloatArray) -> FloatArray:

@@ -89,14 +89,16 @@ class LagrangianDual:
         begin = run.see(game.at(start))
         maximise = _maximiser(game, rng)
         scales = _Scales.of(game, begin)
-        prices, squares = np.zeros(len(game.thresholds)), np.zeros(len(game.thresholds))
+        multipliers, squares = np.zeros(len(game.thresholds)), np.zeros(len(game.thresholds))
         path: list[tuple[float, FloatArray, Position]] = []
-        for _ in range(self.iterations if len(prices) else 1):
-            position = run.see(maximise.at(begin, prices))
-            path.append((lagrangian(game, position.policy, prices), prices, position))
+        for _ in range(self.iterations if len(multipliers) else 1):
+            position = run.see(maximise.at(begin, multipliers))
+            path.append((lagrangian(game, position.policy, multipliers), multipliers, position))
             squares = squares + scales.violation(position) ** 2
-            prices = scales.raised(prices, position, step_size=self.step_size / np.sqrt(np.maximum(squares, 1e-300)))
-        if maximise.exact or len(prices) == 0:
+            multipliers = scales.raised(
+                multipliers, position, step_size=self.step_size / np.sqrt(np.maximum(squares, 1e-300))
+            )
+        if maximise.exact or len(multipliers) == 0:
             return run.ended(self, min(path, key=lambda each: each[0])[2])
         mean = np.mean([tried for _, tried, _ in path[len(path) // 2 :]], axis=0)
         return run.ended(self, run.see(maximise.at(begin, mean)))
@@ -288,9 +290,9 @@ class _Scales:
         """(V^c − α) / |∇V^c|: [k]."""
         return np.asarray((position.costs - self.thresholds) / self.costs)
 
-    def raised(self, prices: FloatArray, position: Position, *, step_size: float | FloatArray) -> FloatArray:
+    def raised(self, multipliers: FloatArray, position: Position, *, step_size: float | FloatArray) -> FloatArray:
         """λ after a step along the violation, kept non-negative: [k]."""
-        return np.maximum(prices + step_size * self.reward / self.costs * self.violation(position), 0.0)
+        return np.maximum(multipliers + step_size * self.reward / self.costs * self.violation(position), 0.0)
 
     def switched(self, position: Position, pull: float) -> FloatArray:
         """Weights [1 + k]: for the reward where costs plus pull meet the thresholds, else against the worst cost."""
@@ -313,13 +315,15 @@ def _primal_dual(run: _Run, start: JointPolicy, *, settings: LagrangianGradient)
     position = run.see(run.game.at(start))
     yield position
     scales = _Scales.of(run.game, position)
-    prices = np.zeros(len(run.game.thresholds))
+    multipliers = np.zeros(len(run.game.thresholds))
     for _ in range(settings.iterations):
-        new_prices = scales.raised(prices, position, step_size=settings.dual_step_size)
-        weights = np.concatenate([[1.0], -new_prices]) / scales.reward
+        raised = scales.raised(multipliers, position, step_size=settings.dual_step_size)
+        weights = np.concatenate([[1.0], -raised]) / scales.reward
         moved = run.see(gradient_step(run.game, position, weights, step_size=settings.step_size))
-        rests = squared_distance(moved.policy, position.policy) <= STILL and np.allclose(new_prices, prices, rtol=1e-12)
-        position, prices = moved, new_prices
+        rests = squared_distance(moved.policy, position.policy) <= STILL and np.allclose(
+            raised, multipliers, rtol=1e-12
+        )
+        position, multipliers = moved, raised
         yield position
         if rests:
             break
@@ -339,9 +343,11 @@ def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
         try:
             planner = joint_planner(game)
         except GameError:
-            return _Maximiser(lambda position, prices: _penalised_ascent(position, prices, rng), exact=False)
-        return _Maximiser(lambda _, prices: game.at(game.split(plan(planner, prices, rng=rng).actions)), exact=True)
-    return _Maximiser(lambda position, prices: _penalised_ascent(position, prices, rng), exact=False)
+            return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
+        return _Maximiser(
+            lambda _, multipliers: game.at(game.split(plan(planner, multipliers, rng=rng).actions)), exact=True
+        )
+    return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
 
 
 def _penalised_ascent(

@@ -3,13 +3,13 @@
 The problem: maximise Σ_a r(a) w(a) subject to Σ_a c_j(a) w(a) ≤ α_j, where w(a) = Π_i π_i(a_i) is a product of the
 agents' mixed actions. Only "w is a product" is not linear. A node of the search is a box l_i ≤ π_i ≤ u_i for every
 agent. There, for two agents i and m, the product of non-negative factors such as π_i(a_i) − l_i(a_i) and u_m(a_m) −
-π_m(a_m), times the chance of what the others play, is a sum of entries of w, and is not negative. All such rows for
-all pairs make the linear relaxation; they imply l_i(a_i) w_{−i}(a_{−i}) ≤ w(a) ≤ u_i(a_i) w_{−i}(a_{−i}). Given what
-the rest plays, two agents with boxes of widths δ and δ' can then correlate by δδ'/4 at most, so the error of a node is
-quadratic in its width, and no cluster of nodes builds up around the optimum.
+π_m(a_m), times the probability of what the others play, is a sum of entries of w, and is not negative. All such rows
+for all pairs make the linear relaxation; they imply l_i(a_i) w_{−i}(a_{−i}) ≤ w(a) ≤ u_i(a_i) w_{−i}(a_{−i}). Given
+what the rest plays, two agents with boxes of widths δ and δ' can then correlate by δδ'/4 at most, so the error of a
+node is quadratic in its width, and no cluster of nodes builds up around the optimum.
 
 Guarantee: lower ≤ P* ≤ upper. `lower` is the value of a policy whose costs were evaluated. `upper` does not trust the
-linear program: every row G w ≥ 0 is homogeneous, so for any prices y, λ ≥ 0 each feasible policy in the box is worth at
+linear program: every row G w ≥ 0 is homogeneous, so for any duals y, λ ≥ 0 each feasible policy in the box is worth at
 most λ·α + max_a (r + yᵀG − λᵀc)(a), which is computed from the tables and widened by what rounding can do to it.
 """
 
@@ -34,13 +34,13 @@ from cmpg.games.joint.game import JointGame, JointPosition
 from cmpg.policy import JointPolicy
 
 ESCAPE_PENALTY = 4.0
-"""What a relaxation pays, in ranges of the reward, for meeting the constraints by leaving the box altogether."""
+"""What a relaxation pays, in ranges of the reward, to meet the constraints by leaving the box altogether."""
 
 ESCAPE_ROOM = 1e-4
 """How far below the thresholds the escape lies, relative to the costs: little, so that violations are dear."""
 
 NOISE = 1e-9
-"""Less weight than this in a linear answer is its tolerance; kept, it would spend budgets that have no slack."""
+"""Less weight than this in a linear answer is its tolerance; kept, it would spend where there is no slack."""
 
 Box = tuple[FloatArray, ...]
 """One array [2, A_i] per agent: the least and the greatest probability of each action."""
@@ -77,17 +77,17 @@ def best_product_policy(game: JointGame, *, tolerance: float, max_nodes: int) ->
     best = _Incumbent(-np.inf, None)
     whole: Box = tuple(np.stack([np.zeros(actions), np.ones(actions)]) for actions in game.num_actions)
     order = count()  # boxes with the same bound are taken in the order in which they came
-    open_boxes = [(-relaxation.ceiling, next(order), whole)]
+    open_boxes = [(-relaxation.greatest, next(order), whole)]
     nodes = 0
     while open_boxes and -open_boxes[0][0] > best.value + tolerance and nodes < max_nodes:
-        ceiling, _, box = heapq.heappop(open_boxes)
+        parent, _, box = heapq.heappop(open_boxes)
         upper, weights = relaxation.bound(box)
         nodes += 1
         if upper < relaxation.floor:
             continue  # nothing in this box meets the constraints
         best = best.improved(game, weights)
         for half in _halves(box):
-            heapq.heappush(open_boxes, (max(ceiling, -upper), next(order), half))
+            heapq.heappush(open_boxes, (max(parent, -upper), next(order), half))
     upper = max(best.value, -open_boxes[0][0] if open_boxes else -np.inf)
     if upper == -np.inf:
         raise InfeasibleError(
@@ -131,14 +131,14 @@ class _Relaxation:
         )
 
     @property
-    def ceiling(self) -> float:
+    def greatest(self) -> float:
         """The greatest reward, with room for the rounding of floor and span."""
         return self.floor + self.span + 4 * UNIT_ROUNDOFF * (abs(self.floor) + self.span)
 
     def bound(self, box: Box) -> tuple[float, FloatArray]:
         """Return an upper bound on the value of every feasible policy in the box, and the relaxation's w [ΠA]."""
         rows = np.concatenate(list(self._rows(box)))
-        # The escape is one more column that meets every constraint at a price, so that the program is feasible.
+        # The escape is one more column that meets every constraint at a loss, so that the program is feasible.
         escape = np.concatenate([np.zeros((len(rows), 1)), self.thresholds[:, None] - ESCAPE_ROOM, np.ones((1, 1))])
         table = np.concatenate([-rows, self.costs, np.ones((1, self.reward.size))])
         model = LinearModel(
@@ -149,15 +149,16 @@ class _Relaxation:
         )
         try:
             answer = propose(model)
-        except SolverError:  # any prices give a bound, so a failure costs halvings and no more
-            return self.ceiling, np.ones(self.reward.size)
-        return self._priced(rows, np.maximum(answer.duals[:-1], 0.0)), answer.values[:-1]
+        except SolverError:  # any duals give a bound, so a failure costs halvings and no more
+            return self.greatest, np.ones(self.reward.size)
+        return self._weak_duality(rows, np.maximum(answer.duals[:-1], 0.0)), answer.values[:-1]
 
-    def _priced(self, rows: FloatArray, prices: FloatArray) -> float:
-        row_prices, multipliers = prices[: len(rows)], prices[len(rows) :]
-        worth = self.reward + row_prices @ rows - multipliers @ self.costs
-        size = 1 + row_prices @ np.abs(rows) + multipliers @ np.abs(self.costs) + multipliers @ np.abs(self.thresholds)
-        rounding = 4 * UNIT_ROUNDOFF * (len(prices) + 8) * float(size.max())
+    def _weak_duality(self, rows: FloatArray, duals: FloatArray) -> float:
+        """Return λ·α + max_a (r + yᵀG − λᵀc)(a) for duals (y, λ), in the units of the game and widened by rounding."""
+        row_duals, multipliers = duals[: len(rows)], duals[len(rows) :]
+        worth = self.reward + row_duals @ rows - multipliers @ self.costs
+        size = 1 + row_duals @ np.abs(rows) + multipliers @ np.abs(self.costs) + multipliers @ np.abs(self.thresholds)
+        rounding = 4 * UNIT_ROUNDOFF * (len(duals) + 8) * float(size.max())
         scaled = float(multipliers @ self.thresholds + worth.max() + rounding)
         return self.floor + self.span * scaled + 4 * UNIT_ROUNDOFF * (abs(self.floor) + self.span * abs(scaled))
 

@@ -26,7 +26,6 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, check_shape, first_index, frozen, numbers, place, to_exact, to_floats
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, climb, marginals, meets_thresholds
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
@@ -39,9 +38,6 @@ from cmpg.policy import JointPolicy
 
 MAX_JOINT_ACTIONS = 128
 """One-shot games with more joint actions than this are not searched by branch and bound."""
-
-CHUNK = 4_000_000
-"""Numbers that a dynamic program for many multipliers at once may hold."""
 
 
 def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
@@ -66,18 +62,18 @@ def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
     >>> lagrangian(game, JointPolicy.uniform(game.policy_shapes), [1.0])
     3.0
     """
-    prices = _checked_multipliers(game, multipliers)
+    checked = _checked_multipliers(game, multipliers)
     position = game.at(policy)
     common = isinstance(game, JointGame) and has_common_reward(game)
     potential = position.values[0] if common else game.potential(policy)
-    return float(potential + prices @ np.asarray(game.thresholds - position.costs, dtype=np.float64))
+    return float(potential + checked @ np.asarray(game.thresholds - position.costs, dtype=np.float64))
 
 
 def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2)."""
-    prices = _checked_multipliers(game, multipliers)
-    prices = to_exact(prices) if game.is_exact else to_floats(prices)
-    penalty = np.tensordot(prices, game.costs, axes=1) if game.num_constraints else 0.0
+    checked = _checked_multipliers(game, multipliers)
+    checked = to_exact(checked) if game.is_exact else to_floats(checked)
+    penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
     return replace(
         game,
         rewards=frozen(game.rewards - penalty),
@@ -115,23 +111,7 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
     if (grid < 0).any():
         raise GameError(f"{place('multipliers', first_index(grid < 0), ('m', 'j'))} is negative; λ ≥ 0 is required.")
     cmdp = joint_planner(game)
-    if cmdp.discount is not None:
-        return np.array([dual_bound(cmdp, prices) for prices in grid])
-    size = max(1, CHUNK // (cmdp.num_states * cmdp.num_actions))
-    chunks = [_joint_maxima(cmdp, grid[t : t + size]) for t in range(0, len(grid), size)]
-    return np.concatenate(chunks) if chunks else np.zeros(0)
-
-
-def _joint_maxima(cmdp: CMDP, grid: FloatArray) -> FloatArray:
-    """λ·α + max_π V^{φ − λc} for every row of the grid, by one backward induction for all of them."""
-    weights = np.concatenate([np.ones((1, len(grid))), -grid.T])  # [1 + k, m]
-    to_go = np.zeros((cmdp.num_states, len(grid)))
-    for step in reversed(range(cmdp.num_steps)):
-        action_values = cmdp.stage(step) @ weights
-        if step < cmdp.num_steps - 1:
-            action_values += cmdp.matrix(step) @ to_go
-        to_go = action_values.reshape(cmdp.num_states, cmdp.num_actions, -1).max(axis=1)
-    return np.asarray(grid @ cmdp.thresholds + cmdp.initial @ to_go)
+    return np.array([float(dual_bound(cmdp, each)) for each in grid])
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +253,8 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
     [(3.0, True), (4.0, False)]
     """
-    prices = _checked_multipliers(game, multipliers)
-    return maximisers_of(game.floats(), joint_planner(game), to_floats(prices), limit=limit, tolerance=tolerance)
+    checked = _checked_multipliers(game, multipliers)
+    return maximisers_of(game.floats(), joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
 
 
 def analyse_duality(
@@ -303,8 +283,8 @@ def analyse_duality(
 
 
 def _checked_multipliers(game: Game, multipliers: Any) -> FloatArray:
-    prices = numbers("multipliers", multipliers)
-    check_shape("multipliers", prices.shape, (len(game.thresholds),))
-    if (prices < 0).any():
-        raise GameError(f"{place('multipliers', first_index(prices < 0), ('j',))} is negative; λ ≥ 0 is required.")
-    return prices
+    checked = numbers("multipliers", multipliers)
+    check_shape("multipliers", checked.shape, (len(game.thresholds),))
+    if (checked < 0).any():
+        raise GameError(f"{place('multipliers', first_index(checked < 0), ('j',))} is negative; λ ≥ 0 is required.")
+    return checked

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.evaluation import evaluate, stationary_values
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import plan, scalarised_backup
+from cmpg.cmdp.planning import maximise, plan, scalarised_backup
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
@@ -76,16 +76,12 @@ def _judge(game: JointGame, planner: CMDP, actions: IntArray) -> DualMaximiser:
 def _tied_actions(cmdp: CMDP, multipliers: FloatArray, tolerance: float) -> npt.NDArray[np.bool_]:
     """Which actions are tied for the best, by step and state: [H, S, A]."""
     tie = tolerance * (float(np.abs(cmdp.reward).max()) + float(multipliers @ _largest(cmdp)))
-    tied = np.empty(cmdp.policy_shape, dtype=bool)
-    to_go = np.zeros(cmdp.num_states)
-    if cmdp.discount is not None:
-        best = plan(cmdp, multipliers).policy(cmdp.num_actions)
-        to_go = stationary_values(cmdp, best[0]) @ np.concatenate([[1.0], -multipliers])
-    for step in reversed(range(cmdp.num_steps)):
-        action_values = scalarised_backup(cmdp, multipliers, step, to_go)
-        to_go = action_values.max(axis=1)
-        tied[step] = action_values >= to_go[:, None] - tie
-    return tied
+    if cmdp.discount is None:
+        return maximise(cmdp, multipliers).tied(tie)
+    best = plan(cmdp, multipliers).policy(cmdp.num_actions)
+    to_go = stationary_values(cmdp, best[0]) @ np.concatenate([[1.0], -multipliers])
+    values = scalarised_backup(cmdp, multipliers, to_go)
+    return np.asarray(values >= values.max(axis=1, keepdims=True) - tie)[None]
 
 
 def _largest(cmdp: CMDP) -> FloatArray:

@@ -13,11 +13,13 @@ nothing. `cmdp_slack` is the slack of the one CMDP at hand, which is what the th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import add_future, backward_induction
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.cmdp.model import CMDP
@@ -69,16 +71,18 @@ def cmdp_slack(cmdp: CMDP) -> float:
 
 
 def _guaranteed_slack(game: JointGame, agent: int) -> float:
-    world = game.joint_cmdp()
     shape = (game.num_states, *game.num_actions)
     shares = (game.thresholds / game.num_steps).reshape(-1, *(1 for _ in shape))
-    to_go = np.zeros(game.num_states)
-    for h in reversed(range(game.num_steps)):
-        stage = (game.costs[:, 0 if game.costs.shape[1] == 1 else h] - shares).max(axis=0)
-        ahead = (world.matrix(h) @ to_go).reshape(shape) if h + 1 < game.num_steps else 0.0
-        mine_first = np.moveaxis(stage + ahead, 1 + agent, 1).reshape(game.num_states, game.num_actions[agent], -1)
-        to_go = game_values(mine_first)
-    return -float(game.initial @ to_go)
+    steps = reversed(range(game.num_steps))
+    tables = ((h, game.costs[:, 0 if game.costs.shape[1] == 1 else h]) for h in steps)
+    stages = ((h, (costs - shares).max(axis=0).reshape(1, -1)) for h, costs in tables)
+
+    def settle(_: int, worth: FloatArray) -> FloatArray:
+        mine_first = np.moveaxis(worth.reshape(shape), 1 + agent, 1)
+        return game_values(mine_first.reshape(game.num_states, game.num_actions[agent], -1))[None]
+
+    first = backward_induction(stages, partial(add_future, game.joint_cmdp()), settle)
+    return -float(game.initial @ first[0])
 
 
 def game_values(payoffs: FloatArray) -> FloatArray:

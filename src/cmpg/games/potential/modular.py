@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.evaluation import backward_induction
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.structure import READING_ERROR
 
@@ -243,18 +244,20 @@ def _value(tables: _Tables, playing: list[Residues], *, difference: Residues, fl
     """Return the value [mod prime] of a reward [H or 1, S, ΠA], by backward evaluation."""
     modulus = np.uint64(prime)
     steps, states, _ = tables.policy_shapes[0]
-    to_go = np.zeros(states, dtype=np.uint64)
-    for step in reversed(range(steps)):
+    stages = ((h, difference[0 if len(difference) == 1 else h].ravel().copy()) for h in reversed(range(steps)))
+
+    def add_future(step: int, worth: Residues, to_go: Residues) -> None:
+        which = 0 if len(flows) == 1 else step
+        rows = tables.transition[which]
+        worth += np.add.reduceat(flows[which] * to_go[rows.columns] % modulus, rows.starts) % modulus
+
+    def average(step: int, worth: Residues) -> Residues:
         weights = playing[0][step]
         for policy in playing[1:]:
             weights = (weights[:, :, None] * policy[step][:, None, :] % modulus).reshape(states, -1)
-        stage = (weights * difference[0 if len(difference) == 1 else step] % modulus).sum(axis=1, dtype=np.uint64)
-        if step < steps - 1:
-            which = 0 if len(flows) == 1 else step
-            rows = tables.transition[which]
-            ahead = weights.ravel()[rows.row] * (flows[which] * to_go[rows.columns] % modulus) % modulus
-            first_of_state = np.searchsorted(rows.row, np.arange(states) * weights.shape[1])
-            stage = stage + np.add.reduceat(ahead, first_of_state)
-        to_go = stage % modulus
+        paid = weights * (worth % modulus).reshape(states, -1) % modulus
+        return np.asarray(paid.sum(axis=1, dtype=np.uint64) % modulus)
+
+    to_go = backward_induction(stages, add_future, average)
     start = tables.initial.modulo(prime) * to_go[tables.initial.columns] % modulus
     return int(start.sum(dtype=np.uint64)) % prime

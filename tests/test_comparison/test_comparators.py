@@ -107,7 +107,7 @@ def test_the_dual_on_a_game_that_cannot_be_planned_for_jointly():
     """The congestion game has no potential; the inner problem is then solved agent by agent."""
     game = congestion_game(num_agents=3)
     found = LagrangianDual(iterations=20)(game, uniform(game))
-    assert found.iterates == 22  # the start, one for each of the 20 prices, and one for their mean
+    assert found.iterates == 22  # the start, one for each of the 20 multipliers, and one for their mean
     assert found.values == pytest.approx(game.at(found.policy).values)
 
 

@@ -77,19 +77,19 @@ def test_the_master_finds_what_scipy_finds(seed, constraints, plans):
     widest = linprog(
         np.append(np.zeros(plans), -1.0),
         A_ub=slack_rows,
-        b_ub=program.limits,
+        b_ub=program.thresholds,
         A_eq=np.append(np.ones(plans), 0.0)[None],
         b_eq=[1.0],
         bounds=[(0, None)] * plans + [(None, None)],
     )
-    prices, slack = program.maximise_slack()
+    multipliers, slack = program.maximise_slack()
     assert slack == pytest.approx(-widest.fun, abs=1e-8)
-    assert prices.sum() == pytest.approx(1.0)
-    best = linprog(-values, A_ub=costs.T, b_ub=program.limits, **simplex)
+    assert multipliers.sum() == pytest.approx(1.0)
+    best = linprog(-values, A_ub=costs.T, b_ub=program.thresholds, **simplex)
     multipliers = program.maximise_value()
     assert program.weights @ values == pytest.approx(-best.fun, abs=1e-8)
-    assert (program.weights @ costs <= program.limits + 1e-12).all()
-    assert max(values - costs @ multipliers) + multipliers @ program.limits == pytest.approx(-best.fun, abs=1e-8)
+    assert (program.weights @ costs <= program.thresholds + 1e-12).all()
+    assert max(values - costs @ multipliers) + multipliers @ program.thresholds == pytest.approx(-best.fun, abs=1e-8)
 
 
 def test_columns_that_only_rounding_holds_apart_are_one():
@@ -107,6 +107,6 @@ def test_new_columns_and_new_limits():
     assert not program.improves(column(2.0, 0.5), np.array([4.0]))
     program.add(column(3.0, 0.5))
     assert program.maximise_value()[0] == pytest.approx(2.0) or program.weights[2] == pytest.approx(1.0)
-    program.move_limits(np.array([0.25]))
+    program.move_thresholds(np.array([0.25]))
     assert program.maximise_value() == pytest.approx([6.0])
     assert program.weights == pytest.approx([0.5, 0.0, 0.5])

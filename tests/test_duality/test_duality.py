@@ -79,8 +79,8 @@ class TestCounterExample:
     def test_multipliers_at_the_optimum(self):
         root = np.sqrt(0.5)
         position = counter_example().at(mixed(root, root))
-        prices = [Exact()(position.induced_cmdp(agent)).multipliers for agent in (0, 1)]
-        assert np.ravel(prices) == pytest.approx([3 - np.sqrt(2)] * 2, abs=1e-12)
+        multipliers = [Exact()(position.induced_cmdp(agent)).multipliers for agent in (0, 1)]
+        assert np.ravel(multipliers) == pytest.approx([3 - np.sqrt(2)] * 2, abs=1e-12)
 
     @pytest.mark.parametrize(("p", "q", "value"), [(0, 0, 3), (1 / 3, 1 / 3, 8 / 3)])
     def test_isolated_nash_policies(self, p, q, value):
@@ -178,11 +178,11 @@ def test_weak_duality(seed, agents, constraints, discount):
     assert dual.lower == pytest.approx(dual.upper, abs=1e-9)
     primal = primal_value(game, restarts=2)
     assert primal.lower <= primal.upper <= dual.upper + 1e-12
-    prices = rng.exponential(size=(20, constraints))
-    values = dual_function(game, prices)
+    multipliers = rng.exponential(size=(20, constraints))
+    values = dual_function(game, multipliers)
     assert (values >= dual.lower - 1e-9).all()
     assert dual_function(game, dual.multipliers[None])[0] == pytest.approx(dual.value, abs=1e-9)
-    for price, value in zip(prices, values, strict=True):
+    for price, value in zip(multipliers, values, strict=True):
         policy = game.random_policy(rng=rng)
         assert lagrangian(game, policy, price) <= value + 1e-9
         if (game.at(policy).costs <= game.thresholds).all():
@@ -226,13 +226,13 @@ def test_the_dual_value_is_that_of_the_linear_program_over_joint_actions(seed):
 def test_the_lagrangian_is_a_potential_of_the_penalised_game(seed, cooperative):
     rng = np.random.default_rng(seed)
     game = random_cooperative_game(rng, constraints=2) if cooperative else spectrum()
-    prices = rng.exponential(size=game.num_constraints)
-    penalised = penalised_game(game, prices)
+    multipliers = rng.exponential(size=game.num_constraints)
+    penalised = penalised_game(game, multipliers)
     assert penalised.num_constraints == 0
     policy = game.random_policy(rng=rng)
     agent = int(rng.integers(game.num_agents))
     moved = policy.replace(agent, game.random_policy(rng=rng)[agent])
-    rise = lagrangian(game, moved, prices) - lagrangian(game, policy, prices)
+    rise = lagrangian(game, moved, multipliers) - lagrangian(game, policy, multipliers)
     gain = penalised.at(moved).values[agent] - penalised.at(policy).values[agent]
     assert rise == pytest.approx(gain, abs=1e-9)
 
@@ -244,12 +244,12 @@ def test_maximisers_attain_the_dual_function(seed, discount):
     game = random_cooperative_game(rng, states=3, discount=discount)
     # Whole numbers make ties.
     game = replace(game, rewards=np.stack([np.round(game.rewards[0])] * 2), costs=np.round(game.costs))
-    prices = rng.integers(0, 3, size=1).astype(float)
-    found = dual_maximisers(game, prices, limit=20)
+    multipliers = rng.integers(0, 3, size=1).astype(float)
+    found = dual_maximisers(game, multipliers, limit=20)
     assert found.found
-    best = dual_function(game, prices[None])[0]
+    best = dual_function(game, multipliers[None])[0]
     for each in found.found:
-        assert lagrangian(game, each.policy, prices) == pytest.approx(best, abs=1e-7)
+        assert lagrangian(game, each.policy, multipliers) == pytest.approx(best, abs=1e-7)
         assert each.value == pytest.approx(game.at(each.policy).values[0])
         assert each.costs == pytest.approx(game.at(each.policy).costs)
 
