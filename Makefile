@@ -1,15 +1,22 @@
-# make demo   solves the paper's counter-example and grid world, with certificates
-# make test   linters, types, all tests
-# make bench  ratios against what a user would pick instead, written to docs/benchmarks.md
+# make demo         solves the paper's counter-example and grid world, with certificates
+# make test         linters, types, all tests
+# make lint         linters and types alone
+# make cover        all tests, then the branch coverage by file
+# make lowest       all tests with the lowest versions that pyproject.toml allows
+# make docs         the documentation as a site in site/, built without a network
+# make reproduce    every figure, number and claim of the paper, as a page in reproduction/
+# make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
-# make reproduce  every figure, number and claim of the paper, as a page in reproduction/
+# make picture      the README's picture, taken again
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint bench experiments reproduce clean
+.PHONY: demo test browser lint cover lowest docs reproduce bench experiments picture clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -18,30 +25,55 @@ $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/c
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP_INSTALL) -e '.[dev,plot,report]'
+	$(PIP_INSTALL) -e '.[dev,docs,plot,report]'
 	touch $@
 
 $(VENV)/installed-plot: $(VENV)/installed
 	$(PIP_INSTALL) -e '.[plot]'
 	touch $@
 
+$(VENV)/installed-docs: $(VENV)/installed
+	$(PIP_INSTALL) -e '.[docs]'
+	touch $@
+
+.venv-lowest/installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[plot,report]' pytest pytest-xdist hypothesis websocket-client cvxpy
+	touch $@
+
 demo: $(VENV)/installed
 	$(BIN)/cmpg solve counter-example --restarts 10 --seed 1
 	$(BIN)/cmpg solve grid-world
 
-# The page is tested in a real browser. Where chromium cannot be installed, those tests are skipped, and say so.
+# The page is tested in a real browser. Where there is none, and chromium cannot be installed, those tests are skipped, and say so.
 browser:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "chromium is not installed, and cannot be: THE PAGE IS NOT TESTED IN A BROWSER"
 
 test: $(VENV)/installed-dev lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(PYTEST)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+cover: $(VENV)/installed-dev browser
+	$(BIN)/coverage erase
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+lowest: .venv-lowest/installed browser
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal -q
+
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html in any browser; for its search: $(BIN)/python -m http.server --directory site"
+
+reproduce: $(VENV)/installed-plot
+	$(BIN)/cmpg reproduce --out reproduction
 
 bench: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks --page docs/benchmarks.md
@@ -49,8 +81,8 @@ bench: $(VENV)/installed-dev
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
 
-reproduce: $(VENV)/installed-plot
-	$(BIN)/cmpg reproduce --out reproduction
+picture: $(VENV)/installed-dev
+	$(BIN)/python tools/take_picture.py docs/charging-page.png
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest site .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,6 +5,7 @@ Python examples are run by pytest itself, as doctests.
 
 import doctest
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -21,7 +22,8 @@ from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 from command_line import cmpg
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 WITH_COMMANDS = ("tutorial.md", "certificates.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -44,7 +46,9 @@ def commands(page):
             yield line, shown
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_links_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         if "://" not in target:
@@ -56,6 +60,26 @@ def test_the_index_leads_to_every_page():
         (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text("utf-8"))
     }
     assert not [page for page in DOCS.rglob("*.md") if page.name != "index.md" and page.resolve() not in linked]
+
+
+def test_the_map_of_the_code_names_files_that_are_there():
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", (DOCS / "architecture.md").read_text("utf-8"))
+    assert len(named) > 30
+    assert not [path for path in named if not any((home / path).exists() for home in (ROOT / "src" / "cmpg", ROOT))]
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    done = subprocess.run(
+        words, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    fetched = re.findall(
+        r'<(?:script|img|link)[^>]+(?:src|href)="(https?:[^"]+)', (tmp_path / "index.html").read_text()
+    )
+    assert not fetched
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS)
