@@ -36,9 +36,9 @@ from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import SolverError
 from cmpg.games.local.game import LocalGame
-from cmpg.scenarios.charging import charging
-from cmpg.scenarios.robots import robots
-from cmpg.scenarios.routing import routing
+from cmpg.scenarios.car_charging import charging
+from cmpg.scenarios.platoon_routing import routing
+from cmpg.scenarios.robot_fleet import robots
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 METHODS: tuple[Method, ...] = ("simplex", "ipm")
@@ -63,17 +63,17 @@ def cars(day: str | None = None, *, site: str = "caltech") -> LocalGame:
 
 def platoons(agents: int, *, seed: int) -> LocalGame:
     if not real_data():
-        return routing(agents=agents, seed=seed)
+        return routing(num_agents=agents, seed=seed)
     folder = DATA / "tntp"
     return routing(
-        network=folder / "SiouxFalls_net.tntp", trips=folder / "SiouxFalls_trips.tntp", agents=agents, seed=seed
+        network=folder / "SiouxFalls_net.tntp", trips=folder / "SiouxFalls_trips.tntp", num_agents=agents, seed=seed
     )
 
 
 def fleet(agents: int, *, floor: str | None = "random-32-32-20", horizon: int = 60) -> LocalGame:
     """The robots that are drawn with seed 1 on one of the public floors, or on our own."""
     path = DATA / "maps" / f"{floor}.map" if real_data() and floor is not None else None
-    return robots(map=path, agents=agents, seed=1, horizon=horizon)
+    return robots(map=path, num_agents=agents, seed=1, horizon=horizon)
 
 
 class Watch:
@@ -265,7 +265,7 @@ def cases_against_highs(quick: bool) -> list[Case]:
         return [
             Case("charging, our own day", charging(), 1e-6, 5),
             Case("routing, our own city", routing(), 1e-6, 5),
-            Case("robots, 4 on our own floor, H=30", robots(agents=4, horizon=30), 1e-4, 20),
+            Case("robots, 4 on our own floor, H=30", robots(num_agents=4, horizon=30), 1e-4, 20),
         ]
     return [
         Case("charging", cars("2019-06-12" if real_data() else None), 1e-6, 5, repeats=3),

@@ -15,7 +15,7 @@ from cmpg.learning.safe import safe_learner
 from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Method
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counter_example
-from cmpg.scenarios.spectrum import spectrum
+from cmpg.scenarios.spectrum_sharing import spectrum
 from experiments.games import random_game, rare_catastrophe
 
 DELTA = 0.1

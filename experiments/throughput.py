@@ -12,7 +12,7 @@ import numpy as np
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.simulator import GameSimulator, Simulator
-from cmpg.scenarios.spectrum import spectrum
+from cmpg.scenarios.spectrum_sharing import spectrum
 
 SECONDS = 2.0
 """Each line is measured for at least this long."""

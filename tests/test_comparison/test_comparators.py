@@ -204,7 +204,7 @@ def test_steps_do_not_depend_on_the_currency(method):
 
 def test_the_gradient_comes_to_a_nash_policy_where_there_are_many_agents():
     """With steps in units of the range of rewards, it used to crawl where delays at impossible loads are large."""
-    game = routing(agents=8)
+    game = routing(num_agents=8)
     found = IndependentGradient(iterations=100)(game, uniform(game))
     free = NashCA()(game, uniform(game))
     assert game.potential(found.policy) > 0.9 * game.potential(free.policy)

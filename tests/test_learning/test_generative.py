@@ -19,7 +19,7 @@ from cmpg.learning.outcome import ResponseStatus
 from cmpg.learning.simulator import GameSimulator, InducedProblem
 from cmpg.learning.slater import cmdp_slack
 from cmpg.scenarios.paper import congestion_game, counter_example
-from cmpg.scenarios.spectrum import spectrum
+from cmpg.scenarios.spectrum_sharing import spectrum
 
 GRID_STEPS = ((0, 1), (1, 0), (0, -1), (-1, 0))
 

@@ -23,7 +23,7 @@ from cmpg.report import charts
 from cmpg.report.spending import where_spent
 from cmpg.report.viewer import visits_by_agent
 from cmpg.report.wording import readable
-from cmpg.scenarios.charging import charging
+from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.drawings import GridDrawing, NetworkDrawing, Origin, drawing_of
 from cmpg.scenarios.paper import grid_world_local
 from strategies import games, samples

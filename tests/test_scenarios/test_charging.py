@@ -9,7 +9,7 @@ from by_brute_force import DATA, assert_agrees, each_alone, needs_data
 
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.charging import charging, charging_day, stay_of
+from cmpg.scenarios.car_charging import charging, charging_day, stay_of
 from cmpg.scenarios.readers.acn import Session, read_sessions
 
 HEADER = "arrival,departure,requested_energy (kWh),delivered_energy (kWh),station_id,session_id\n"

@@ -17,7 +17,7 @@ from cmpg.scenarios import SCENARIOS, scenario
 from cmpg.scenarios.paper import MOVES as GRID_MOVES
 from cmpg.scenarios.paper import grid_world, grid_world_local
 from cmpg.scenarios.readers.movingai import read_map
-from cmpg.scenarios.robots import robots
+from cmpg.scenarios.robot_fleet import robots
 from command_line import cmpg
 
 
@@ -105,7 +105,7 @@ def test_the_samples_need_their_constraint_and_are_solved(name):
 
 
 def test_the_robots_of_the_sample_are_solved():
-    result = solve(robots(agents=3, horizon=30), epsilon=1e-3)
+    result = solve(robots(num_agents=3, horizon=30), epsilon=1e-3)
     assert result.certified
     assert result.costs[0] <= 0.1
 

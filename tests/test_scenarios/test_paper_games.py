@@ -258,7 +258,7 @@ def test_all_idle_is_a_safe_start_and_the_uniform_policy_is_not():
     assert game.at(idle).costs.tolist() == [0.0]
     assert game.at(game.uniform_policy()).costs[0] > 0.15
     with pytest.raises(GameError, match="0 users and 2 channels"):
-        spectrum(num_users=0)
+        spectrum(num_agents=0)
 
 
 # The congestion game through the command

@@ -9,9 +9,9 @@ from by_brute_force import DATA, needs_data
 
 import cmpg
 from cmpg.games.contract import OWN_STATE
-from cmpg.scenarios.charging import charging
-from cmpg.scenarios.robots import robots
-from cmpg.scenarios.routing import routing
+from cmpg.scenarios.car_charging import charging
+from cmpg.scenarios.platoon_routing import routing
+from cmpg.scenarios.robot_fleet import robots
 from command_line import cmpg as command
 
 pytestmark = needs_data
@@ -23,9 +23,9 @@ FLOOR = DATA / "maps" / "random-32-32-20.map"
 BUILDERS = {
     "caltech, 2019-06-12": (partial(charging, sessions=SESSIONS, day="2019-06-12"), 46, 1e-6),
     "caltech, 2019-06-14": (partial(charging, sessions=SESSIONS, day="2019-06-14"), 49, 1e-6),
-    "sioux falls, 60": (partial(routing, **SIOUX_FALLS, agents=60, seed=0), 60, 1e-6),
-    "sioux falls, 120": (partial(routing, **SIOUX_FALLS, agents=120, seed=0), 120, 1e-6),
-    "robots, 30": (partial(robots, map=FLOOR, agents=30, seed=1, horizon=60, threshold=0.1), 30, 1e-4),
+    "sioux falls, 60": (partial(routing, **SIOUX_FALLS, num_agents=60, seed=0), 60, 1e-6),
+    "sioux falls, 120": (partial(routing, **SIOUX_FALLS, num_agents=120, seed=0), 120, 1e-6),
+    "robots, 30": (partial(robots, map=FLOOR, num_agents=30, seed=1, horizon=60, threshold=0.1), 30, 1e-4),
 }
 BUDGETS = {"robots, 30": 0.1}
 

@@ -8,7 +8,7 @@ from by_brute_force import DATA, assert_agrees, each_alone, needs_data
 
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.robots import robots, robots_world
+from cmpg.scenarios.robot_fleet import robots, robots_world
 
 ROOM = ["..@", ".T."]
 
@@ -27,7 +27,7 @@ def room(tmp_path):
 
 def test_robots_are_what_their_definition_says(room):
     rows = ["...", ".@."]
-    game = robots(**room(["0\t0\t2\t0", "2\t1\t0\t0"], rows), agents=2, horizon=4, success=0.7)
+    game = robots(**room(["0\t0\t2\t0", "2\t1\t0\t0"], rows), num_agents=2, horizon=4, success=0.7)
     cells = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]
     moves = [(0, 0), (0, -1), (1, 0), (0, 1), (-1, 0)]
     assert game.resources == tuple(f"cell {cell}" for cell in cells)
@@ -47,7 +47,7 @@ def test_robots_are_what_their_definition_says(room):
 def test_three_robots_on_a_cell_are_three_pairs(room):
     rows = ["....", "...."]
     pairs = [f"{x}\t0\t{x}\t1" for x in range(3)]
-    game = robots(**room(pairs, rows), agents=3, horizon=3, success=1.0)
+    game = robots(**room(pairs, rows), num_agents=3, horizon=3, success=1.0)
     tables = [np.zeros((3, 8, 5)) for _ in range(3)]
     for table, action in zip(tables, (2, 0, 4), strict=True):
         table[0, :, action] = 1.0
@@ -56,7 +56,7 @@ def test_three_robots_on_a_cell_are_three_pairs(room):
 
 
 def test_robots_share_the_map(room):
-    game = robots(**room(["0\t0\t0\t1", "1\t0\t0\t0"]), agents=2)
+    game = robots(**room(["0\t0\t0\t1", "1\t0\t0\t0"]), num_agents=2)
     first, second = game.members
     assert first.transition is second.transition
     assert first.uses is second.uses
@@ -65,14 +65,18 @@ def test_robots_share_the_map(room):
 @pytest.mark.parametrize(
     ("pairs", "options", "problem"),
     [
-        (["0\t0\t0\t1", "2\t0\t0\t0"], {"agents": 2}, r"room.scen, line 3: the start \(2, 0\) is not a free cell"),
-        (["0\t0\t1\t1"], {"agents": 1}, r"room.scen, line 2: the goal \(1, 1\) is not a free cell"),
-        (["0\t5\t0\t1"], {"agents": 1}, r"room.scen, line 2: the start \(0, 5\) is not a free cell"),
-        (["0\t0\t2\t1"], {"agents": 1}, r"room.scen, line 2: the goal \(2, 1\) cannot be reached"),
-        (["1\t0\t0\t1"], {"agents": 1, "horizon": 2}, r"line 2: the goal \(0, 1\) cannot be reached .* within 2 steps"),
-        (["0\t0\t0\t1", "0\t0\t1\t0"], {"agents": 2}, r"line 3: the start \(0, 0\) is that of line 2 too"),
-        (["0\t0\t0\t1", "1\t0\t0\t1"], {"agents": 2}, r"line 3: the goal \(0, 1\) is that of line 2 too"),
-        (["0\t0\t0\t1"], {"agents": 2}, "room.scen has 1 pairs; 2 agents need as many"),
+        (["0\t0\t0\t1", "2\t0\t0\t0"], {"num_agents": 2}, r"room.scen, line 3: the start \(2, 0\) is not a free cell"),
+        (["0\t0\t1\t1"], {"num_agents": 1}, r"room.scen, line 2: the goal \(1, 1\) is not a free cell"),
+        (["0\t5\t0\t1"], {"num_agents": 1}, r"room.scen, line 2: the start \(0, 5\) is not a free cell"),
+        (["0\t0\t2\t1"], {"num_agents": 1}, r"room.scen, line 2: the goal \(2, 1\) cannot be reached"),
+        (
+            ["1\t0\t0\t1"],
+            {"num_agents": 1, "horizon": 2},
+            r"line 2: the goal \(0, 1\) cannot be reached .* within 2 steps",
+        ),
+        (["0\t0\t0\t1", "0\t0\t1\t0"], {"num_agents": 2}, r"line 3: the start \(0, 0\) is that of line 2 too"),
+        (["0\t0\t0\t1", "1\t0\t0\t1"], {"num_agents": 2}, r"line 3: the goal \(0, 1\) is that of line 2 too"),
+        (["0\t0\t0\t1"], {"num_agents": 2}, "room.scen has 1 pairs; 2 agents need as many"),
     ],
 )
 def test_bad_starts_and_goals_are_refused(room, pairs, options, problem):
@@ -84,20 +88,21 @@ def test_pairs_for_another_map_are_refused(room):
     files = room(["0\t0\t0\t1"])
     files["map"].write_text("height 1\nwidth 2\nmap\n..\n")
     with pytest.raises(FileError, match=r"line 2: the pair is for a map of 3 × 2 cells; .* has 2 × 1"):
-        robots(**files, agents=1)
+        robots(**files, num_agents=1)
 
 
 def test_more_robots_than_the_map_can_hold_are_refused(room):
     path = room([])["map"]
     with pytest.raises(FileError, match=r"room.map has 4 free cells; 5 agents need 10 distinct ones"):
-        robots(map=path, agents=5)
+        robots(map=path, num_agents=5)
     with pytest.raises(FileError, match=r"room.map: only 1 of 2 robots found a goal of their own within 60 steps"):
-        robots(map=path, agents=2)
+        robots(map=path, num_agents=2)
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [({"scen": "a.scen"}, "there is no map"), ({"agents": 0}, "agents is 0"), ({"horizon": 0}, "horizon is 0"),
+    [({"scen": "a.scen"}, "there is no map"),
+     ({"num_agents": 0}, "there are 0 agents"), ({"horizon": 0}, "and 0 steps"),
      ({"success": 1.5}, "success is 1.5"), ({"threshold": -1}, "threshold is -1; a number of at least 0"),
      ({"threshold": np.nan}, "threshold is nan")],
 )  # fmt: skip
@@ -125,18 +130,18 @@ def assert_good_draw(world, horizon):
 
 
 def test_a_draw_is_distinct_in_time_and_repeatable():
-    world = robots_world(seed=5, agents=20, horizon=8)
+    world = robots_world(seed=5, num_agents=20, horizon=8)
     assert_good_draw(world, 8)
-    assert world == robots_world(seed=5, agents=20, horizon=8)
-    assert world != robots_world(seed=6, agents=20, horizon=8)
+    assert world == robots_world(seed=5, num_agents=20, horizon=8)
+    assert world != robots_world(seed=6, num_agents=20, horizon=8)
 
 
 @needs_data
 def test_thirty_robots_on_a_real_map():
     path = DATA / "maps" / "random-32-32-20.map"
-    world = robots_world(map=path, agents=30, seed=1)
+    world = robots_world(map=path, num_agents=30, seed=1)
     assert_good_draw(world, 60)
-    game = robots(map=path, agents=30, seed=1)
+    game = robots(map=path, num_agents=30, seed=1)
     assert (game.num_agents, game.num_resources, game.horizon) == (30, 819, 60)
     assert len({id(member.transition) for member in game.members}) == 1
     stay = np.zeros(game.policy_shapes[0])

@@ -6,8 +6,8 @@ from by_brute_force import DATA, assert_agrees, needs_data
 
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
+from cmpg.scenarios.platoon_routing import routing, routing_city
 from cmpg.scenarios.readers.tntp import read_network
-from cmpg.scenarios.routing import routing, routing_city
 
 TOWN = """<NUMBER OF ZONES> 3
 <NUMBER OF NODES> 4
@@ -37,7 +37,7 @@ def town(tmp_path):
 
 def test_routing_is_what_its_definition_says(town):
     both_ways = DEMAND.replace("1 : 1;", "1 : 90;")
-    options = {**town(trips=both_ways), "agents": 3, "seed": 3, "horizon": 3, "protected": [(1, 2), (2, 3)]}
+    options = {**town(trips=both_ways), "num_agents": 3, "seed": 3, "horizon": 3, "protected": [(1, 2), (2, 3)]}
     city, game = routing_city(**options), routing(**options, limit=1, vehicles=2000, waiting=0.03, late=0.5)
     assert len(set(city.destinations)) == 2
 
@@ -64,11 +64,11 @@ def test_routing_is_what_its_definition_says(town):
 
 
 def test_platoons_come_from_the_table(town):
-    city = routing_city(**town(), agents=400, seed=0, horizon=2, protected=[])
+    city = routing_city(**town(), num_agents=400, seed=0, horizon=2, protected=[])
     pairs = list(zip(city.origins, city.destinations, strict=True))
     assert set(pairs) <= {(1, 3), (2, 3), (2, 1)}
     assert 0.6 < pairs.count((1, 3)) / 400 < 0.8
-    near = routing_city(**town(), agents=50, seed=0, horizon=1, protected=[])
+    near = routing_city(**town(), num_agents=50, seed=0, horizon=1, protected=[])
     assert set(zip(near.origins, near.destinations, strict=True)) == {(2, 3)}
 
 
@@ -76,13 +76,13 @@ def test_nodes_below_the_first_through_node_are_only_left_by_those_who_start_the
     closed = TOWN.replace("THRU NODE> 1", "THRU NODE> 3")
     with pytest.raises(FileError, match=r"town_trips.tntp, line 6: .*town_net.tntp has no way from 3 to 2"):
         routing(**town(closed, DEMAND.replace("Origin 2\n3 : 30; 1 : 1;", "Origin 3\n2 : 1;")), protected=[])
-    game = routing(**town(closed), agents=40, seed=0, protected=[])
+    game = routing(**town(closed), num_agents=40, seed=0, protected=[])
     walks = {tuple(member.transition[0].nonzero()[1]) for member in game.members}
     assert len(walks) == 3
 
 
 def test_platoons_to_one_place_share_their_tables():
-    game, city = routing(agents=20), routing_city(agents=20)
+    game, city = routing(num_agents=20), routing_city(num_agents=20)
     first_of = {}
     for i, destination in enumerate(city.destinations):
         first = first_of.setdefault(destination, i)
@@ -110,10 +110,10 @@ def test_a_bad_city_is_refused(town, network, trips, options, problem):
 
 
 def test_protected_links_may_be_written_as_text(town):
-    city = routing_city(**town(), agents=1, protected="1-2, 3 - 1,")
+    city = routing_city(**town(), num_agents=1, protected="1-2, 3 - 1,")
     assert [(city.network.links[e].tail, city.network.links[e].head) for e in city.protected] == [(1, 2), (3, 1)]
     with pytest.raises(GameError, match="protected holds '1to2'"):
-        routing_city(**town(), agents=1, protected="1to2")
+        routing_city(**town(), num_agents=1, protected="1to2")
 
 
 def test_a_network_without_trips_and_trips_without_a_network_are_refused(town):
@@ -121,8 +121,8 @@ def test_a_network_without_trips_and_trips_without_a_network_are_refused(town):
     for name in ("network", "trips"):
         with pytest.raises(GameError, match="Pass both"):
             routing(**{name: files[name]})
-    with pytest.raises(GameError, match="agents is 0"):
-        routing(agents=0)
+    with pytest.raises(GameError, match="there are 0 agents"):
+        routing(num_agents=0)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,13 @@ def test_a_network_without_trips_and_trips_without_a_network_are_refused(town):
 )  # fmt: skip
 def test_amounts_that_make_no_sense_are_refused(option, value):
     with pytest.raises(GameError, match=f"^{option} is {value:g}; "):
-        routing(agents=1, **{option: value})
+        routing(num_agents=1, **{option: value})
 
 
 @needs_data
 def test_sixty_platoons_in_sioux_falls():
     files = {"network": DATA / "tntp" / "SiouxFalls_net.tntp", "trips": DATA / "tntp" / "SiouxFalls_trips.tntp"}
-    city, game = routing_city(**files, agents=60, seed=1), routing(**files, agents=60, seed=1)
+    city, game = routing_city(**files, num_agents=60, seed=1), routing(**files, num_agents=60, seed=1)
     assert [game.resources[e] for e in city.protected] == ["10→15", "15→10", "10→16", "16→10"]
     assert all(origin != destination for origin, destination in zip(city.origins, city.destinations, strict=True))
     link = read_network(files["network"]).links[city.protected[2]]

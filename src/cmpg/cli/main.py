@@ -101,7 +101,7 @@ def scenarios(
     from rich.table import Table
     from rich.text import Text
 
-    from cmpg.cli.targets import MEANINGS, listed_options
+    from cmpg.cli.targets import MEANINGS, listed_options, spoken
     from cmpg.scenarios import SCENARIOS, scenario
 
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -115,7 +115,7 @@ def scenarios(
         given = ",".join(map(str, default)) if isinstance(default, tuple) else default
         told = MEANINGS.get(option, "")
         told = told if given is None or len(str(given)) > 40 else f"{told} [{given}]"
-        table.add_row(Text(f"--{option.replace('_', '-')}", style="bold"), Text(told))
+        table.add_row(Text(spoken(option), style="bold"), Text(told))
     show(f"{named.name}: {named.summary}", table)
 
 

@@ -25,7 +25,6 @@ from cmpg.scenarios.drawings import Origin
 Choice = TypeVar("Choice")
 
 MEANINGS = {
-    "agents": "how many there are",
     "capacity": "cars that the transformer bears at a time",
     "cost_at": "when a crowd costs: 'every step' or 'first step'",
     "day": "a date such as 2019-06-12; the busiest one unless given",
@@ -37,8 +36,7 @@ MEANINGS = {
     "load_price": "what each car adds to everybody's price",
     "map": "a MovingAI .map file; the sample unless given",
     "network": "a TNTP network file; the sample unless given",
-    "num_agents": "how many there are",
-    "num_users": "how many there are",
+    "num_agents": "number of agents",
     "presence": "chance of the owner on a channel sensed free, sensed busy",
     "prices": "of charging in each of 24 hours, parted by commas",
     "protected": "links such as 10-15,15-10",
@@ -65,6 +63,9 @@ MEANINGS = {
 
 TAKEN = ("start",)
 """Options that mean something else on the command line."""
+
+SPOKEN = {"num_agents": "agents"}
+"""Options that have another name on the command line."""
 
 
 def game_of(target: str, extra: Sequence[str], *, seed: int | None, exact: bool) -> Game:
@@ -134,6 +135,11 @@ def finite(option: str, value: float, *, positive: bool = False) -> float:
     return value
 
 
+def spoken(option: str) -> str:
+    """Return what an option of a builder is called on the command line."""
+    return f"--{SPOKEN.get(option, option).replace('_', '-')}"
+
+
 def listed_options(named: Scenario) -> dict[str, Any]:
     """Return the options of a scenario that a command line can give, with their defaults."""
     hints = typing.get_type_hints(named.function)
@@ -155,15 +161,14 @@ def parse_options(named: Scenario, words: Sequence[str]) -> dict[str, Any]:
         if not word.startswith("--"):
             raise CMPGError(f"{word!r} is not understood; options of {named.name} are written --name value.")
         name, equals, value = word.partition("=")
-        key = name.removeprefix("--").replace("-", "_")
-        if key not in listed_options(named):
-            known = ", ".join(f"--{each.replace('_', '-')}" for each in listed_options(named))
-            raise CMPGError(f"there is no option {name}; those of {named.name} are {known}. See also --help.")
+        keys = {spoken(each): each for each in listed_options(named)}
+        if name not in keys:
+            raise CMPGError(f"there is no option {name}; those of {named.name} are {', '.join(keys)}. See also --help.")
         if not equals:
             if not rest:
                 raise CMPGError(f"{name} needs a value.")
             value = rest.pop(0)
-        given[key] = _converted(name, value, hints[key])
+        given[keys[name]] = _converted(name, value, hints[keys[name]])
     return given
 
 

@@ -24,7 +24,7 @@ from cmpg.paper.claims import Claim, Picture, Section, added, agreed, refuted, s
 from cmpg.paper.grid_runs import figure_policy
 from cmpg.paper.runs import Setting
 from cmpg.scenarios.paper import congestion_game, counter_example, grid_world, grid_world_local
-from cmpg.scenarios.spectrum import spectrum
+from cmpg.scenarios.spectrum_sharing import spectrum
 
 DELTA = 0.1
 EPSILON = 0.1

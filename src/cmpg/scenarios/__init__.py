@@ -1,4 +1,4 @@
-"""Games out of the box.
+"""Games out of the box. Each is loaded when it is first used.
 
 >>> "spectrum" in SCENARIOS
 True
@@ -8,28 +8,29 @@ array([0.2])
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cmpg.errors import GameError
-from cmpg.games.contract import Game
-from cmpg.scenarios.charging import charging
-from cmpg.scenarios.paper import (
-    congestion_game,
-    congestion_game_common_reward,
-    congestion_game_exogenous,
-    counter_example,
-    counting_congestion_game,
-    grid_world,
-    grid_world_local,
-    modified_counter_example,
-)
-from cmpg.scenarios.robots import robots
-from cmpg.scenarios.routing import routing
-from cmpg.scenarios.spectrum import spectrum
+
+if TYPE_CHECKING:
+    from cmpg.games.contract import Game
+    from cmpg.scenarios.car_charging import charging as charging
+    from cmpg.scenarios.paper import congestion_game as congestion_game
+    from cmpg.scenarios.paper import congestion_game_common_reward as congestion_game_common_reward
+    from cmpg.scenarios.paper import congestion_game_exogenous as congestion_game_exogenous
+    from cmpg.scenarios.paper import counter_example as counter_example
+    from cmpg.scenarios.paper import counting_congestion_game as counting_congestion_game
+    from cmpg.scenarios.paper import grid_world as grid_world
+    from cmpg.scenarios.paper import grid_world_local as grid_world_local
+    from cmpg.scenarios.paper import modified_counter_example as modified_counter_example
+    from cmpg.scenarios.platoon_routing import routing as routing
+    from cmpg.scenarios.robot_fleet import robots as robots
+    from cmpg.scenarios.spectrum_sharing import spectrum as spectrum
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,14 @@ class Scenario:
 
     name: str
     summary: str  # one line
-    function: Callable[..., Game]
+    home: str  # module:function, a module of this package with a dot in front
+
+    @property
+    def function(self) -> Callable[..., Game]:
+        """What builds the game."""
+        module, _, name = self.home.partition(":")
+        found: Callable[..., Game] = getattr(importlib.import_module(module, __name__), name)
+        return found
 
     @property
     def options(self) -> dict[str, Any]:
@@ -58,22 +66,41 @@ class Scenario:
 
 
 _ALL = (
-    Scenario("counter-example", "2 agents, 2 actions, no strong duality (paper, section 4)", counter_example),
-    Scenario("modified-counter-example", "2 agents, 2 actions, strong duality (appendix)", modified_counter_example),
-    Scenario("grid-world", "2 agents on a 4×4 grid, who see each other and must not collide", grid_world),
-    Scenario("congestion", "8 agents, 4 actions; not a potential game, which `check` proves", congestion_game),
-    Scenario("congestion-counting", "the same for any number of agents, by counts", counting_congestion_game),
-    Scenario("congestion-common-reward", "the same with the welfare as common reward", congestion_game_common_reward),
-    Scenario("congestion-exogenous", "the same with a state that moves by itself", congestion_game_exogenous),
-    Scenario("grid-world-local", "the grid world, with policies that see the own cell only", grid_world_local),
-    Scenario("charging", "cars under a transformer limit, on a day of charging sessions", charging),
-    Scenario("robots", "a fleet on a map that may be late, with a budget of collisions", robots),
-    Scenario("routing", "platoons in a city with a weak bridge", routing),
-    Scenario("spectrum", "3 users share 2 radio channels with their owner", spectrum),
+    Scenario("counter-example", "2 agents, 2 actions, no strong duality (paper, section 4)", ".paper:counter_example"),
+    Scenario(
+        "modified-counter-example", "2 agents, 2 actions, strong duality (appendix)", ".paper:modified_counter_example"
+    ),
+    Scenario("grid-world", "2 agents on a 4×4 grid, who see each other and must not collide", ".paper:grid_world"),
+    Scenario("congestion", "8 agents, 4 actions; not a potential game, which `check` proves", ".paper:congestion_game"),
+    Scenario("congestion-counting", "the same for any number of agents, by counts", ".paper:counting_congestion_game"),
+    Scenario(
+        "congestion-common-reward", "the same with welfare as common reward", ".paper:congestion_game_common_reward"
+    ),
+    Scenario("congestion-exogenous", "the same, the state moving by itself", ".paper:congestion_game_exogenous"),
+    Scenario("grid-world-local", "the grid world, each agent seeing its own cell only", ".paper:grid_world_local"),
+    Scenario("charging", "cars under a transformer limit, on a day of charging sessions", ".car_charging:charging"),
+    Scenario("robots", "a fleet on a map, with a budget of collisions", ".robot_fleet:robots"),
+    Scenario("routing", "platoons in a city with a weak bridge", ".platoon_routing:routing"),
+    Scenario("spectrum", "3 users share 2 radio channels with their owner", ".spectrum_sharing:spectrum"),
 )
 
 SCENARIOS: dict[str, Scenario] = {each.name: each for each in _ALL}
-"""Every scenario by its name on the command line. To add one, add a line to `_ALL`."""
+"""Every scenario by its name on the command line. To add one, add it to `_ALL`."""
+
+_HOME_OF = {each.home.partition(":")[2]: each for each in _ALL}
+
+__all__ = ["SCENARIOS", "Scenario", "scenario", *_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the function that builds a game when it is first asked for."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _HOME_OF[name].function
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def scenario(name: str) -> Scenario:

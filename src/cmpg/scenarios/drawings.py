@@ -11,18 +11,16 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.scenarios import SCENARIOS
-from cmpg.scenarios.charging import charging
-from cmpg.scenarios.paper import MOVES, grid_world, grid_world_local
-from cmpg.scenarios.readers.tntp import Network, read_nodes
-from cmpg.scenarios.robots import MOVES as ROBOT_MOVES
-from cmpg.scenarios.robots import robots, robots_world
-from cmpg.scenarios.routing import RoutingCity, routing, routing_city
+
+if TYPE_CHECKING:
+    from cmpg.scenarios.platoon_routing import RoutingCity
+    from cmpg.scenarios.readers.tntp import Network
 
 Cell = tuple[int, int]
 
@@ -82,11 +80,13 @@ class Origin:
 def drawing_of(origin: Origin) -> Drawing | None:
     """Return how to draw the game of a scenario; None where there is no picture of it."""
     named = SCENARIOS.get(origin.name)
-    maker = None if named is None else _MAKERS.get(named.function)
+    maker = None if named is None else _MAKERS.get(named.name)
     return None if named is None or maker is None else maker({**named.options, **origin.options})
 
 
 def _grid_drawing(options: Mapping[str, Any]) -> GridDrawing:
+    from cmpg.scenarios.paper import MOVES
+
     width, height = int(options["width"]), int(options["height"])
     marks = [Mark(tuple(cell), f"{reward:+g}") for cell, reward in options["cell_rewards"].items()]
     return GridDrawing(
@@ -100,6 +100,8 @@ def _grid_drawing(options: Mapping[str, Any]) -> GridDrawing:
 
 
 def _robots_drawing(options: Mapping[str, Any]) -> GridDrawing:
+    from cmpg.scenarios.robot_fleet import MOVES, robots_world
+
     world = robots_world(**_accepted(robots_world, options))
     goals = [Mark(cell, "goal", agent) for agent, cell in enumerate(world.goals)]
     starts = [Mark(cell, "start", agent) for agent, cell in enumerate(world.starts)]
@@ -108,7 +110,7 @@ def _robots_drawing(options: Mapping[str, Any]) -> GridDrawing:
         height=world.map.height,
         upwards=False,
         cells=world.cells,
-        moves=tuple(ROBOT_MOVES.values()),
+        moves=tuple(MOVES.values()),
         marks=(*starts, *goals),
     )
 
@@ -120,6 +122,8 @@ def _charging_drawing(options: Mapping[str, Any]) -> LoadDrawing:
 
 
 def _routing_drawing(options: Mapping[str, Any]) -> NetworkDrawing:
+    from cmpg.scenarios.platoon_routing import routing_city
+
     city = routing_city(**_accepted(routing_city, options))
     return NetworkDrawing(
         nodes=_node_places(city, options["network"]),
@@ -139,6 +143,8 @@ def _accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[
 
 def _node_places(city: RoutingCity, network: Any) -> tuple[tuple[float, float], ...]:
     """Take the nodes' coordinates from the city, or from the node file beside the network, or from its distances."""
+    from cmpg.scenarios.readers.tntp import read_nodes
+
     places = city.positions
     if places is None and network is not None:
         beside = Path(network).with_name(Path(network).name.replace("_net.", "_node."))
@@ -172,10 +178,10 @@ def unit_square(points: FloatArray) -> tuple[tuple[float, float], ...]:
     return tuple((round(float(x), 4), round(float(y), 4)) for x, y in scaled)
 
 
-_MAKERS: dict[Callable[..., Any], Callable[[Mapping[str, Any]], Drawing]] = {
-    grid_world: _grid_drawing,
-    grid_world_local: _grid_drawing,
-    robots: _robots_drawing,
-    charging: _charging_drawing,
-    routing: _routing_drawing,
+_MAKERS: dict[str, Callable[[Mapping[str, Any]], Drawing]] = {
+    "grid-world": _grid_drawing,
+    "grid-world-local": _grid_drawing,
+    "robots": _robots_drawing,
+    "charging": _charging_drawing,
+    "routing": _routing_drawing,
 }

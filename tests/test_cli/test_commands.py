@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import cmpg as library
 from bad_files import a_stranger, write_json
 from cmpg.cli.main import app
-from cmpg.cli.targets import MEANINGS, listed_options
+from cmpg.cli.targets import MEANINGS, listed_options, spoken
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.errors import FileError
 from cmpg.files.policies import load_policy
@@ -116,7 +116,7 @@ def test_every_option_of_a_scenario_is_explained(name):
     assert told.code == 0
     for option in listed_options(SCENARIOS[name]):
         assert MEANINGS[option]
-        assert f"--{option.replace('_', '-')} " in told.out
+        assert f"{spoken(option)} " in told.out
 
 
 # solve
@@ -373,7 +373,7 @@ def test_an_interruption_before_there_is_a_policy(tmp_path):
 
 
 def test_ctrl_c_from_outside(tmp_path):
-    words = ["solve", "congestion-counting", "--num-agents", "60", "--restarts", "500", "--out", str(tmp_path / "run")]
+    words = ["solve", "congestion-counting", "--agents", "60", "--restarts", "500", "--out", str(tmp_path / "run")]
     with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             first = running.stderr.readline()
@@ -531,7 +531,7 @@ def test_scenario_options_reach_the_scenario():
     assert (
         json.loads(cmpg("check", "charging", "--capacity", "7.5", "--day", "2024-03-12", "--json").out)["agents"] == 24
     )
-    record = json.loads(cmpg("check", "congestion", "--num-agents", "3", "--weights", "1,2", "--json").out)
+    record = json.loads(cmpg("check", "congestion", "--agents", "3", "--weights", "1,2", "--json").out)
     assert record["policy_shapes"] == [[2, 2, 2]] * 3
     record = json.loads(cmpg("check", "grid-world", "--target", "4,2", "--width", "5", "--json").out)
     assert record["policy_shapes"] == [[6, 400, 4]] * 2
@@ -554,7 +554,7 @@ def test_scenario_options_reach_the_scenario():
         (["solve", "grid-world", "--width", "2"], "is not on the grid"),
         (["solve", "congestion", "--weights", "1,x"], "--weights is 'x'; a number is required"),
         (["solve", "congestion", "--cost-at", "never"], "one of every step, first step is required"),
-        (["check", "congestion", "--num-agents", "14"], "on the command line congestion-counting"),
+        (["check", "congestion", "--agents", "14"], "on the command line congestion-counting"),
         (["solve", "grid-world", "extra"], "'extra' is not understood"),
         (["solve", "grid-world", "--prefer", "me"], "--prefer is 'me'; one of potential, welfare is required"),
         (["solve", "grid-world", "--solver", "magic"], "one of exact, lp, primal-dual is required"),
@@ -573,7 +573,7 @@ def test_scenario_options_reach_the_scenario():
         (["solve", "charging", "--exact"], "charging has no exact mode"),
         (["solve", "charging", "--day", "1999-01-01"], "has no session that arrived on 1999-01-01"),
         (["solve", "charging", "--day", "soon"], "a date such as 2019-06-12 is required"),
-        (["solve", "robots", "--agents", "0"], "both must be at least 1"),
+        (["solve", "robots", "--agents", "0"], "there are 0 agents and 60 steps; at least one of each is required"),
         (["solve", "robots", "--agents", "100000", "--seed", "1"], "100000"),
         (["solve", "robots", "--map", "nowhere.map"], "nowhere.map"),
         (["solve", "routing", "--network", "nowhere.tntp"], "Pass both, or neither"),

@@ -35,7 +35,7 @@ def refused(monkeypatch, capsys, *words):
 
 @pytest.mark.parametrize("mode", ["generative", "safe", "shared"])
 def test_every_mode_learns_and_is_judged(mode):
-    small = ("--num-users", 1, "--growth", 0.5) if mode == "safe" else ()
+    small = ("--agents", 1, "--growth", 0.5) if mode == "safe" else ()
     answer = run("learn", "spectrum", "--mode", mode, "--epsilon", 1.5, "--seeds", 2, *small)
     assert answer.stdout.count("CERTIFIED") == 2
     assert "certified: 2 of 2 (epsilon 1.5, delta 0.1)" in answer.stdout

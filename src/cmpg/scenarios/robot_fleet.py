@@ -44,7 +44,7 @@ def robots_world(
     *,
     map: FilePath | None = None,
     scen: FilePath | None = None,
-    agents: int = 8,
+    num_agents: int = 8,
     seed: int | None = None,
     horizon: int = 60,
 ) -> RobotsWorld:
@@ -55,9 +55,9 @@ def robots_world(
     map
         A MovingAI map; the package's own sample where it is left out.
     scen
-        A MovingAI scenario for this map, of which the first `agents` pairs are taken. Where it is left out, pairs are
-        drawn: all starts and goals on distinct free cells. With neither map nor scen nor seed, the sample's pairs.
-    agents
+        A MovingAI scenario for this map, of which the first `num_agents` pairs are taken. Where it is left out, pairs
+        are drawn: all starts and goals on distinct free cells. With neither map nor scen nor seed, the sample's pairs.
+    num_agents
         How many robots.
     seed
         Of the draw; 0 where it is left out.
@@ -70,24 +70,24 @@ def robots_world(
         A file cannot be read, a robot starts or ends on a wall or cannot reach its goal in time, two robots share a
         start or a goal, or there are too few cells or pairs.
     """
-    if agents < 1 or horizon < 1:
-        raise GameError(f"agents is {agents} and horizon is {horizon}; both must be at least 1.")
+    if num_agents < 1 or horizon < 1:
+        raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
     if map is None:
         if scen is not None:
             raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")
         with sample_file("sample.map") as sample, sample_file("sample.scen") as pairs:
             return robots_world(
-                map=sample, scen=pairs if seed is None else None, agents=agents, seed=seed, horizon=horizon
+                map=sample, scen=pairs if seed is None else None, num_agents=num_agents, seed=seed, horizon=horizon
             )
     world = read_map(map)
     if scen is None:
-        return _drawn_world(world, agents=agents, seed=seed or 0, horizon=horizon)
+        return _drawn_world(world, num_agents=num_agents, seed=seed or 0, horizon=horizon)
     journeys = read_scen(scen)
-    if len(journeys) < agents:
+    if len(journeys) < num_agents:
         raise FileError(
-            f"{scen} has {len(journeys)} pairs; {agents} agents need as many. Ask for fewer, or draw by seed."
+            f"{scen} has {len(journeys)} pairs; {num_agents} agents need as many. Ask for fewer, or draw by seed."
         )
-    return _given_world(world, journeys[:agents], source=scen, horizon=horizon)
+    return _given_world(world, journeys[:num_agents], source=scen, horizon=horizon)
 
 
 def _given_world(world: GridMap, journeys: Sequence[Journey], *, source: FilePath, horizon: int) -> RobotsWorld:
@@ -111,18 +111,18 @@ def _given_world(world: GridMap, journeys: Sequence[Journey], *, source: FilePat
     return RobotsWorld(world, tuple(each.start for each in journeys), tuple(each.goal for each in journeys))
 
 
-def _drawn_world(world: GridMap, *, agents: int, seed: int, horizon: int) -> RobotsWorld:
+def _drawn_world(world: GridMap, *, num_agents: int, seed: int, horizon: int) -> RobotsWorld:
     cells, roads = world.free_cells(), _roads(world)
-    if 2 * agents > len(cells):
+    if 2 * num_agents > len(cells):
         raise FileError(
-            f"{world.source} has {len(cells)} free cells; {agents} agents need {2 * agents} distinct ones, "
+            f"{world.source} has {len(cells)} free cells; {num_agents} agents need {2 * num_agents} distinct ones, "
             "a start and a goal each. Ask for fewer agents, or give a larger map."
         )
     rng = np.random.default_rng(seed)
     unused = np.ones(len(cells), dtype=bool)
     pairs: list[tuple[Cell, Cell]] = []
     for start in rng.permutation(len(cells)):
-        if len(pairs) == agents:
+        if len(pairs) == num_agents:
             break
         goals = unused & _in_time(roads, int(start), horizon)
         goals[start] = False
@@ -130,10 +130,10 @@ def _drawn_world(world: GridMap, *, agents: int, seed: int, horizon: int) -> Rob
             goal = rng.choice(np.flatnonzero(goals))
             unused[[start, goal]] = False
             pairs.append((cells[start], cells[goal]))
-    if len(pairs) < agents:
+    if len(pairs) < num_agents:
         raise FileError(
-            f"{world.source}: only {len(pairs)} of {agents} robots found a goal of their own within {horizon} steps. "
-            "Ask for fewer agents, or for a longer horizon."
+            f"{world.source}: only {len(pairs)} of {num_agents} robots found a goal of their own within {horizon} "
+            "steps. Ask for fewer agents, or for a longer horizon."
         )
     return RobotsWorld(world, tuple(start for start, _ in pairs), tuple(goal for _, goal in pairs))
 
@@ -161,7 +161,7 @@ def robots(
     *,
     map: FilePath | None = None,
     scen: FilePath | None = None,
-    agents: int = 8,
+    num_agents: int = 8,
     seed: int | None = None,
     horizon: int = 60,
     threshold: float = 0.1,
@@ -171,7 +171,7 @@ def robots(
 
     Parameters
     ----------
-    map, scen, agents, seed, horizon
+    map, scen, num_agents, seed, horizon
         As in `robots_world`.
     threshold
         The budget: the expected number of colliding pairs, over all steps.
@@ -180,11 +180,11 @@ def robots(
 
     Examples
     --------
-    >>> game = robots(agents=3)
+    >>> game = robots(num_agents=3)
     >>> game.num_agents, game.resources[14]
     (3, 'cell (6, 1)')
     """
-    world = robots_world(map=map, scen=scen, agents=agents, seed=seed, horizon=horizon)
+    world = robots_world(map=map, scen=scen, num_agents=num_agents, seed=seed, horizon=horizon)
     return robots_game(world, horizon=horizon, threshold=threshold, success=success)
 
 

@@ -50,7 +50,7 @@ def routing_city(
     network: FilePath | None = None,
     trips: FilePath | None = None,
     nodes: FilePath | None = None,
-    agents: int = 20,
+    num_agents: int = 20,
     seed: int = 0,
     horizon: int = 8,
     protected: str | Sequence[tuple[int, int]] | None = None,
@@ -63,7 +63,7 @@ def routing_city(
         TNTP files; the package's own sample where both are left out.
     nodes
         A TNTP file of coordinates, where there is one.
-    agents
+    num_agents
         How many platoons.
     seed
         Of the draw.
@@ -79,8 +79,8 @@ def routing_city(
         A file cannot be read, a protected link does not exist, a trip has no way to its destination, or no trip is
         short enough.
     """
-    if agents < 1 or horizon < 1:
-        raise GameError(f"agents is {agents} and horizon is {horizon}; both must be at least 1.")
+    if num_agents < 1 or horizon < 1:
+        raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
     if network is None and trips is None:
         with (
             sample_file("sample_net.tntp") as sample_network,
@@ -91,7 +91,7 @@ def routing_city(
                 network=sample_network,
                 trips=sample_trips,
                 nodes=sample_nodes,
-                agents=agents,
+                num_agents=num_agents,
                 seed=seed,
                 horizon=horizon,
                 protected=SAMPLE_BRIDGES if protected is None else protected,
@@ -101,7 +101,7 @@ def routing_city(
     city, table = read_network(network), read_trips(trips)
     short = _short_trips(city, table, horizon)
     flows = np.array([trip.flow for trip in short])
-    drawn = np.random.default_rng(seed).choice(len(short), size=agents, p=flows / flows.sum())
+    drawn = np.random.default_rng(seed).choice(len(short), size=num_agents, p=flows / flows.sum())
     return RoutingCity(
         network=city,
         protected=_places_of(city, SIOUX_FALLS_BRIDGES if protected is None else protected),
@@ -173,7 +173,7 @@ def routing(
     *,
     network: FilePath | None = None,
     trips: FilePath | None = None,
-    agents: int = 20,
+    num_agents: int = 20,
     seed: int = 0,
     horizon: int = 8,
     protected: str | Sequence[tuple[int, int]] | None = None,
@@ -187,7 +187,7 @@ def routing(
 
     Parameters
     ----------
-    network, trips, agents, seed, horizon, protected
+    network, trips, num_agents, seed, horizon, protected
         As in `routing_city`.
     limit, threshold
         A protected link bears `limit` platoons at a time; the expected excess, summed over steps and links, is at most
@@ -199,11 +199,13 @@ def routing(
 
     Examples
     --------
-    >>> game = routing(agents=5)
+    >>> game = routing(num_agents=5)
     >>> game.num_agents, game.resources[0]
     (5, '1→2')
     """
-    city = routing_city(network=network, trips=trips, agents=agents, seed=seed, horizon=horizon, protected=protected)
+    city = routing_city(
+        network=network, trips=trips, num_agents=num_agents, seed=seed, horizon=horizon, protected=protected
+    )
     return routing_game(
         city, horizon=horizon, limit=limit, threshold=threshold, vehicles=vehicles, waiting=waiting, late=late
     )

@@ -23,7 +23,7 @@ from cmpg.games.joint.game import JointGame
 
 def spectrum(
     *,
-    num_users: int = 3,
+    num_agents: int = 3,
     horizon: int = 2,
     threshold: float = 0.15,
     weights: Sequence[float] = (1.0, 0.7),
@@ -31,7 +31,7 @@ def spectrum(
     to_free: float = 0.4,
     presence: tuple[float, float] = (0.1, 0.9),
 ) -> JointGame:
-    """Return the game of `num_users` users on one channel per weight; the initial state is uniform.
+    """Return the game of `num_agents` users on one channel per weight; the initial state is uniform.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ def spectrum(
     >>> game.states, game.actions[0]
     (('free free', 'free busy', 'busy free', 'busy busy'), ('idle', 'channel 1', 'channel 2'))
     """
-    if num_users < 1 or not len(weights):
-        raise GameError(f"there are {num_users} users and {len(weights)} channels; at least one of each is required.")
+    if num_agents < 1 or not len(weights):
+        raise GameError(f"there are {num_agents} users and {len(weights)} channels; at least one of each is required.")
     sensed = np.array(list(product((0, 1), repeat=len(weights))))
     present = np.asarray(presence, dtype=np.float64)[sensed]
-    rewards, costs = _tables(num_users, np.asarray(weights, dtype=np.float64), present)
+    rewards, costs = _tables(num_agents, np.asarray(weights, dtype=np.float64), present)
     one_channel = np.array([[1 - to_busy, to_busy], [to_free, 1 - to_free]])
     flow = one_channel[sensed[:, None, :], sensed[None, :, :]].prod(axis=-1)
     states = len(sensed)
-    transition = np.broadcast_to(flow.reshape(1, states, *(1,) * num_users, states), (1, *rewards.shape[2:], states))
+    transition = np.broadcast_to(flow.reshape(1, states, *(1,) * num_agents, states), (1, *rewards.shape[2:], states))
     return JointGame(
         transition=transition.copy(),
         rewards=rewards,
@@ -64,25 +64,25 @@ def spectrum(
         thresholds=np.array([threshold]),
         initial=np.full(states, 1 / states),
         horizon=horizon,
-        agents=tuple(f"user {user}" for user in range(1, num_users + 1)),
+        agents=tuple(f"user {user}" for user in range(1, num_agents + 1)),
         states=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
-        actions=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_users,
+        actions=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_agents,
         constraints=("interference",),
     )
 
 
-def _tables(num_users: int, weights: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tables(num_agents: int, weights: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the rewards [n, 1, S, *A] and the cost [1, 1, S, *A]; action 0 idles, action c + 1 takes channel c."""
-    table = (len(present), *(1 + len(weights),) * num_users)
+    table = (len(present), *(1 + len(weights),) * num_agents)
     choices = np.indices(table[1:], sparse=True)
-    rewards = np.zeros((num_users, 1, *table))
+    rewards = np.zeros((num_agents, 1, *table))
     costs = np.zeros((1, 1, *table))
     for channel, weight in enumerate(weights):
         uses = [choice == channel + 1 for choice in choices]
         crowd = sum(use.astype(np.int64) for use in uses)
-        rho = present[:, channel].reshape(-1, *(1,) * num_users)
+        rho = present[:, channel].reshape(-1, *(1,) * num_agents)
         share = (1 - rho) * weight / np.maximum(crowd, 1)
         for user, use in enumerate(uses):
             rewards[user, 0] += use * share
-        costs[0, 0] += rho * crowd / num_users
+        costs[0, 0] += rho * crowd / num_agents
     return rewards, costs
