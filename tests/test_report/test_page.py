@@ -22,7 +22,8 @@ from cmpg.files.records import write_run
 from cmpg.files.run_folder import read_run
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.report import viewer
+from cmpg.policy import JointPolicy
+from cmpg.report import independent_check, viewer
 from cmpg.report.page import write_page
 
 CHECK = Path(cmpg.__file__).parent / "report" / "independent_check.py"
@@ -52,6 +53,76 @@ def of_result(tmp_path, game, result):
     write_run(tmp_path / "run", game, result, seed=None)
     write_page(tmp_path / "run", tmp_path / "page.html")
     return (tmp_path / "page.html").read_text("utf-8")
+
+
+def run_check(folder, *epsilon):
+    files = (folder / "game.npz", folder / "policy.npz")
+    words = [sys.executable, "-I", CHECK, *files, *map(str, epsilon)]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def independently(monkeypatch, folder, game, claim, *epsilon):
+    """Whether the script on the page, run in this process, ends well on arrays that anybody may have changed."""
+    np.savez(folder / "game.npz", **game)
+    np.savez(folder / "policy.npz", **claim)
+    words = [CHECK, folder / "game.npz", folder / "policy.npz", *epsilon]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    try:
+        independent_check.main()
+    except SystemExit as ending:
+        return ending.code == 0
+    except (ValueError, IndexError):  # arrays that do not fit together end the script with a traceback
+        return False
+    raise AssertionError("the script always ends with an exit code")
+
+
+def forged_claims(claim):
+    """Claims that must not pass, by what is wrong with them."""
+    multipliers, table = claim["multipliers"], claim["agent_0"]
+    yield "negative multipliers", {"multipliers": multipliers - 1}
+    yield "multipliers that are no numbers", {"multipliers": multipliers * np.nan}
+    yield "infinite multipliers", {"multipliers": multipliers + np.inf}
+    yield "multipliers for one agent", {"multipliers": multipliers[:1]}
+    yield "other multipliers", {"multipliers": multipliers + 5}
+    yield "rows that sum to more", {"agent_0": table * 1.1}
+    yield (
+        "negative probabilities",
+        {
+            "agent_0": np.stack(
+                [table[..., 0] + 1, *np.moveaxis(table[..., 1:], -1, 0) * 0 - 1 / (table.shape[2] - 1)], -1
+            )
+        },
+    )
+    yield "another policy", {"agent_0": np.roll(table, 1, axis=-1)}
+    yield "fewer steps", {"agent_0": table[:-1]}
+    yield "more steps", {"agent_0": np.concatenate([table, table])}
+    yield "another agent", {f"agent_{len(multipliers)}": table}
+    yield "another format", {"format": "cmpg-game"}
+
+
+def forged_games(game):
+    """Games for which the claim must not pass."""
+    yield "lower thresholds", {"thresholds": game["thresholds"] - 0.5}
+    yield "thresholds that are no numbers", {"thresholds": game["thresholds"] * np.nan}
+    yield "another horizon", {"horizon": game["horizon"] + 1}
+    yield "another format", {"format": "cmpg-policy"}
+    yield "another form", {"form": "counting"}
+    name = "initial" if "initial" in game else "initial_0"
+    yield "initial states that sum to more", {name: game[name] * 2}
+    if "rewards" in game:
+        yield "rewards that repeat", {"rewards": game["rewards"][..., :1]}
+        yield "costs that repeat", {"costs": game["costs"][..., :1]}
+        yield "costs that are no numbers", {"costs": game["costs"] * np.nan}
+        yield "a transition that leads nowhere", {"transition": game["transition"] * 0}
+    else:
+        places = game["use_0_indices"]
+        yield "a column before the first", {"transition_0_indices": game["transition_0_indices"] - 1}
+        yield "a resource before the first", {"use_0_indices": places - 1}
+        yield (
+            "a resource that is used twice",
+            {"use_0_indices": np.repeat(places, 2), "use_0_indptr": 2 * game["use_0_indptr"]},
+        )
+        yield "probabilities that sum to less", {"transition_0_data": game["transition_0_data"] / 2}
 
 
 @pytest.mark.parametrize("name", ["counter-example", "grid-world", "charging", "robots", "routing"])
@@ -127,13 +198,9 @@ class TestWithoutThisLibrary:
     @pytest.mark.parametrize("name", ["counter-example", "grid-world", "charging", "robots", "routing"])
     def test_the_script_on_the_page_finds_the_same(self, name, runs):
         run = runs[name]
-        done = subprocess.run(
-            [sys.executable, "-I", CHECK, run / "game.npz", run / "policy.npz"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
         proof = read(run / "certificate.json")
+        done = run_check(run, proof["epsilon"] + 1e-9)
+        assert done.returncode == 0, done.stderr
         found = re.findall(r"agent \d+: value (\S+), gains at most (\S+)", done.stdout)
         assert [float(value) for value, _ in found] == pytest.approx(proof["values"], rel=1e-8, abs=1e-8)
         # The certificate adds an allowance for rounding, which this script does not bound.
@@ -160,15 +227,46 @@ class TestWithoutThisLibrary:
         result = cmpg.solve(game)
         page = PageReader(of_result(tmp_path, game, result))
         assert page.column("agents", 1) == result.values.tolist()
-        run = [tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz"]
-        done = subprocess.run([sys.executable, "-I", CHECK, *run], capture_output=True, text=True, check=True)
+        done = run_check(tmp_path / "run")
+        assert done.returncode == 0
         gains = [float(gain) for gain in re.findall(r"at most (\S+)", done.stdout)]
         assert gains == pytest.approx(result.certificate.gains.tolist(), abs=1e-9)
         assert float(re.search(r"cost (\S+),", done.stdout)[1]) == pytest.approx(float(result.costs[0]), abs=1e-8)
 
-    def test_the_script_needs_numpy_only(self):
-        imports = re.findall(r"^(?:import|from) (\w+)", CHECK.read_text("utf-8"), flags=re.MULTILINE)
-        assert set(imports) == {"sys", "typing", "numpy"}
+    @pytest.mark.parametrize("name", ["counter-example", "charging"])
+    def test_a_forged_claim_is_not_proved(self, name, runs, tmp_path, monkeypatch):
+        game, claim = (dict(np.load(runs[name] / file)) for file in ("game.npz", "policy.npz"))
+        assert independently(monkeypatch, tmp_path, game, claim)
+        for what, forged in forged_claims(claim):
+            assert not independently(monkeypatch, tmp_path, game, claim | forged), what
+        for what, forged in forged_games(game):
+            assert not independently(monkeypatch, tmp_path, game | forged, claim), what
+
+    def test_an_epsilon_can_be_asked_for(self, runs, tmp_path, monkeypatch):
+        game, claim = (dict(np.load(runs["counter-example"] / file)) for file in ("game.npz", "policy.npz"))
+        claim["multipliers"] = claim["multipliers"] + 0.01
+        gain = cmpg.certify(
+            cmpg.load_game(runs["counter-example"] / "game.npz"),
+            JointPolicy((claim["agent_0"], claim["agent_1"])),
+            claim["multipliers"],
+        ).epsilon
+        assert gain > 1e-3
+        assert independently(monkeypatch, tmp_path, game, claim, gain + 1e-9)
+        assert not independently(monkeypatch, tmp_path, game, claim, gain / 2)
+
+    def test_numbers_too_large_for_floating_point_prove_nothing(self, tmp_path):
+        costs = np.array([1e15, -1e15]).reshape(1, 1, 1, 2)
+        game = JointGame(
+            transition=np.ones((1, 1, 2, 1)),
+            rewards=np.zeros((1, 1, 1, 2)),
+            costs=costs,
+            thresholds=[0.0],
+            initial=[1.0],
+            horizon=1,
+        )
+        cmpg.save_game(game, tmp_path / "game.npz")
+        game.uniform_policy().save(tmp_path / "policy.npz")
+        assert run_check(tmp_path).returncode == 1
 
 
 class TestVerdicts:
