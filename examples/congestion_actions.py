@@ -25,8 +25,10 @@ def draw(out: Path = Path("congestion_actions.svg"), *, runs: int = 50, seed: in
     panels = figure.subplots(1, game.horizon, sharey=True)
     for step, axes in enumerate(panels):
         for state, shift in ((1, -0.15), (0, 0.15)):
-            axes.bar(np.arange(4) + shift, counts[step, state], width=0.3, label=game.states[state])
-        axes.set(title=f"step {step + 1}", xlabel="action", xticks=range(4), xticklabels=game.actions[0], ylim=(0, 8.5))
+            axes.bar(np.arange(4) + shift, counts[step, state], width=0.3, label=game.state_names[state])
+        axes.set(
+            title=f"step {step + 1}", xlabel="action", xticks=range(4), xticklabels=game.action_names[0], ylim=(0, 8.5)
+        )
     panels[0].set_ylabel("number of agents")
     panels[0].legend()
     figure.savefig(out)

@@ -21,12 +21,12 @@ def draw(out: Path = Path("congestion_transitions.svg"), *, num_agents: int = 8)
     places = {0: (0.0, 0.0), 1: (3.0, 0.0)}
     for state, (x, y) in places.items():
         box = {"boxstyle": "circle,pad=0.6", "facecolor": "white"}
-        axes.text(x, y, game.states[state], ha="center", va="center", bbox=box)
+        axes.text(x, y, game.state_names[state], ha="center", va="center", bbox=box)
     for state, (x, _) in places.items():
         for after in places:
             leads = game.transition[0, state][..., after] > 0
             text = f"k* from {crowd[leads].min()} to {crowd[leads].max()}"
-            print(f"{game.states[state]} leads to {game.states[after]}: {text}")
+            print(f"{game.state_names[state]} leads to {game.state_names[after]}: {text}")
             if state == after:
                 arrow(axes, (x - 0.25, 0.5), (x + 0.25, 0.5), bend=-1.8)
                 axes.text(x, 1.25, text, ha="center")

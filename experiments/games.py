@@ -60,8 +60,8 @@ def rare_catastrophe(*, chance: float = 1e-3, threshold: float = 0.002, horizon:
         thresholds=np.array([threshold]),
         initial=np.array([1.0, 0.0]),
         horizon=horizon,
-        agents=("agent 1", "agent 2"),
-        states=("fine", "broken"),
-        actions=(("careful", "bold"),) * 2,
-        constraints=("steps in broken",),
+        agent_names=("agent 1", "agent 2"),
+        state_names=("fine", "broken"),
+        action_names=(("careful", "bold"),) * 2,
+        constraint_names=("steps in broken",),
     )

@@ -43,7 +43,7 @@ def test_gradients_are_finite_differences(seed, discount):
 def test_gradients_of_a_local_game_are_those_of_its_own_values():
     agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
     game = LocalGame(
-        members=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5], horizon=1
+        agents=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5], horizon=1
     )
     policy = game.uniform_policy()
     here = game.at(policy)

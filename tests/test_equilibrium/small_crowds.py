@@ -46,7 +46,7 @@ def crowd(rng, *, agents, horizon, constraints, states=2, actions=3, resources=2
     paid = rng.random((constraints, 1, resources, 2, 1)) * np.stack([over, pairs])
     noise = rng.normal(scale=0.3, size=(constraints, 1, resources, agents + 1)) * (loads > 0)
     game = LocalGame(
-        members=members,
+        agents=members,
         delay=rng.random((1, resources, 1)) * rng.choice([0.0, 0.1, 0.5]) * loads,
         load_costs=paid.sum(axis=3) + noise * rough,
         thresholds=np.zeros(constraints),
@@ -84,7 +84,7 @@ def crossing(agents, *, thresholds, constraints=1):
     )
     paid = np.broadcast_to(loads * (loads - 1) / 2, (constraints, 1, 1, agents + 1))
     return LocalGame(
-        members=members, delay=np.zeros((1, 1, agents + 1)), load_costs=paid, thresholds=thresholds, horizon=2
+        agents=members, delay=np.zeros((1, 1, agents + 1)), load_costs=paid, thresholds=thresholds, horizon=2
     )
 
 
@@ -102,7 +102,7 @@ def queue(agents, *, threshold):
 
     alone = np.where(np.arange(agents + 1) > 1, 3.0, 0.0)
     return LocalGame(
-        members=tuple(member(i) for i in range(agents)),
+        agents=tuple(member(i) for i in range(agents)),
         delay=np.broadcast_to(alone, (1, agents + 1, agents + 1)),
         load_costs=np.zeros((1, 1, agents + 1, agents + 1)),
         thresholds=[threshold],
@@ -117,7 +117,7 @@ def twin_doors(agents):
     member = LocalAgent(transition=np.ones((1, 1, 3, 1)), reward=[[[0, 1, 1]]], uses=uses, initial=[1.0])
     paid = np.broadcast_to(loads * (loads - 1) / 2, (1, 1, 2, agents + 1))
     return LocalGame(
-        members=(member,) * agents,
+        agents=(member,) * agents,
         delay=np.zeros((1, 2, agents + 1)),
         load_costs=paid,
         thresholds=[1.0],
@@ -135,7 +135,7 @@ def rooms(count):
         return LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[bonus, 0.0]]], uses=uses, initial=[1.0])
 
     return LocalGame(
-        members=tuple(member(i // 2, 0.01 * i) for i in range(size)),
+        agents=tuple(member(i // 2, 0.01 * i) for i in range(size)),
         delay=np.broadcast_to(np.arange(size + 1.0), (1, size, size + 1)),
         load_costs=(),
         thresholds=(),

@@ -18,7 +18,7 @@ from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import is_feasible, random_start
 from cmpg.files.policies import load_policy
-from cmpg.games.contract import OWN_STATE
+from cmpg.games.contract import Information
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from command_line import cmpg as command
 
@@ -197,13 +197,13 @@ def test_solve_ends_certified_and_the_files_alone_prove_it(tmp_path_factory, gam
     epsilon, folder = suitable_epsilon(game), tmp_path_factory.mktemp("run")
     result = cmpg.solve(game, epsilon=epsilon)
     assert_certified(game, result)
-    assert result.certificate.information == OWN_STATE == "own-state policies"
-    assert OWN_STATE in str(result)
+    assert result.certificate.information == Information.OWN_STATE == "own-state policies"
+    assert Information.OWN_STATE in str(result)
     cmpg.save_game(game, folder / "game.npz")
     result.policy.save(folder / "policy.npz", multipliers=result.multipliers)
     policy, multipliers = load_policy(folder / "policy.npz")
     again = cmpg.certify(cmpg.load_game(folder / "game.npz"), policy, multipliers)
-    assert again.information == OWN_STATE
+    assert again.information == Information.OWN_STATE
     assert again.feasible
     assert again.epsilon == pytest.approx(result.certificate.epsilon, abs=1e-9 * epsilon)
     assert again.values == pytest.approx(result.values, abs=1e-12)
@@ -218,7 +218,7 @@ def test_the_command_certifies_what_was_saved_and_nothing_better(tmp_path):
     result.policy.save(tmp_path / "policy.npz", multipliers=result.multipliers)
     ran = command("certify", tmp_path / "game.npz", tmp_path / "policy.npz", "--epsilon", "1e-6")
     assert ran.code == 0
-    assert OWN_STATE in ran.out
+    assert Information.OWN_STATE in ran.out
     always(game, 0).save(tmp_path / "idle.npz", multipliers=result.multipliers)
     assert command("certify", tmp_path / "game.npz", tmp_path / "idle.npz").code == 1
     always(game, 1).save(tmp_path / "broke.npz", multipliers=result.multipliers)
@@ -271,7 +271,7 @@ def test_workers_do_not_change_a_bit(schedule, game):
 
 def followed(game, policy):
     """Values and costs by following every joint state and every joint action, from the tables of the game alone."""
-    agents, members = range(game.num_agents), game.members
+    agents, members = range(game.num_agents), game.agents
     values, costs = np.zeros(game.num_agents), np.zeros(game.num_constraints)
     present = {
         states: prod(members[i].initial[states[i]] for i in agents)

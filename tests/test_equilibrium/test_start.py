@@ -106,7 +106,7 @@ def private_game(costs, thresholds, agents=2):
     )
     zeros = np.zeros((1, 1, agents + 1))
     return LocalGame(
-        members=(member,) * agents,
+        agents=(member,) * agents,
         delay=zeros,
         load_costs=np.stack([zeros] * len(table)),
         thresholds=thresholds,
@@ -130,7 +130,11 @@ def test_a_budget_of_zero_is_met_by_idling_even_where_costs_have_both_signs():
     """Rounding is relative to what the costs might have been, and a threshold of zero leaves no room for it."""
     agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0, 0], [1, 1]]]], initial=[1.0])
     game = LocalGame(
-        members=(agent,), delay=np.zeros((1, 2, 2)), load_costs=[[[[0, 1.0], [0, -0.5]]]], thresholds=[0.0], horizon=1
+        agents=(agent,),
+        delay=np.zeros((1, 2, 2)),
+        load_costs=[[[[0, 1.0], [0, -0.5]]]],
+        thresholds=[0.0],
+        horizon=1,
     )
     start = feasible_start(game)
     assert game.at(start.policy).costs.tolist() == [0.0]

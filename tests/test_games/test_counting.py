@@ -225,7 +225,7 @@ def test_the_congestion_game_is_the_paper_s():
     written_out = game.to_joint()
     for name in ("transition", "rewards", "costs", "thresholds", "initial"):
         assert np.array_equal(getattr(written_out, name), getattr(joint, name)), name
-    for name in ("agents", "states", "actions", "constraints", "horizon"):
+    for name in ("agent_names", "state_names", "action_names", "constraint_names", "horizon"):
         assert getattr(game, name) == getattr(joint, name)
     assert np.array_equal(game.reward_ranges, joint.reward_ranges)
     rng = np.random.default_rng(3)
@@ -397,14 +397,14 @@ def test_the_structure_says_which_games_are_potential_games():
     exogenous = structure(rewards=rewards, private_rewards=private, class_rewards=by_class, **still)
     common = structure(rewards=np.ones((1, 2, 3, 4)), class_rewards=by_class, **moving)
     for game, label in ((one_step, "C2"), (exogenous, "C2"), (common, "C1")):
-        assert game.potential_class().startswith(label)
+        assert game.potential_proof().reason.startswith(label)
         assert residual(game, rng) < 1e-12
     for game in (structure(rewards=rewards, **moving), structure(class_rewards=rng.normal(size=(1, 1, 3, 2)))):
-        assert game.potential_class() is None
+        assert game.potential_proof() is None
         assert residual(game, rng) > 1e-3
-    assert counting_congestion_game().potential_class() is None
-    assert counting_congestion_game(horizon=1).potential_class().startswith("C2")
-    assert "single" in counting_congestion_game(num_agents=1).potential_class()
+    assert counting_congestion_game().potential_proof() is None
+    assert counting_congestion_game(horizon=1).potential_proof().reason.startswith("C2")
+    assert "single" in counting_congestion_game(num_agents=1).potential_proof().reason
 
 
 @pytest.mark.parametrize("ending", ["npz", "json"])
@@ -425,8 +425,8 @@ def test_files_bring_back_the_same_game(tmp_path, ending, classes):
 def test_named_games_keep_their_names_in_files(tmp_path):
     save_game(counting_congestion_game(), tmp_path / "game.npz")
     again = load_game(tmp_path / "game.npz")
-    assert again.actions == (("A", "B", "C", "D"),) * 8
-    assert again.states == ("safe", "unsafe")
+    assert again.action_names == (("A", "B", "C", "D"),) * 8
+    assert again.state_names == ("safe", "unsafe")
 
 
 @pytest.mark.parametrize(
@@ -448,9 +448,9 @@ def test_named_games_keep_their_names_in_files(tmp_path):
         ({"initial": [0.5, 0.5]}, r"initial has shape \[2\]; \[1\] is required"),
         ({"horizon": 0}, r"horizon is 0"),
         ({"discount": 0.5}, r"exactly one of horizon"),
-        ({"states": ("a", "b")}, r"states has 2 names; 1 are required"),
-        ({"actions": (("a", "b"),) * 3}, r"actions has 2 names; 3 are required"),
-        ({"actions": (("a", "b", "c"),)}, r"actions has shape \[1\]; \[3\] is required"),
+        ({"state_names": ("a", "b")}, r"states has 2 names; 1 are required"),
+        ({"action_names": (("a", "b"),) * 3}, r"actions\[0\] has 2 names; 3 are required"),
+        ({"action_names": (("a", "b", "c"),)}, r"actions has 1 names; 3 are required"),
     ],
 )
 def test_bad_tables_are_refused_with_coordinates(changes, message):

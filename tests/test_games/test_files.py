@@ -23,7 +23,7 @@ from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid
 from strategies import games
 
 TABLES = ("rewards", "costs", "thresholds", "initial")
-JOINT_NAMES = ("agents", "states", "actions", "constraints")
+JOINT_NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
 ENDINGS = st.sampled_from(["json", "npz"])
 
 
@@ -103,15 +103,15 @@ def test_names_survive_where_agents_have_different_numbers_of_actions(there_and_
         thresholds=(),
         initial=[1],
         horizon=2,
-        agents=("Ada", "Bo"),
-        states=("here",),
-        actions=(("stay", "go"), ("stay", "go", "wait")),
-        constraints=(),
+        agent_names=("Ada", "Bo"),
+        state_names=("here",),
+        action_names=(("stay", "go"), ("stay", "go", "wait")),
+        constraint_names=(),
     )
     again = there_and_back(game, ending)
-    assert again.actions == game.actions
-    assert again.agents == ("Ada", "Bo")
-    assert again.constraints == ()
+    assert again.action_names == game.action_names
+    assert again.agent_names == ("Ada", "Bo")
+    assert again.constraint_names == ()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -125,8 +125,8 @@ def test_every_scenario_survives(tmp_path, name):
     policy = JointPolicy.random(game.policy_shapes, rng=np.random.default_rng(5))
     assert np.array_equal(again.at(policy).values, game.at(policy).values)
     assert np.array_equal(again.at(policy).costs, game.at(policy).costs)
-    assert again.agents == game.agents
-    assert again.constraints == game.constraints
+    assert again.agent_names == game.agent_names
+    assert again.constraint_names == game.constraint_names
 
 
 def local_game(*, alike=True):
@@ -145,14 +145,14 @@ def local_game(*, alike=True):
         transition=np.ones((1, 1, 2, 1)), reward=rng.random((1, 1, 2)), uses=np.ones((1, 1, 2, 3)), initial=[1]
     )
     return LocalGame(
-        members=(one, other, two) if alike else (one, other),
+        agents=(one, other, two) if alike else (one, other),
         delay=rng.random((2, 3, 4 if alike else 3)),
         load_costs=rng.random((1, 1, 3, 4 if alike else 3)),
         thresholds=[3.0],
         horizon=2,
-        agents=("x", "y", "z") if alike else ("x", "y"),
-        resources=("bridge", "road", "tunnel"),
-        constraints=("load",),
+        agent_names=("x", "y", "z") if alike else ("x", "y"),
+        resource_names=("bridge", "road", "tunnel"),
+        constraint_names=("load",),
     )
 
 
@@ -161,15 +161,19 @@ def test_local_games_survive_and_agents_who_are_alike_share_their_arrays(tmp_pat
     game, path = local_game(), tmp_path / f"game.{ending}"
     save_game(game, path)
     again = load_game(path)
-    assert again.members[0].transition is again.members[2].transition
-    assert again.members[0].uses is again.members[2].uses
-    assert again.members[0].costs is again.members[2].costs
-    for one, other in zip(game.members, again.members, strict=True):
+    assert again.agents[0].transition is again.agents[2].transition
+    assert again.agents[0].uses is again.agents[2].uses
+    assert again.agents[0].costs is again.agents[2].costs
+    for one, other in zip(game.agents, again.agents, strict=True):
         assert np.array_equal(one.reward, other.reward)
         assert np.array_equal(one.initial, other.initial)
         for a, b in zip((*one.transition, *one.uses), (*other.transition, *other.uses), strict=True):
             assert np.array_equal(a.toarray(), b.toarray())
-    assert (again.agents, again.resources, again.constraints) == (game.agents, game.resources, game.constraints)
+    assert (again.agent_names, again.resource_names, again.constraint_names) == (
+        game.agent_names,
+        game.resource_names,
+        game.constraint_names,
+    )
     policy = game.random_policy(rng=np.random.default_rng(2))
     assert np.array_equal(game.at(policy).values, again.at(policy).values)
     assert np.array_equal(game.at(policy).costs, again.at(policy).costs)
@@ -219,9 +223,9 @@ def test_an_agent_may_be_like_a_later_one_and_likeness_is_passed_on(tmp_path):
         "agents": ["a", "b", "c", "d"],
     }
     game = load_game(write_json(tmp_path / "game.json", fields))
-    assert game.members[0].transition is game.members[2].transition is game.members[3].transition
-    assert game.members[0].reward is game.members[3].reward
-    assert [member.initial.tolist() for member in game.members] == [[1, 0], [1], [0.5, 0.5], [0.25, 0.75]]
+    assert game.agents[0].transition is game.agents[2].transition is game.agents[3].transition
+    assert game.agents[0].reward is game.agents[3].reward
+    assert [member.initial.tolist() for member in game.agents] == [[1, 0], [1], [0.5, 0.5], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(
@@ -291,8 +295,8 @@ def counting_game(classes, *, discount=None, constraints=1, extra=True):
         discount=discount,
         private_rewards=rng.random((3, 1, 2, 2)) if extra else None,
         class_rewards=rng.random((1, 2, 2, count)) if extra else None,
-        actions=(("A", "B"),) * 3,
-        states=("safe", "unsafe"),
+        action_names=(("A", "B"),) * 3,
+        state_names=("safe", "unsafe"),
     )
 
 
@@ -442,7 +446,7 @@ def test_sparse_json_games_can_be_read_exactly_and_stay_sparse_in_floats(tmp_pat
         ({"agents": ["a", "b"]}, "agents has 2 names; 1 are required"),
         ({"agents": "a"}, "agents is 'a'; a list of names is required"),
         ({"states": [1, 2]}, r"states is \[1, 2\]; a list of names"),
-        ({"actions": [["only"]]}, "actions names"),
+        ({"actions": [["only"]]}, r"actions\[\d\] has"),
         ({"reward": [1]}, "unknown field 'reward'"),
         ({"transition_indptr": [0, 1]}, "'transition_indices' is missing"),
     ],

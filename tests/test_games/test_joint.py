@@ -346,9 +346,9 @@ BAD = [
     ({"horizon": None}, r"exactly one of horizon .* and discount"),
     ({"discount": 0.5}, r"exactly one of horizon .* and discount"),
     ({"horizon": None, "discount": 1.0}, r"discount is 1.0; it must be at least 0 and less than 1"),
-    ({"agents": ("one",)}, r"agents has 1 names; 2 are required"),
-    ({"states": ("a", "b", "c")}, r"states has 3 names; 2 are required"),
-    ({"actions": (("x", "y"), ("x", "y"))}, r"actions names \(2, 2\) actions; \(2, 3\) are required"),
+    ({"agent_names": ("one",)}, r"agents has 1 names; 2 are required"),
+    ({"state_names": ("a", "b", "c")}, r"states has 3 names; 2 are required"),
+    ({"action_names": (("x", "y"), ("x", "y"))}, r"actions\[1\] has 2 names; 3 are required"),
 ]
 
 
@@ -402,11 +402,13 @@ def test_a_policy_must_fit_the_game():
 
 def test_a_game_without_constraints_and_names_that_are_kept():
     tables = {**good_tables(), "costs": [], "thresholds": []}
-    game = JointGame(**tables, agents=["left", "right"], states="ab", actions=["xy", "uvw"], constraints=[])
+    game = JointGame(
+        **tables, agent_names=["left", "right"], state_names="ab", action_names=["xy", "uvw"], constraint_names=[]
+    )
     assert game.num_constraints == 0
     assert game.at(game.uniform_policy()).costs.shape == (0,)
-    assert (game.agents, game.states) == (("left", "right"), ("a", "b"))
-    assert game.actions == (("x", "y"), ("u", "v", "w"))
+    assert (game.agent_names, game.state_names) == (("left", "right"), ("a", "b"))
+    assert game.action_names == (("x", "y"), ("u", "v", "w"))
 
 
 def test_tables_cannot_be_changed_from_outside():

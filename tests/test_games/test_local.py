@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import GameError
-from cmpg.games.contract import OWN_STATE
+from cmpg.games.contract import Information
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
 
@@ -71,7 +71,7 @@ def local_games(draw, max_agents=3):
     delay = random_load_tables(rng, (steps[0], resources), agents, first=True) * draw(st.sampled_from([0.0, 1.0]))
     costs = random_load_tables(rng, (constraints, steps[1], resources), agents, first=False)
     game = LocalGame(
-        members=tuple(members),
+        agents=tuple(members),
         delay=delay,
         load_costs=costs,
         thresholds=rng.random(constraints) * 3,
@@ -83,7 +83,7 @@ def local_games(draw, max_agents=3):
 def exact_costs(game, policy):
     """V^c in rationals, by occupancies and by adding agents to the distribution of the load one at a time."""
     visits, usages = [], []
-    for agent, table in zip(game.members, policy, strict=True):
+    for agent, table in zip(game.agents, policy, strict=True):
         rows = [[exact_row(row) for row in step] for step in table]
         present = exact_row(agent.initial)
         visits.append([])
@@ -106,7 +106,7 @@ def exact_costs(game, policy):
                     chances = [a + b for a, b in zip([*stay, 0], [0, *join], strict=True)]
                 table = paid[h % len(paid), e]
                 total += sum(c * Fraction(float(g)) for c, g in zip(chances, table, strict=True))
-            for agent, visit in zip(game.members, visits, strict=True):
+            for agent, visit in zip(game.agents, visits, strict=True):
                 if agent.costs is not None:
                     private = agent.costs[j, h % agent.costs.shape[1]].ravel()
                     total += sum(v * Fraction(float(c)) for v, c in zip(visit[h], private, strict=True))
@@ -147,7 +147,7 @@ def test_deviations_are_worth_and_spend_what_they_do_in_the_joint_form(drawn):
 def presences(game, policy):
     """The chances of each agent's own states at each step, from its own tables alone: for every agent [H, S_i]."""
     found = []
-    for agent, table in zip(game.members, policy, strict=True):
+    for agent, table in zip(game.agents, policy, strict=True):
         present = [np.array(agent.initial)]
         for h in range(game.horizon - 1):
             pairs = (present[-1][:, None] * table[h]).ravel()
@@ -158,7 +158,7 @@ def presences(game, policy):
 
 def averaged(game, table, agent, present):
     """Average a table [H or 1, joint states, A_i] over the states of the others: [H, S_i, A_i]."""
-    sizes = [member.num_states for member in game.members]
+    sizes = [member.num_states for member in game.agents]
     steps = []
     for h, step in enumerate(np.broadcast_to(table, (game.horizon, *table.shape[1:]))):
         rest = step.reshape(*sizes, -1)
@@ -242,7 +242,7 @@ def crowded_game(rng, *, agents=3, horizon=3):
         members.append(LocalAgent(transition=transition, reward=reward, uses=uses, initial=rng.dirichlet(np.ones(2))))
     overload = np.stack([np.maximum(loads - 1, 0), loads * (loads - 1) / 2])[None, None]
     return LocalGame(
-        members=tuple(members),
+        agents=tuple(members),
         delay=np.broadcast_to(0.1 * loads, (1, 2, agents + 1)),
         load_costs=overload,
         thresholds=[0.3 + rng.random()],
@@ -276,7 +276,7 @@ def test_a_budget_that_is_spent_to_the_last_bit_is_still_feasible():
     # Both agents always collide, on one resource, at each of three steps: there is no room for any margin.
     agent = LocalAgent(transition=np.ones((1, 1, 1, 1)), reward=np.zeros((1, 1, 1)), uses=[[[[1]]]], initial=[1])
     game = LocalGame(
-        members=(agent, agent), delay=np.zeros((1, 1, 3)), load_costs=[[[[0, 0, 1]]]], thresholds=[3], horizon=3
+        agents=(agent, agent), delay=np.zeros((1, 1, 3)), load_costs=[[[[0, 0, 1]]]], thresholds=[3], horizon=3
     )
     assert Exact()(game.at(game.uniform_policy()).induced_cmdp(0)).costs[0] == 3.0
 
@@ -291,7 +291,7 @@ def two_rooms():
 
     pairs = np.array([0.0, 0.0, 1.0, 3.0])
     return LocalGame(
-        members=(chooser(0), chooser(0), chooser(2)),
+        agents=(chooser(0), chooser(0), chooser(2)),
         delay=np.broadcast_to(np.array([0, 1, 2, 3.0]), (1, 4, 4)),
         load_costs=np.broadcast_to(pairs, (1, 1, 4, 4)),
         thresholds=[2.0],
@@ -323,7 +323,7 @@ def test_reach_counts_only_what_a_policy_can_lead_to():
     corridor[0, [0, 1, 2], 1, [1, 2, 2]] = 1
     uses = np.repeat(np.eye(3)[None, :, None], 2, axis=2)
     agent = LocalAgent(transition=corridor, reward=np.zeros((1, 3, 2)), uses=uses, initial=[1, 0, 0])
-    game = LocalGame(members=[agent], delay=np.zeros((1, 3, 2)), load_costs=[], thresholds=[], horizon=3)
+    game = LocalGame(agents=[agent], delay=np.zeros((1, 3, 2)), load_costs=[], thresholds=[], horizon=3)
     np.testing.assert_array_equal(game.reach(0), [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
 
 
@@ -353,27 +353,27 @@ def test_threads_see_the_same_bits():
 
 def test_agents_that_share_arrays_go_on_sharing_them():
     game = two_rooms()
-    first = game.members[0]
+    first = game.agents[0]
     twin = LocalAgent(transition=first.transition, reward=first.reward, uses=first.uses, initial=[1.0])
     both = LocalGame(
-        members=(twin, replace(twin, reward=[[[1, 2]]])),
+        agents=(twin, replace(twin, reward=[[[1, 2]]])),
         delay=np.zeros((1, 4, 3)),
         load_costs=[],
         thresholds=[],
         horizon=2,
-        agents=("a", "b"),
-        resources="wxyz",
+        agent_names=("a", "b"),
+        resource_names="wxyz",
     )
-    assert both.members[0].transition is both.members[1].transition
-    assert both.members[0].uses[0] is both.members[1].uses[0]
-    assert both.resources == ("w", "x", "y", "z")
+    assert both.agents[0].transition is both.agents[1].transition
+    assert both.agents[0].uses[0] is both.agents[1].uses[0]
+    assert both.resource_names == ("w", "x", "y", "z")
 
 
 def test_what_a_local_game_says_of_itself():
     game = two_rooms()
-    assert game.information == OWN_STATE
+    assert game.information == Information.OWN_STATE
     assert game.discount is None
-    assert "C3" in game.potential_class()
+    assert "C3" in game.potential_proof().reason
     assert game.policy_shapes == ((2, 1, 2),) * 3
     assert (game.num_agents, game.num_constraints, game.num_resources, game.num_steps) == (3, 1, 4, 2)
 
@@ -383,6 +383,6 @@ def test_a_joint_form_that_is_too_large_is_refused():
         transition=sp.csr_array(np.eye(200)), reward=np.zeros((1, 200, 1)), uses=np.ones((1, 200, 1, 1)),
         initial=np.eye(200)[0],
     )  # fmt: skip
-    game = LocalGame(members=[agent] * 2, delay=np.zeros((1, 1, 3)), load_costs=[], thresholds=[], horizon=1)
+    game = LocalGame(agents=[agent] * 2, delay=np.zeros((1, 1, 3)), load_costs=[], thresholds=[], horizon=1)
     with pytest.raises(GameError, match="entries"):
         to_joint(game)

@@ -22,7 +22,7 @@ def agent_with(**changes):
 
 def game_with(**changes):
     tables = {
-        "members": [agent_with(), agent_with()],
+        "agents": [agent_with(), agent_with()],
         "delay": np.zeros((1, 3, 3)),
         "load_costs": np.zeros((1, 1, 3, 3)),
         "thresholds": [1.0],
@@ -39,8 +39,8 @@ twice_used = sp.csr_array((np.ones(2), ([0, 0], [0, 0])), shape=(4, 3))
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"members": []}, "at least one LocalAgent"),
-        ({"members": [3, 4]}, r"members\[0\] is a int"),
+        ({"agents": []}, "at least one LocalAgent"),
+        ({"agents": [3, 4]}, r"agents\[0\] is a int"),
         ({"horizon": 0}, "horizon is 0"),
         ({"horizon": None}, "horizon"),
         ({"delay": np.zeros((1, 3, 2))}, r"delay has 2 entries per resource; 2 agents .* so 3 entries are required"),
@@ -52,8 +52,8 @@ twice_used = sp.csr_array((np.ones(2), ([0, 0], [0, 0])), shape=(4, 3))
         ({"load_costs": np.zeros((1, 3, 3))}, r"load_costs has shape \[1, 3, 3\]"),
         ({"load_costs": np.zeros((1, 3, 3, 3))}, "load_costs has 3 steps"),
         ({"thresholds": [1.0, 2.0]}, r"thresholds has shape \[2\]; load_costs has 1 constraints, so \[1\]"),
-        ({"agents": ("a",)}, "agents has 1 names; 2 are required"),
-        ({"resources": ("a",)}, "resources has 1 names; 3 are required"),
+        ({"agent_names": ("a",)}, "agents has 1 names; 2 are required"),
+        ({"resource_names": ("a",)}, "resources has 1 names; 3 are required"),
     ],
 )
 def test_bad_tables_are_refused(changes, message):
@@ -85,7 +85,7 @@ def test_bad_tables_are_refused(changes, message):
 )
 def test_bad_agents_are_refused(changes, message):
     with pytest.raises(GameError, match=message):
-        game_with(members=[agent_with(), agent_with(**changes)])
+        game_with(agents=[agent_with(), agent_with(**changes)])
 
 
 def test_policies_of_another_shape_are_refused():
@@ -102,17 +102,17 @@ def test_views_of_what_the_user_keeps_are_copied_but_not_spread():
     reward, costs, loads = rng.random((1, 2, 2)), rng.random((1, 1, 2, 2)), rng.random((1, 1, 1, 3))
     member = agent_with(reward=np.broadcast_to(reward, (4, 2, 2)), costs=np.broadcast_to(costs, (1, 4, 2, 2)))
     load_costs = np.broadcast_to(loads, (1, 4, 3, 3))
-    game = game_with(members=[member, member], load_costs=load_costs)
+    game = game_with(agents=[member, member], load_costs=load_costs)
     expected = [table.copy() for table in (member.reward, member.costs, load_costs)]
     for kept in (reward, costs, loads):
         kept += 7
-    for owned, before in zip((game.members[0].reward, game.members[0].costs, game.load_costs), expected, strict=True):
+    for owned, before in zip((game.agents[0].reward, game.agents[0].costs, game.load_costs), expected, strict=True):
         assert np.array_equal(owned, before)
-    assert game.members[0].reward.strides[0] == 0
-    assert game.members[0].costs.strides[1] == 0
+    assert game.agents[0].reward.strides[0] == 0
+    assert game.agents[0].costs.strides[1] == 0
     assert game.load_costs.strides[1:3] == (0, 0)
-    assert game.members[0].reward is game.members[1].reward
-    assert game.members[0].costs is game.members[1].costs
+    assert game.agents[0].reward is game.agents[1].reward
+    assert game.agents[0].costs is game.agents[1].costs
 
 
 def test_tables_that_cannot_change_are_taken_as_they_are():
@@ -120,8 +120,8 @@ def test_tables_that_cannot_change_are_taken_as_they_are():
     reward.setflags(write=False)
     loads.setflags(write=False)
     wide = np.broadcast_to(loads, (1, 4, 3, 3))
-    game = game_with(members=[agent_with(reward=reward), agent_with(reward=reward)], load_costs=wide)
-    assert all(member.reward is reward for member in game.members)
+    game = game_with(agents=[agent_with(reward=reward), agent_with(reward=reward)], load_costs=wide)
+    assert all(member.reward is reward for member in game.agents)
     assert game.load_costs is wide
 
 
@@ -130,7 +130,7 @@ def test_tables_that_cannot_change_are_taken_as_they_are():
 
 def test_fractions_in_a_policy_are_read_in_floats():
     reward = np.random.default_rng(0).random((4, 2, 2))
-    game = game_with(members=[agent_with(reward=reward), agent_with()], delay=np.ones((1, 3, 3)))
+    game = game_with(agents=[agent_with(reward=reward), agent_with()], delay=np.ones((1, 3, 3)))
     thirds = np.full((4, 2, 2), Fraction(1, 3), dtype=object)
     thirds[..., 1] = Fraction(2, 3)
     start = game.uniform_policy()

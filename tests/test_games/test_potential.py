@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.errors import GameError
+from cmpg.games.contract import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.games.potential.modular import loop_test
@@ -305,6 +306,9 @@ class FormWithoutTables:
             return getattr(self._game, name)
         raise AttributeError(name)
 
+    def potential_proof(self):
+        return None
+
 
 def test_a_form_without_tables_is_refuted_by_four_cycles_or_tested_in_floating_point():
     hidden = FormWithoutTables(congestion_game(num_agents=4))
@@ -317,10 +321,14 @@ def test_a_form_without_tables_is_refuted_by_four_cycles_or_tested_in_floating_p
 
 
 def test_a_form_may_declare_its_class_and_a_single_agent_needs_none():
-    declared = SimpleNamespace(num_agents=2, potential_class=lambda: "C3: own states, Rosenthal delays.")
+    proof = PotentialProof(PotentialKind.DECLARED, "C3: own states, Rosenthal delays.")
+    declared = SimpleNamespace(num_agents=2, potential_proof=lambda: proof)
     check = check_potential(declared, rng=rng())
     assert (check.verdict, check.reason) == (Verdict.PROVEN, "C3: own states, Rosenthal delays.")
-    assert check_potential(SimpleNamespace(num_agents=1), rng=rng()).verdict is Verdict.PROVEN
+    assert (
+        check_potential(SimpleNamespace(num_agents=1, potential_proof=lambda: None), rng=rng()).verdict
+        is Verdict.PROVEN
+    )
 
 
 def test_the_same_generator_gives_the_same_answer():

@@ -83,7 +83,7 @@ def test_a_deterministic_environment_becomes_a_game():
         got, paid = brute_force(Corridor(), plan)
         assert position.values == pytest.approx(got)
         assert position.costs == pytest.approx([paid])
-    assert found.game.agents == ("left", "right")
+    assert found.game.agent_names == ("left", "right")
 
 
 def test_the_game_can_be_solved_and_its_policy_played():

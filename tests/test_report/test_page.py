@@ -222,7 +222,7 @@ class TestWithoutThisLibrary:
             for _ in range(3)
         )
         delay, load_costs = rng.random((2, 2, 4)), rng.random((1, 1, 2, 4))
-        game = LocalGame(members=agents, delay=delay, load_costs=load_costs, thresholds=[99.0], horizon=2)
+        game = LocalGame(agents=agents, delay=delay, load_costs=load_costs, thresholds=[99.0], horizon=2)
         game = replace(game, thresholds=game.at(game.uniform_policy()).costs)
         result = cmpg.solve(game)
         page = PageReader(of_result(tmp_path, game, result))
@@ -325,7 +325,7 @@ class TestForms:
 
     def test_several_constraints(self, tmp_path):
         base = cmpg.scenarios.spectrum(horizon=1)
-        game = replace(base, costs=np.concatenate([base.costs] * 6), thresholds=np.full(6, 0.15), constraints=None)
+        game = replace(base, costs=np.concatenate([base.costs] * 6), thresholds=np.full(6, 0.15), constraint_names=None)
         result = cmpg.solve(game)
         page = PageReader(of_result(tmp_path, game, result))
         assert [row[0] for row in page.tables["constraints"][1:]] == [f"constraint {j}" for j in range(6)]
@@ -333,7 +333,9 @@ class TestForms:
 
     def test_names_are_only_words(self, tmp_path):
         nasty = "</script><script>alert(1)</script>"
-        game = replace(cmpg.scenarios.counter_example(), agents=(nasty, "b"), states=(nasty,), constraints=(nasty,))
+        game = replace(
+            cmpg.scenarios.counter_example(), agent_names=(nasty, "b"), state_names=(nasty,), constraint_names=(nasty,)
+        )
         text = of_result(tmp_path, game, cmpg.solve(game))
         assert nasty not in text
         assert PageReader(text).column("agents", 0)[0] == nasty

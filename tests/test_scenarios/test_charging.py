@@ -49,7 +49,7 @@ def shortfall(units):
 def test_charging_is_what_its_definition_says(cars):
     game = charging(sessions=cars, day="2024-01-02", capacity=1)
     assert game.policy_shapes == tuple((24, need + 1, 2) for need in NEEDS)
-    assert game.agents == ("car 0 at P", "car 1 at Q", "car 2 at P")
+    assert game.agent_names == ("car 0 at P", "car 1 at Q", "car 2 at P")
 
     def step(h, units, actions):
         return charging_step(h, units, actions, groups=[(0, 1, 2)], capacities=[1])
@@ -60,7 +60,7 @@ def test_charging_is_what_its_definition_says(cars):
 def test_each_transformer_has_its_own_resource_and_constraint(cars):
     partition = {"north": ["P"], "south": ["Q", "unused"]}
     game = charging(sessions=cars, day=date(2024, 1, 2), transformers=partition, capacity=[0, 1], threshold=[0.5, 0.25])
-    assert game.resources == ("north", "south")
+    assert game.resource_names == ("north", "south")
     assert game.thresholds.tolist() == [0.5, 0.25]
 
     def step(h, units, actions):
@@ -89,7 +89,7 @@ def test_cars_of_one_kind_share_their_tables(tmp_path):
     path = tmp_path / "twins.csv"
     row = "2024-01-02 07:{:02d}:00,2024-01-02 10:00:00,9,6.0,P{},x\n"
     path.write_text(HEADER + row.format(10, 1) + row.format(40, 2))
-    first, second = charging(sessions=path).members
+    first, second = charging(sessions=path).agents
     assert first.reward is second.reward
     assert first.transition is second.transition
 
@@ -143,7 +143,7 @@ def test_a_real_charging_day():
     game = charging(sessions=path, day="2019-06-12")
     cars = charging_day(sessions=path, day="2019-06-12").sessions
     assert game.num_agents == len(cars) == 46
-    for member, car in zip(game.members, cars, strict=True):
+    for member, car in zip(game.agents, cars, strict=True):
         hours = (car.departure - car.arrival.replace(hour=0, minute=0, second=0, microsecond=0)).total_seconds() / 3600
         stay = max(car.arrival.hour + 1, min(24, math.ceil(hours))) - car.arrival.hour
         assert member.num_states - 1 == min(math.ceil(car.delivered / 6.6), stay)

@@ -135,8 +135,8 @@ def test_grid_world_tables_are_those_of_a_loop():
 def test_grid_world_shape_and_names():
     game = grid_world()
     assert (game.num_states, game.num_actions, game.horizon, game.is_sparse) == (256, (4, 4), 6, True)
-    assert game.actions[0] == ("up", "right", "down", "left")
-    assert game.states[4 * 16 + 1] == "(0,1) (1,0)"
+    assert game.action_names[0] == ("up", "right", "down", "left")
+    assert game.state_names[4 * 16 + 1] == "(0,1) (1,0)"
     with pytest.raises(GameError, match=r"cell \(3, 2\) is not on the grid of 3 columns and 3 rows"):
         grid_world(width=3, height=3)
 
@@ -212,8 +212,8 @@ def test_congestion_variants_differ_in_what_they_say_only():
     assert (exogenous.transition[0, SAFE] == (0.75, 0.25)).all()
     assert (exogenous.transition[0, UNSAFE] == (0.5, 0.5)).all()
     np.testing.assert_array_equal(exogenous.rewards, game.rewards)
-    assert game.states == ("safe", "unsafe")
-    assert game.actions[7] == ("A", "B", "C", "D")
+    assert game.state_names == ("safe", "unsafe")
+    assert game.action_names[7] == ("A", "B", "C", "D")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_spectrum_tables_are_those_of_a_loop():
     game = spectrum()
     assert game.num_states * np.prod(game.num_actions) == 108
     sensed = list(product(("free", "busy"), repeat=2))
-    assert game.states == tuple(map(" ".join, sensed))
+    assert game.state_names == tuple(map(" ".join, sensed))
     change = {("free", "free"): 0.8, ("free", "busy"): 0.2, ("busy", "free"): 0.4, ("busy", "busy"): 0.6}
     for (s, now), joint in product(enumerate(sensed), product(range(3), repeat=3)):
         row = [change[now[0], then[0]] * change[now[1], then[1]] for then in sensed]

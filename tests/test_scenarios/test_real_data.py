@@ -8,7 +8,7 @@ import pytest
 from by_brute_force import DATA, needs_data
 
 import cmpg
-from cmpg.games.contract import OWN_STATE
+from cmpg.games.contract import Information
 from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.platoon_routing import routing
 from cmpg.scenarios.robot_fleet import robots
@@ -51,7 +51,7 @@ def test_real_games_end_certified_within_the_budget(solved):
     proof = solved.result.certificate
     assert proof.feasibility is cmpg.Feasibility.PROVEN
     assert proof.epsilon <= solved.epsilon
-    assert proof.information == OWN_STATE
+    assert proof.information == Information.OWN_STATE
     budget = BUDGETS.get(solved.name, 0.5)
     assert solved.game.thresholds.tolist() == [budget]
     # All of them bind: next to nothing of the budget is left, and it has a price.
@@ -74,7 +74,7 @@ def test_the_loads_of_the_answer_are_those_of_its_usage(solved):
     position = game.at(policy)
     busiest = np.argsort(position.expected_load.sum(axis=0))[-3:]
     expected = np.zeros((game.horizon, len(busiest)))
-    for member, table in zip(game.members, policy, strict=True):
+    for member, table in zip(game.agents, policy, strict=True):
         present = np.array(member.initial)
         for h in range(game.horizon):
             pairs = (present[:, None] * table[h]).ravel()
@@ -106,7 +106,7 @@ def test_a_real_day_through_the_command(tmp_path):
     ran = command("certify", folder / "game.npz", folder / "policy.npz")
     assert ran.code == 0
     assert ran.out.startswith("PROVED: ")
-    assert OWN_STATE in ran.out
+    assert Information.OWN_STATE in ran.out
     # The words say the same game as the file, and the proof is for this budget only.
     ran = command("certify", words[0], folder / "policy.npz", *words[1:], "--threshold", "0.4")
     assert ran.code == 1

@@ -30,7 +30,7 @@ def test_robots_are_what_their_definition_says(room):
     game = robots(**room(["0\t0\t2\t0", "2\t1\t0\t0"], rows), num_agents=2, horizon=4, success=0.7)
     cells = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]
     moves = [(0, 0), (0, -1), (1, 0), (0, 1), (-1, 0)]
-    assert game.resources == tuple(f"cell {cell}" for cell in cells)
+    assert game.resource_names == tuple(f"cell {cell}" for cell in cells)
 
     def step(h, states, actions):
         outcomes = []
@@ -57,7 +57,7 @@ def test_three_robots_on_a_cell_are_three_pairs(room):
 
 def test_robots_share_the_map(room):
     game = robots(**room(["0\t0\t0\t1", "1\t0\t0\t0"]), num_agents=2)
-    first, second = game.members
+    first, second = game.agents
     assert first.transition is second.transition
     assert first.uses is second.uses
 
@@ -143,7 +143,7 @@ def test_thirty_robots_on_a_real_map():
     assert_good_draw(world, 60)
     game = robots(map=path, num_agents=30, seed=1)
     assert (game.num_agents, game.num_resources, game.horizon) == (30, 819, 60)
-    assert len({id(member.transition) for member in game.members}) == 1
+    assert len({id(member.transition) for member in game.agents}) == 1
     stay = np.zeros(game.policy_shapes[0])
     stay[..., 0] = 1.0
     position = game.at(JointPolicy((stay,) * 30))

@@ -77,7 +77,7 @@ def test_nodes_below_the_first_through_node_are_only_left_by_those_who_start_the
     with pytest.raises(FileError, match=r"town_trips.tntp, line 6: .*town_net.tntp has no way from 3 to 2"):
         routing(**town(closed, DEMAND.replace("Origin 2\n3 : 30; 1 : 1;", "Origin 3\n2 : 1;")), protected=[])
     game = routing(**town(closed), num_agents=40, seed=0, protected=[])
-    walks = {tuple(member.transition[0].nonzero()[1]) for member in game.members}
+    walks = {tuple(member.transition[0].nonzero()[1]) for member in game.agents}
     assert len(walks) == 3
 
 
@@ -86,8 +86,8 @@ def test_platoons_to_one_place_share_their_tables():
     first_of = {}
     for i, destination in enumerate(city.destinations):
         first = first_of.setdefault(destination, i)
-        assert game.members[i].reward is game.members[first].reward
-        assert game.members[i].transition is game.members[first].transition
+        assert game.agents[i].reward is game.agents[first].reward
+        assert game.agents[i].transition is game.agents[first].transition
     assert 1 < len(first_of) < 20
 
 
@@ -139,7 +139,7 @@ def test_amounts_that_make_no_sense_are_refused(option, value):
 def test_sixty_platoons_in_sioux_falls():
     files = {"network": DATA / "tntp" / "SiouxFalls_net.tntp", "trips": DATA / "tntp" / "SiouxFalls_trips.tntp"}
     city, game = routing_city(**files, num_agents=60, seed=1), routing(**files, num_agents=60, seed=1)
-    assert [game.resources[e] for e in city.protected] == ["10→15", "15→10", "10→16", "16→10"]
+    assert [game.resource_names[e] for e in city.protected] == ["10→15", "15→10", "10→16", "16→10"]
     assert all(origin != destination for origin, destination in zip(city.origins, city.destinations, strict=True))
     link = read_network(files["network"]).links[city.protected[2]]
     expected = link.free_flow_time * (1 + 0.15 * (3000 * 7 / link.capacity) ** 4) / 100

@@ -190,13 +190,13 @@ def _without_constraints(game: Any) -> Any:
     """Return the same game, in floats, with thresholds that nobody reaches."""
     import numpy as np
 
-    from cmpg.equilibrium.solve import in_floats
     from cmpg.errors import GameError
+    from cmpg.games.contract import in_floats
 
     if len(game.thresholds) == 0:
         raise GameError("this game has no constraints, so that play is selfish already. Leave --selfish out.")
     floats: Any = in_floats(game)
-    return replace(floats, thresholds=np.maximum(floats.thresholds, 1e9))
+    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
 
 
 def _deliver(
@@ -284,9 +284,8 @@ def certify(
     from cmpg.cli.targets import finite, game_of, policy_of
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
-    from cmpg.equilibrium.solve import in_floats
     from cmpg.files.records import certificate_record
-    from cmpg.report.names import Names
+    from cmpg.games.contract import in_floats
     from cmpg.report.tables import certificate_view, claim_verdict
 
     finite("epsilon", epsilon)
@@ -296,7 +295,7 @@ def certify(
         remark("the policy file has no multipliers: best responses are solved for to propose some")
         multipliers = proposed_multipliers(in_floats(game), tables)
     certificate = judge(game, tables, multipliers, exact=exact)
-    proved, names = certificate.proves(epsilon), Names.of(game)
+    proved, names = certificate.proves(epsilon), game.names
     if as_json:
         show_json(certificate_record(certificate) | {"claimed_epsilon": epsilon, "proved": proved})
     else:

@@ -75,10 +75,8 @@ class ProgressLine:
         import numpy as np
         from rich.console import Console
 
-        from cmpg.report.names import Names
-
         self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
-        self._names = Names.of(game)
+        self._names = game.names
         console = Console(stderr=True)
         self._status = console.status("looking for a feasible start") if console.is_terminal else None
         self._next = 0.0

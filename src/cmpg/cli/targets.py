@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import ExactForm, check_multipliers
+from cmpg.equilibrium.certificate import check_multipliers
 from cmpg.errors import CMPGError, FileError, GameError, PolicyError
 from cmpg.files.containers import ENDINGS
 from cmpg.files.games import load_game
 from cmpg.files.policies import load_policy
-from cmpg.games.contract import Game
+from cmpg.games.contract import ExactForm, Game
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS, Scenario, scenario
 from cmpg.scenarios.drawings import Origin

@@ -79,7 +79,7 @@ def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
         rewards=frozen(game.rewards - penalty),
         costs=frozen(np.zeros((0, 1, *game.rewards.shape[2:]))),
         thresholds=frozen(np.zeros(0)),
-        constraints=None,
+        constraint_names=None,
         trusted=True,
     )
 

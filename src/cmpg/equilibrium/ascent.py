@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
-from cmpg.games.contract import JOINT_STATE, Game, Position
+from cmpg.games.contract import Game, Information, Position
 from cmpg.policy import JointPolicy
 
 FEW_AGENTS = 4
@@ -109,8 +108,8 @@ def coordinate_ascent(
         num_agents=game.num_agents,
         answer=answers,
         rules=rules,
-        at_rest=_Polish(game.num_agents, rng) if polish and game.information == JOINT_STATE else _stay,
-        same_problem=_same_problem,
+        at_rest=_Polish(game.num_agents, rng) if polish and game.information is Information.JOINT_STATE else _stay,
+        same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
         workers=workers,
         rng=rng,
         on_progress=on_progress or (lambda _: None),
@@ -236,12 +235,6 @@ class _Polish:
             position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
         self._polished = position.policy.fingerprint()
         return position
-
-
-def _same_problem(position: Position, agent: int, earlier: Position) -> bool:
-    """Whether an agent's CMDP is the same at two positions; games that cannot tell cheaply say no."""
-    tell: Any = getattr(position, "same_problem", None)
-    return bool(tell(agent, earlier)) if tell is not None else False
 
 
 def _require_feasible(position: Position) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +28,18 @@ from cmpg.arrays import FloatArray, check_shape, numbers, to_exact
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.errors import GameError, PolicyError
-from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
-from cmpg.games.joint.exact_costs import exact_costs
-from cmpg.games.joint.game import JointGame
+from cmpg.errors import GameError, PolicyError, UnsupportedError
+from cmpg.games.contract import (
+    CentralPlanner,
+    ExactCosts,
+    ExactForm,
+    Game,
+    IndependentAgents,
+    Information,
+    Position,
+    cheapest_policy,
+    in_floats,
+)
 from cmpg.policy import JointPolicy
 
 
@@ -41,21 +49,6 @@ class Feasibility(Enum):
     PROVEN = "meets every threshold"
     TO_ROUNDING = "meets every threshold up to rounding"
     VIOLATED = "violates a threshold"
-
-
-@runtime_checkable
-class ExactForm(Protocol):
-    """A game that can be read as exact rationals."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions already."""
-
-    def exact(self) -> Any:
-        """Return the same game with every number read as a rational."""
-
-    def floats(self) -> Any:
-        """Return the same game in floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +64,7 @@ class Certificate:
     thresholds: FloatArray  # [k]
     multipliers: FloatArray  # [n, k]
     rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
-    information: str
+    information: Information
     arithmetic: str  # "floating point", "exact"
 
     @property
@@ -176,7 +169,7 @@ def _judge_feasibility(game: Game, position: Position, policy: JointPolicy) -> F
         return Feasibility.PROVEN
     if np.any(costs - margins > thresholds):
         return Feasibility.VIOLATED
-    exact = exact_costs(game, policy) if isinstance(game, JointGame) else None
+    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) else None
     met = exact is not None and all(cost <= Fraction(limit) for cost, limit in zip(exact, thresholds, strict=True))
     return Feasibility.PROVEN if met else Feasibility.TO_ROUNDING
 
@@ -187,7 +180,8 @@ def _is_exact(game: Any) -> bool:
 
 def _exact_game(game: Game) -> Game:
     if not isinstance(game, ExactForm):
-        raise GameError("this form of game has no exact mode; leave `exact` out, and rounding is bounded instead.")
+        advice = "Leave `exact` out, and rounding is bounded instead."
+        raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
     if game.discount is not None:
         raise GameError("exact mode needs a finite horizon; leave `exact` out, and rounding is bounded instead.")
     converted: Game = game.exact()
@@ -228,12 +222,13 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
 def _least_cost(game: Game, weights: FloatArray) -> tuple[float, float]:
     """The least V^{λ·c} over all joint policies, and how much rounding could hide in it."""
     if isinstance(game, CentralPlanner):
-        planner = game.floats() if isinstance(game, ExactForm) else game
+        planner: Any = in_floats(game)
         policy, least = cheapest_policy(planner, weights)
         return least, float(np.abs(weights) @ planner.at(policy).cost_rounding)
     alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
     if alone is None:
-        raise GameError("this form of game cannot be planned for centrally, so its infeasibility cannot be proved.")
+        advice = "Its infeasibility cannot be proved; search for a feasible start instead."
+        raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
     plans = [plan(cmdp, weights, reward_weight=0.0) for cmdp in alone]
     least = float(sum(weights @ each.costs for each in plans))
     allowance = sum(float(weights @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)

@@ -144,7 +144,7 @@ def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: f
         limits = game.thresholds.copy()
         limits[constraint] = threshold
         # Every form of game is a frozen dataclass with this field; the contract only promises to read it.
-        other: Game = replace(game, thresholds=limits)  # type: ignore[type-var]
+        other = game.with_thresholds(limits)
         start = _moved_inside(other, policy)
         result = None if start is None else solve(other, epsilon=epsilon, start=start, time_limit=2.0)
         if result is not None and result.certified:

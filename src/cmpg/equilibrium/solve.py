@@ -21,7 +21,7 @@ from cmpg.equilibrium.common_price import price_start
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
 from cmpg.errors import CMPGError
-from cmpg.games.contract import OWN_STATE, Game, Position
+from cmpg.games.contract import Game, Information, Position, in_floats
 from cmpg.games.potential.check import check_potential
 from cmpg.policy import JointPolicy
 
@@ -104,7 +104,7 @@ def _ascend(
     settings: dict[str, Any],
 ) -> Result:
     """Run the ascent; among agents who see their own states only, from where all agree on the price of the budget."""
-    if not priced or game.information != OWN_STATE or len(game.thresholds) == 0:
+    if not priced or game.information is not Information.OWN_STATE or len(game.thresholds) == 0:
         return coordinate_ascent(game, start, epsilon=epsilon, rng=rng, **settings)
     began, limit = time.monotonic(), settings.get("time_limit", np.inf)
     tell = settings.get("on_progress") or (lambda _: None)
@@ -131,14 +131,6 @@ def _ascend(
 def _later(tell: OnProgress, spent: float) -> OnProgress:
     """Count the seconds from when the search for a price began."""
     return lambda step: tell(replace(step, seconds=step.seconds + spent))
-
-
-def in_floats(game: Game) -> Game:
-    """Solvers work in floats; a game in exact numbers is rounded for them, and judged in its own numbers at the end."""
-    if not getattr(game, "is_exact", False):
-        return game
-    rounded: Game = game.floats()  # type: ignore[attr-defined]
-    return rounded
 
 
 def _without_start(found: Start, epsilon: float) -> Result:
@@ -182,7 +174,7 @@ def _moved_inside(game: Game, result: Result, *, rng: np.random.Generator | None
     if proof.feasibility is Feasibility.PROVEN:
         return result
     room = 4 * game.at(start).cost_rounding + 4 * game.at(result.policy).cost_rounding
-    inner = replace(game, thresholds=game.thresholds - room)  # type: ignore[type-var]
+    inner = game.with_thresholds(game.thresholds - room)
     if not is_feasible(inner.at(start)):
         return result
     again = coordinate_ascent(inner, start, epsilon=result.epsilon, rng=rng, **settings)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -39,7 +39,9 @@ from cmpg.games.counting.classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 
-JOINT_NAMES = ("agents", "states", "actions", "constraints")
+NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
+"""Fields of a file, and what they are called in a game."""
+
 SPARSE = ("transition_indptr", "transition_indices", "transition_data")
 
 
@@ -83,7 +85,6 @@ Form = tuple[type, Callable[[Any], Fields], Callable[..., Any]]
 
 
 def _forms() -> dict[str, Form]:
-    from cmpg.files.games import counting_fields, counting_from_fields
     from cmpg.files.local_games import local_fields, local_from_fields
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.game import LocalGame
@@ -103,7 +104,7 @@ def _joint_fields(game: JointGame) -> Fields:
         fields |= dict(zip(SPARSE, (stacked.indptr, stacked.indices, stacked.data), strict=True))
     else:
         fields["transition"] = game.transition
-    named = {name: getattr(game, name) for name in JOINT_NAMES if getattr(game, name) is not None}
+    named = written_names(game, NAMES)
     if "actions" in named and len({len(each) for each in named["actions"]}) > 1:
         named["actions"] = _padded(named["actions"])
     return fields | named
@@ -116,11 +117,11 @@ def _padded(actions: tuple[tuple[str, ...], ...]) -> list[list[str]]:
 
 def _joint_from_fields(fields: Fields, *, exact: bool) -> JointGame:
     tables = ("initial", "rewards", "costs", "thresholds")
-    known = (*tables, "horizon", "discount", "transition", *SPARSE, *JOINT_NAMES)
+    known = (*tables, "horizon", "discount", "transition", *SPARSE, *NAMES)
     refuse_strange_fields(fields, known, form="a joint game")
     given = {"costs": [], "thresholds": [], **fields}
     read: Fields = {name: number_table(name, given[name], exact=exact) for name in tables}
-    names = read_names(fields, JOINT_NAMES)
+    names = read_names(fields, NAMES)
     if any(name in fields for name in SPARSE):
         transition = _sparse_transition(fields, read["rewards"].shape, exact=exact)
     else:
@@ -182,10 +183,16 @@ def length_of_time(fields: Fields) -> dict[str, Any]:
     }
 
 
-def read_names(fields: Fields, known: Iterable[str]) -> Fields:
-    """Return the names that a file has; `actions` are listed agent by agent."""
+def read_names(fields: Fields, known: Mapping[str, str]) -> Fields:
+    """Return the names that a file has, under what they are called in a game; `actions` are listed agent by agent."""
     readers = {name: names_by_agent if name == "actions" else names_of for name in known if name in fields}
-    return {name: read(name, fields[name]) for name, read in readers.items()}
+    return {known[name]: read(name, fields[name]) for name, read in readers.items()}
+
+
+def written_names(game: Any, known: Mapping[str, str]) -> Fields:
+    """Return the names that a game has, under what they are called in a file."""
+    named = {field: getattr(game, name) for field, name in known.items()}
+    return {field: names for field, names in named.items() if names is not None}
 
 
 def names_of(name: str, value: Any) -> tuple[str, ...]:
@@ -244,7 +251,6 @@ def step_matrices(name: str, stacked: sp.csr_array, rows: int) -> tuple[sp.csr_a
 
 REQUIRED = ("initial", "rewards", "transition", "costs", "thresholds")
 OPTIONAL = ("private_rewards", "class_rewards")
-NAMES = ("agents", "states", "actions", "constraints")
 
 
 def counting_fields(game: CountingGame) -> Fields:
@@ -254,7 +260,7 @@ def counting_fields(game: CountingGame) -> Fields:
     fields |= {name: getattr(game, name) for name in OPTIONAL if getattr(game, name).any()}
     if isinstance(game.classes, LargestCount):
         fields["boundaries"] = np.array(game.classes.boundaries, dtype=np.int64)
-    return fields | {name: getattr(game, name) for name in NAMES if getattr(game, name) is not None}
+    return fields | written_names(game, NAMES)
 
 
 def counting_from_fields(fields: Fields, *, exact: bool) -> CountingGame:

@@ -26,10 +26,11 @@ from cmpg.files.games import (
     step_matrices,
     whole_number,
     whole_numbers,
+    written_names,
 )
 from cmpg.games.local.game import LocalAgent, LocalGame
 
-NAMES = ("agents", "constraints", "resources")
+NAMES = {"agents": "agent_names", "constraints": "constraint_names", "resources": "resource_names"}
 
 
 def local_fields(game: LocalGame) -> Fields:
@@ -43,13 +44,13 @@ def local_fields(game: LocalGame) -> Fields:
     }
     first_of_kind: dict[tuple[int, ...], int] = {}
     like = []
-    for i, agent in enumerate(game.members):
+    for i, agent in enumerate(game.agents):
         kind = tuple(id(part) for part in (*agent.transition, *agent.uses, agent.costs))
         like.append(first_of_kind.setdefault(kind, i))
         fields |= _agent_fields(i, agent, alone=like[i] == i)
     if like != list(range(len(like))):
         fields["like"] = np.array(like)
-    return fields | {name: list(getattr(game, name)) for name in NAMES if getattr(game, name) is not None}
+    return fields | {name: list(names) for name, names in written_names(game, NAMES).items()}
 
 
 def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
@@ -79,7 +80,7 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
     _refuse_strange_fields(fields, len(actions))
     members = _members(fields, actions.tolist(), resources=delay.shape[1])
     return LocalGame(
-        members=members,
+        agents=members,
         delay=delay,
         load_costs=number_table("load_cost", fields.get("load_cost", [])),
         thresholds=number_table("thresholds", fields.get("thresholds", [])),

@@ -24,7 +24,7 @@ from cmpg.files.containers import Fields, check_kind, read_fields
 from cmpg.files.games import load_game
 from cmpg.files.policies import load_policy
 from cmpg.files.scenario_file import check_drawing, read_scenario
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, Information
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, Origin
 
@@ -185,7 +185,7 @@ def _read_certificate(path: Path) -> Certificate:
             feasibility=Feasibility[str(fields["feasibility"])],
             epsilon=float(fields["epsilon"]),
             multipliers=_floats(fields["multipliers"]).reshape(shape),
-            information=str(fields["information"]),
+            information=Information(fields["information"]),
             arithmetic=str(fields["arithmetic"]),
             **arrays,
         )

@@ -114,7 +114,7 @@ def check_drawing(path: Path, drawing: Drawing, game: Game) -> None:
         fits = False
     elif isinstance(drawing, NetworkDrawing):
         fits = len(drawing.links) == game.num_resources and len(drawing.origins) == game.num_agents
-        fits &= all(agent.num_states == len(drawing.nodes) for agent in game.members)
+        fits &= all(agent.num_states == len(drawing.nodes) for agent in game.agents)
         ends = np.array([*drawing.links, (0, 0)])
         fits &= bool(ends.min() >= 0 and ends.max() < len(drawing.nodes))
     else:

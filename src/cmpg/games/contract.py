@@ -1,22 +1,106 @@
 """The contract between a game and everything that is done with it.
 
-A `Game` knows its agents, its budget and its time. `game.at(policy)` is a `Position`: the game as it stands when
-everybody plays that policy, which can say what each agent gets, what the budget has left, and which CMDP an agent
-faces when only it moves.
+A `Game` knows its agents, its thresholds and its time. `game.at(policy)` is a `Position`: the game as it stands when
+everybody plays that policy, which can say what each agent gets, what is left below the thresholds, and which CMDP an
+agent faces when only it moves. Any class that has these members runs through `solve`, `certify` and the page;
+`check_game` walks through them and says what is wrong.
+
+What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
+`ExactCosts`. `InducedPosition` is a position for games that can state nothing but the CMDPs of their agents.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol, Self, cast, runtime_checkable
+
+import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.cmdp.evaluation import Evaluation, evaluate
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
+from cmpg.errors import GameError
 from cmpg.policy import JointPolicy, PolicyShape
 
-JOINT_STATE = "joint-state policies"
-OWN_STATE = "own-state policies"
+
+class Information(StrEnum):
+    """What a policy may depend on; a Nash claim is against deviations of the same kind."""
+
+    JOINT_STATE = "joint-state policies"
+    OWN_STATE = "own-state policies"
+
+
+class PotentialKind(Enum):
+    """Why a game is known to have a potential: the classes of docs/glossary.md, or its author's word."""
+
+    ONE_AGENT = "one agent"
+    COMMON_REWARD = "C1"
+    EXOGENOUS_STATE = "C2"
+    INDEPENDENT_DYNAMICS = "C3"
+    UNINFLUENCED_DIFFERENCES = "C4"
+    DECLARED = "declared"
+
+
+@dataclass(frozen=True)
+class PotentialProof:
+    """Why a game has a potential, and what any 4-cycle of its values can sum to at most."""
+
+    kind: PotentialKind
+    reason: str
+    residual: float = 0.0
+
+
+@dataclass(frozen=True)
+class Names:
+    """What agents, constraints, states and actions are called; numbers, counted from 0, where they have no names.
+
+    Examples
+    --------
+    >>> Names(agents=("Ada", "Bo")).agent(1), Names().agent(1), Names().constraint(0)
+    ('Bo', 'agent 1', 'constraint 0')
+    """
+
+    agents: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    states: tuple[tuple[str, ...], ...] | None = None  # of each agent
+    actions: tuple[tuple[str, ...], ...] | None = None  # of each agent
+
+    def agent(self, i: int) -> str:
+        """Return what agent i is called."""
+        return f"agent {i}" if self.agents is None else self.agents[i]
+
+    def constraint(self, j: int) -> str:
+        """Return what constraint j is called."""
+        return f"constraint {j}" if self.constraints is None else self.constraints[j]
+
+    def state(self, i: int, s: int) -> str:
+        """Return what agent i calls state s."""
+        return f"state {s}" if self.states is None else self.states[i][s]
+
+    def action(self, i: int, a: int) -> str:
+        """Return what agent i calls action a."""
+        return f"action {a}" if self.actions is None else self.actions[i][a]
+
+    def all_agents(self, count: int) -> tuple[str, ...]:
+        """Return what the agents are called, of whom there are `count`."""
+        return tuple(self.agent(i) for i in range(count))
+
+    def all_constraints(self, count: int) -> tuple[str, ...]:
+        """Return what the constraints are called, of which there are `count`."""
+        return tuple(self.constraint(j) for j in range(count))
+
+    def all_states(self, i: int, count: int) -> tuple[str, ...]:
+        """Return what agent i calls its states, of which there are `count`."""
+        return tuple(self.state(i, s) for s in range(count))
+
+    def all_actions(self, i: int, count: int) -> tuple[str, ...]:
+        """Return what agent i calls its actions, of which there are `count`."""
+        return tuple(self.action(i, a) for a in range(count))
 
 
 class Position(Protocol):
@@ -48,8 +132,11 @@ class Position(Protocol):
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
 
-    def replace(self, agent: int, table: Any) -> Position:
+    def replace(self, agent: int, table: Any) -> Self:
         """Return the position after one agent has changed its policy."""
+
+    def same_problem(self, agent: int, earlier: Self) -> bool:
+        """Whether one agent faces the same CMDP here as at an earlier position; False where that is costly to tell."""
 
 
 class Game(Protocol):
@@ -80,17 +167,24 @@ class Game(Protocol):
         """G_i: no two joint policies differ by more in V^{r_i}: [n]."""
 
     @property
-    def information(self) -> str:
-        """What a policy may depend on: `JOINT_STATE` or `OWN_STATE`.
+    def information(self) -> Information:
+        """What a policy may depend on."""
 
-        A Nash claim is against deviations of the same kind.
-        """
+    @property
+    def names(self) -> Names:
+        """What agents, constraints, states and actions are called."""
 
     def at(self, policy: JointPolicy) -> Position:
         """Return the game as it stands at a joint policy."""
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform policy), which is well defined where the game has a potential."""
+
+    def potential_proof(self) -> PotentialProof | None:
+        """Return why the game has a potential, or None where its structure does not tell."""
+
+    def with_thresholds(self, thresholds: Any) -> Self:
+        """Return the same game with other thresholds: [k]."""
 
 
 @runtime_checkable
@@ -112,10 +206,110 @@ class IndependentAgents(Protocol):
         """Return each agent's CMDP with its private costs, or None where the agents meet in a constraint."""
 
 
-def cheapest_policy(game: CentralPlanner, weights: FloatArray) -> tuple[JointPolicy, float]:
+@runtime_checkable
+class ExactForm(Protocol):
+    """A game that can be read as exact rationals."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the tables hold Fractions already."""
+
+    def exact(self) -> Any:
+        """Return the same game with every number read as a rational."""
+
+    def floats(self) -> Any:
+        """Return the same game in floats."""
+
+
+@runtime_checkable
+class ExactCosts(Protocol):
+    """A position that can compute its costs exactly, where little enough can happen under its policy."""
+
+    def exact_costs(self, policy: JointPolicy) -> Sequence[Fraction] | None:
+        """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
+
+
+@runtime_checkable
+class Induces(Protocol):
+    """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+
+    def induced_cmdp(self, policy: JointPolicy, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to the policy."""
+
+
+@dataclass(frozen=True, eq=False)
+class InducedPosition:
+    """A position of a game that states nothing but the CMDPs of its agents: the rest follows from them.
+
+    The costs of an induced CMDP are those of the whole game, as its thresholds are.
+    """
+
+    game: Induces
+    policy: JointPolicy
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return np.asarray(self.present(0).costs)
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return cost_rounding(self.induced_cmdp(0), self.costs)
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to their policies."""
+        if agent not in self._cmdps:
+            self._cmdps[agent] = self.game.induced_cmdp(self.policy, agent)
+        return self._cmdps[agent]
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
+
+    def replace(self, agent: int, table: Any) -> InducedPosition:
+        """Return the position after one agent has changed its policy."""
+        return InducedPosition(self.game, self.policy.replace(agent, table))
+
+    def same_problem(self, agent: int, earlier: InducedPosition) -> bool:  # noqa: ARG002
+        """Return False: telling would cost as much as solving."""
+        return False
+
+    @cached_property
+    def _cmdps(self) -> dict[int, CMDP]:
+        return {}
+
+
+def in_floats(game: Game) -> Game:
+    """Return a game in exact numbers rounded to floats, which solvers need; any other as it is."""
+    if not isinstance(game, ExactForm) or not game.is_exact:
+        return game
+    rounded: Game = game.floats()
+    return rounded
+
+
+def cheapest_policy(game: CentralPlanner, multipliers: FloatArray) -> tuple[JointPolicy, float]:
     """Return a deterministic policy of least V^{λ·c} over all joint policies, and that cost (the paper's Example 1)."""
-    cheapest = plan(game.joint_cmdp(), weights, reward_weight=0.0)
-    return game.split(cheapest.actions), float(weights @ cheapest.costs)
+    cheapest = plan(game.joint_cmdp(), multipliers, reward_weight=0.0)
+    return game.split(cheapest.actions), float(multipliers @ cheapest.costs)
 
 
 def potential_by_moves(game: Game, policy: JointPolicy) -> float:
@@ -126,3 +320,31 @@ def potential_by_moves(game: Game, policy: JointPolicy) -> float:
         total += float(evaluate(cmdp, table).value - evaluate(cmdp, position.policy[agent]).value)
         position = position.replace(agent, table)
     return total
+
+
+def checked_names(game: Any, **sizes: int | Sequence[int]) -> dict[str, Any]:
+    """Return the named fields of a game as tuples of strings, or raise where there are more or fewer names than things.
+
+    Parameters
+    ----------
+    game
+        Has the fields, each None or a sequence of names.
+    sizes
+        By field, how many names it must have: a number, or one for each agent.
+    """
+    names: dict[str, Any] = {}
+    for field, size in sizes.items():
+        given, things = getattr(game, field), field.removesuffix("_names") + "s"
+        if given is None or isinstance(size, int):
+            names[field] = given if given is None else _strings(things, given, cast(int, size))
+        else:
+            _strings(things, given, len(size))
+            pairs = enumerate(zip(given, size, strict=True))
+            names[field] = tuple(_strings(f"{things}[{i}]", each, count) for i, (each, count) in pairs)
+    return names
+
+
+def _strings(things: str, names: Sequence[Any], count: int) -> tuple[str, ...]:
+    if len(names) != count:
+        raise GameError(f"{things} has {len(names)} names; {count} are required.")
+    return tuple(str(name) for name in names)

@@ -54,7 +54,7 @@ class GameEnv:
 
     def __init__(self, game: JointGame, rng: np.random.Generator) -> None:
         self.metadata = {"name": "cmpg"}
-        self.possible_agents = list(game.agents or (f"agent_{i}" for i in range(game.num_agents)))
+        self.possible_agents = list(game.agent_names or (f"agent_{i}" for i in range(game.num_agents)))
         self.agents: list[str] = []
         self._game, self._rng = game, rng
         self._step = self._state = 0

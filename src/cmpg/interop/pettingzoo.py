@@ -237,8 +237,8 @@ def _tabulated(
         thresholds=thresholds,
         initial=np.eye(states)[0],
         horizon=len(layers),
-        agents=tuple(str(agent) for agent in walk.agents),
-        states=tuple(str(key) for key in keys),
+        agent_names=tuple(str(agent) for agent in walk.agents),
+        state_names=tuple(str(key) for key in keys),
     )
 
 

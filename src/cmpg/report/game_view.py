@@ -10,7 +10,7 @@ from rich.text import Text
 from cmpg.equilibrium.start import Start
 from cmpg.games.contract import Game
 from cmpg.games.potential.check import FourCycle, PotentialCheck
-from cmpg.report.names import Names, counted
+from cmpg.report.names import counted
 
 
 def check_view(game: Game, start: Start, potential: PotentialCheck) -> RenderableType:
@@ -67,7 +67,7 @@ def _potential(potential: PotentialCheck) -> Text:
 
 def witness_view(game: Game, witness: FourCycle) -> RenderableType:
     """Lay out the four corners of a cycle that no potential allows, with the values of the two who move."""
-    names = Names.of(game)
+    names = game.names
     one, other = (names.agent(agent) for agent in witness.agents)
     told = f"{one} and {other} move in turn, and around the cycle their gains add up to {abs(witness.residual):.6g}"
     rounding = f"rounding explains at most {witness.rounding:.1g}" if witness.rounding else "in exact numbers"

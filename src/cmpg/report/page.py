@@ -43,7 +43,7 @@ from cmpg.report.page_tables import (
     provenance_of,
     trace_grid,
 )
-from cmpg.report.spending import names_of, where_spent
+from cmpg.report.spending import where_spent
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import course_words, readable, verdict_of
 from cmpg.scenarios import SCENARIOS
@@ -194,11 +194,11 @@ def _inside_script(text: str) -> str:
 
 
 def _agents(run: Run) -> tuple[str, ...]:
-    return names_of(run.game, "agents", run.game.num_agents, "agent")
+    return run.game.names.all_agents(run.game.num_agents)
 
 
 def _constraints(run: Run) -> tuple[str, ...]:
-    return names_of(run.game, "constraints", len(run.game.thresholds), "constraint")
+    return run.game.names.all_constraints(len(run.game.thresholds))
 
 
 def _is_checked_by_hand(run: Run) -> bool:

@@ -8,7 +8,6 @@ constraint add up to its cost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,24 +53,18 @@ def where_spent(game: Game, policy: JointPolicy) -> Spending:
     cmdp = game.at(policy).induced_cmdp(0)
     visits = occupancy(cmdp, policy[0])
     parts = np.einsum("hsa,khsa->khs", visits, np.broadcast_to(cmdp.costs, (len(cmdp.costs), *visits.shape)))
-    return Spending(parts, names_of(game, "states", visits.shape[1], "state"), "state")
-
-
-def names_of(game: Any, field: str, count: int, kind: str) -> tuple[str, ...]:
-    """Return the names that a game gives to its agents, states, …, or their numbers."""
-    named: tuple[str, ...] | None = getattr(game, field, None)
-    return tuple(f"{kind} {each}" for each in range(count)) if named is None else named
+    return Spending(parts, game.names.all_states(0, visits.shape[1]), "state")
 
 
 def _on_resources(game: LocalGame, position: LocalPosition) -> Spending:
     parts = np.stack([_expected(load_chances(position), costs) for costs in game.load_costs])
-    places = names_of(game, "resources", game.num_resources, "resource")
+    places = game.all_resource_names
     private = [_private_parts(game, position, agent) for agent in range(game.num_agents)]
     known = [agent for agent, costs in enumerate(private) if costs is not None]
     if known:
         own = np.stack([costs for costs in private if costs is not None], axis=2)
         parts = np.concatenate([parts, own], axis=2)
-        agents = names_of(game, "agents", game.num_agents, "agent")
+        agents = game.names.all_agents(game.num_agents)
         places = (*places, *(f"{agents[agent]}, private" for agent in known))
     return Spending(parts, places, "resource")
 
@@ -96,7 +89,7 @@ def _expected(chances: FloatArray, costs: FloatArray) -> FloatArray:
 
 def _private_parts(game: LocalGame, position: LocalPosition, agent: int) -> FloatArray | None:
     """Return what an agent spends by itself at each step, [k, H], or None where that is nothing."""
-    member = game.members[agent]
+    member = game.agents[agent]
     if member.costs is None:
         return None
     visits = member.visits(position.policy[agent]).pairs.reshape(game.horizon, member.num_states, member.num_actions)

@@ -12,9 +12,9 @@ from rich.text import Text
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
 from cmpg.equilibrium.result import Result, Status, Step
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, Names
 from cmpg.report.game_view import witness_view
-from cmpg.report.names import Names, counted
+from cmpg.report.names import counted
 
 MOST_ROWS = 12
 """More agents or constraints than this are summarised."""
@@ -30,7 +30,7 @@ LARGE_PRICE = 1e6
 
 def result_view(result: Result, game: Game) -> RenderableType:
     """Lay out a result: verdict, agents, constraints, other equilibria, and the proof of a bad ending."""
-    names = Names.of(game)
+    names = game.names
     parts: list[RenderableType] = [verdict(result.status, result.message)]
     if result.proof is not None:
         parts.append(_proof_line(result.proof, names))

@@ -19,7 +19,7 @@ from cmpg.cmdp.evaluation import occupancy
 from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.policy import JointPolicy
-from cmpg.report.spending import load_chances, names_of
+from cmpg.report.spending import load_chances
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 
 MOST_BYTES = 700_000
@@ -86,7 +86,7 @@ def visits_by_agent(game: Game, policy: JointPolicy, *, places: int) -> list[Flo
     In a game on a shared state, a state is one place per agent, in agent order.
     """
     if isinstance(game, LocalGame):
-        pairs = zip(game.members, policy, strict=True)
+        pairs = zip(game.agents, policy, strict=True)
         return [member.visits(table).pairs.reshape(table.shape) for member, table in pairs]
     states = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
     result = []
@@ -102,7 +102,7 @@ def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: 
     together = np.sum([each.sum(axis=2) for each in visits], axis=0)
     fields = asdict(drawing) | {
         "steps": _step_names(len(together)),
-        "agents": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "agents": game.names.all_agents(game.num_agents)[:agents],
         "together": [_sparse(row, floor) for row in together],
         "frames": [[_frame(step, floor) for step in each] for each in visits[:agents]],
     }
@@ -125,7 +125,7 @@ def _network_view(game: LocalGame, policy: JointPolicy, drawing: NetworkDrawing,
     visits = visits_by_agent(game, policy, places=len(drawing.nodes))
     fields = asdict(drawing) | {
         "steps": _step_names(game.horizon),
-        "agents": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "agents": game.names.all_agents(game.num_agents)[:agents],
         "loads": [_sparse(row, floor) for row in position.expected_load],
         "uses": [[_sparse(row, floor) for row in position.usage(agent)] for agent in range(agents)],
         "visits": [[_sparse(row, floor) for row in visits[agent].sum(axis=2)] for agent in range(agents)],
@@ -138,8 +138,8 @@ def _load_view(game: LocalGame, policy: JointPolicy, drawing: LoadDrawing) -> Vi
     chances = load_chances(position)
     seen = 1 + int(np.max(np.flatnonzero((chances >= FLOORS[0]).any(axis=(1, 2))), initial=0))
     fields = asdict(drawing) | {
-        "agents": names_of(game, "agents", game.num_agents, "agent"),
-        "resources": names_of(game, "resources", game.num_resources, "resource"),
+        "agents": game.names.all_agents(game.num_agents),
+        "resources": game.all_resource_names,
         "loads": [_thousandths(load) for load in position.expected_load.T],
         "chances": [[_thousandths(row) for row in chances[:seen, :, e].T] for e in range(game.num_resources)],
         "uses": [[_sparse(row, FLOORS[0]) for row in position.usage(agent)] for agent in range(game.num_agents)],
@@ -148,7 +148,7 @@ def _load_view(game: LocalGame, policy: JointPolicy, drawing: LoadDrawing) -> Vi
 
 
 def _tables_view(game: Game, policy: JointPolicy) -> View:
-    names: Any = getattr(game, "actions", None)
+    names = game.names.actions
     alike = len({shape[2] for shape in policy.shapes}) == 1 and (names is None or len(set(names)) == 1)
     if not isinstance(game, LocalGame) and alike:
         return _state_tables(game, policy, _action_names(game, 0, policy.shapes[0][2]))
@@ -162,7 +162,7 @@ def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> 
     agents = min(game.num_agents, 60)
     shown = max(1, min(states, MOST_PANELS, MOST_ENTRIES // (steps * agents * len(actions))))
     order = [np.argsort(-np.round(row, 6), kind="stable")[:shown] for row in visits]
-    names = names_of(game, "states", states, "state")
+    names = game.names.all_states(0, states)
     panels = [
         [
             [names[s], *_thousandths(visits[h, s : s + 1]), [_thousandths(policy[i][h, s]) for i in range(agents)]]
@@ -175,7 +175,7 @@ def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> 
     fields = {
         "steps": _step_names(steps),
         "columns": actions,
-        "rows": names_of(game, "agents", game.num_agents, "agent")[:agents],
+        "rows": game.names.all_agents(game.num_agents)[:agents],
         "panels": panels,
     }
     return View("tables", note.removeprefix("; "), fields)
@@ -190,13 +190,13 @@ def _agent_tables(game: Game, policy: JointPolicy) -> View:
     steps, agents = len(visits[0]), min(game.num_agents, MOST_PANELS)
     widest = max(shape[2] for shape in policy.shapes)
     rows = max(1, min(MOST_PANELS, MOST_ENTRIES // (steps * agents * widest)))
-    names = names_of(game, "agents", game.num_agents, "agent")
+    names = game.names.all_agents(game.num_agents)
     panels: list[list[list[Any]]] = []
     for h in range(steps):
         panels.append([])
         for i in range(agents):
             chosen = np.argsort(-np.round(visits[i][h], 6), kind="stable")[:rows]
-            states = names_of(game, "states", visits[i].shape[1], "state")
+            states = game.names.all_states(i, visits[i].shape[1])
             labels = [f"{states[s]} ({visits[i][h, s]:.3g})" for s in chosen]
             cells = [_thousandths(policy[i][h, s]) for s in chosen]
             panels[h].append([names[i], None, cells, labels, _action_names(game, i, policy.shapes[i][2])])
@@ -206,8 +206,7 @@ def _agent_tables(game: Game, policy: JointPolicy) -> View:
 
 
 def _action_names(game: Game, agent: int, count: int) -> tuple[str, ...]:
-    names: Any = getattr(game, "actions", None)
-    return tuple(f"action {a}" for a in range(count)) if names is None else tuple(names[agent])
+    return game.names.all_actions(agent, count)
 
 
 def _step_names(steps: int) -> list[str]:

@@ -167,14 +167,14 @@ def charging(
         members.append(kinds[kind])
     loads = np.arange(len(cars) + 1.0)
     return LocalGame(
-        members=tuple(members),
+        agents=tuple(members),
         delay=frozen(np.broadcast_to(load_price * loads, (1, len(groups), len(loads)))),
         load_costs=_overloads(loads, _one_each("capacity", capacity, len(groups))),
         thresholds=_one_each("threshold", threshold, len(groups)),
         horizon=HOURS,
-        agents=tuple(f"car {i} at {car.station}" for i, car in enumerate(cars)),
-        constraints=tuple(f"overload of {name}" for name in groups),
-        resources=tuple(groups),
+        agent_names=tuple(f"car {i} at {car.station}" for i, car in enumerate(cars)),
+        constraint_names=tuple(f"overload of {name}" for name in groups),
+        resource_names=tuple(groups),
     )
 
 

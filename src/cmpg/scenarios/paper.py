@@ -74,10 +74,10 @@ def _matrix_game(reward: Sequence[Sequence[float]], threshold: float) -> JointGa
         thresholds=np.array([threshold]),
         initial=np.ones(1),
         horizon=1,
-        agents=_names("agent", 2),
-        states=("only",),
-        actions=(("1", "2"),) * 2,
-        constraints=("both play 2",),
+        agent_names=_names("agent", 2),
+        state_names=("only",),
+        action_names=(("1", "2"),) * 2,
+        constraint_names=("both play 2",),
     )
 
 
@@ -100,7 +100,7 @@ def grid_world(
     Examples
     --------
     >>> game = grid_world()
-    >>> game.num_states, game.states[16]
+    >>> game.num_states, game.state_names[16]
     (256, '(1,0) (0,0)')
     """
     for cell in (start, target, *cell_rewards):
@@ -125,10 +125,10 @@ def grid_world(
         thresholds=np.array([threshold]),
         initial=initial.ravel(),
         horizon=horizon,
-        agents=_names("agent", 2),
-        states=tuple(f"{first} {second}" for first in names for second in names),
-        actions=(tuple(MOVES),) * 2,
-        constraints=("collisions",),
+        agent_names=_names("agent", 2),
+        state_names=tuple(f"{first} {second}" for first in names for second in names),
+        action_names=(tuple(MOVES),) * 2,
+        constraint_names=("collisions",),
     )
 
 
@@ -184,10 +184,10 @@ def congestion_game(
         thresholds=np.array([threshold]),
         initial=np.asarray(initial),
         horizon=horizon,
-        agents=_names("agent", num_agents),
-        states=("safe", "unsafe"),
-        actions=(tuple(chr(ord("A") + a) for a in range(len(weights))),) * num_agents,
-        constraints=("a crowd in unsafe",),
+        agent_names=_names("agent", num_agents),
+        state_names=("safe", "unsafe"),
+        action_names=(tuple(chr(ord("A") + a) for a in range(len(weights))),) * num_agents,
+        constraint_names=("a crowd in unsafe",),
     )
 
 
@@ -287,14 +287,14 @@ def grid_world_local(
         initial=certain(len(cells), cells.index(start)),
     )
     return LocalGame(
-        members=(agent, agent),
+        agents=(agent, agent),
         delay=np.zeros((1, len(shared), 3)),
         load_costs=np.broadcast_to([0.0, 0.0, 1.0], (1, 1, len(shared), 3)),
         thresholds=np.array([threshold]),
         horizon=horizon,
-        agents=("agent 0", "agent 1"),
-        constraints=("collisions",),
-        resources=tuple(f"cell {cell}" for cell in shared),
+        agent_names=("agent 0", "agent 1"),
+        constraint_names=("collisions",),
+        resource_names=tuple(f"cell {cell}" for cell in shared),
     )
 
 
@@ -356,10 +356,10 @@ def counting_congestion_game(
         thresholds=np.array([threshold]),
         initial=np.array(initial),
         horizon=horizon,
-        agents=tuple(f"agent {each}" for each in range(1, num_agents + 1)),
-        states=("safe", "unsafe"),
-        actions=(_letters(len(per_agent)),) * num_agents,
-        constraints=("a crowd in unsafe",),
+        agent_names=tuple(f"agent {each}" for each in range(1, num_agents + 1)),
+        state_names=("safe", "unsafe"),
+        action_names=(_letters(len(per_agent)),) * num_agents,
+        constraint_names=("a crowd in unsafe",),
     )
 
 

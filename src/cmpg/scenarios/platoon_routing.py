@@ -200,7 +200,7 @@ def routing(
     Examples
     --------
     >>> game = routing(num_agents=5)
-    >>> game.num_agents, game.resources[0]
+    >>> game.num_agents, game.resource_names[0]
     (5, '1→2')
     """
     city = routing_city(
@@ -238,14 +238,14 @@ def routing_game(
     excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
     pairs = enumerate(zip(city.origins, city.destinations, strict=True))
     return LocalGame(
-        members=tuple(members),
+        agents=tuple(members),
         delay=_delays(city.network, loads * vehicles),
         load_costs=frozen(excess),
         thresholds=np.array([threshold]),
         horizon=horizon,
-        agents=tuple(f"platoon {i}, {origin} to {destination}" for i, (origin, destination) in pairs),
-        constraints=("excess on protected links",),
-        resources=tuple(f"{link.tail}→{link.head}" for link in links),
+        agent_names=tuple(f"platoon {i}, {origin} to {destination}" for i, (origin, destination) in pairs),
+        constraint_names=("excess on protected links",),
+        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
     )
 
 

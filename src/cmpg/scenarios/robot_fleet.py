@@ -181,7 +181,7 @@ def robots(
     Examples
     --------
     >>> game = robots(num_agents=3)
-    >>> game.num_agents, game.resources[14]
+    >>> game.num_agents, game.resource_names[14]
     (3, 'cell (6, 1)')
     """
     world = robots_world(map=map, scen=scen, num_agents=num_agents, seed=seed, horizon=horizon)
@@ -207,14 +207,14 @@ def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1
     ]
     loads = np.arange(len(world.starts) + 1.0)
     return LocalGame(
-        members=(first, *others),
+        agents=(first, *others),
         delay=np.broadcast_to(0.0, (1, len(cells), len(loads))),
         load_costs=np.broadcast_to(loads * (loads - 1) / 2, (1, 1, len(cells), len(loads))),
         thresholds=np.array([threshold]),
         horizon=horizon,
-        agents=tuple(f"robot {i}" for i in range(len(world.starts))),
-        constraints=("collisions",),
-        resources=tuple(f"cell {cell}" for cell in cells),
+        agent_names=tuple(f"robot {i}" for i in range(len(world.starts))),
+        constraint_names=("collisions",),
+        resource_names=tuple(f"cell {cell}" for cell in cells),
     )
 
 

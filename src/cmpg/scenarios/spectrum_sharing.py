@@ -45,7 +45,7 @@ def spectrum(
     Examples
     --------
     >>> game = spectrum()
-    >>> game.states, game.actions[0]
+    >>> game.state_names, game.action_names[0]
     (('free free', 'free busy', 'busy free', 'busy busy'), ('idle', 'channel 1', 'channel 2'))
     """
     if num_agents < 1 or not len(weights):
@@ -64,10 +64,10 @@ def spectrum(
         thresholds=np.array([threshold]),
         initial=np.full(states, 1 / states),
         horizon=horizon,
-        agents=tuple(f"user {user}" for user in range(1, num_agents + 1)),
-        states=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
-        actions=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_agents,
-        constraints=("interference",),
+        agent_names=tuple(f"user {user}" for user in range(1, num_agents + 1)),
+        state_names=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
+        action_names=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_agents,
+        constraint_names=("interference",),
     )
 
 

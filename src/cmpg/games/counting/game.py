@@ -21,7 +21,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
-from cmpg.games.contract import JOINT_STATE, potential_by_moves
+from cmpg.games.contract import Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
     checked_tables,
@@ -65,10 +65,10 @@ class CountingGame:
     discount: float | None = None
     private_rewards: Any = None  # [n, H or 1, S, A]; zero unless given
     class_rewards: Any = None  # [H or 1, S, A, C]; zero unless given
-    agents: tuple[str, ...] | None = None
-    states: tuple[str, ...] | None = None
-    actions: tuple[tuple[str, ...], ...] | None = None
-    constraints: tuple[str, ...] | None = None
+    agent_names: tuple[str, ...] | None = None
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[tuple[str, ...], ...] | None = None
+    constraint_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, value in checked_tables(self).items():
@@ -110,9 +110,15 @@ class CountingGame:
         return tuple((self.num_steps, self.num_states, actions) for actions in self.num_actions)
 
     @property
-    def information(self) -> str:
+    def information(self) -> Information:
         """Every agent sees the shared state."""
-        return JOINT_STATE
+        return Information.JOINT_STATE
+
+    @property
+    def names(self) -> Names:
+        """What agents, constraints, states and actions are called."""
+        states = None if self.state_names is None else (self.state_names,) * self.num_agents
+        return Names(self.agent_names, self.constraint_names, states, self.action_names)
 
     @property
     def is_exact(self) -> bool:
@@ -154,9 +160,13 @@ class CountingGame:
         """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
         return potential_by_moves(self, policy)
 
-    def potential_class(self) -> str | None:
+    def potential_proof(self) -> PotentialProof | None:
         """Return why this is a Markov potential game, or None where its structure does not prove it."""
         return why_potential(self)
+
+    def with_thresholds(self, thresholds: Any) -> CountingGame:
+        """Return the same game with other thresholds: [k]."""
+        return replace(self, thresholds=thresholds)
 
     def joint_cmdp(self) -> CMDP:
         """Return the CMDP of one planner who chooses the class of counts, among those that occur; it has no reward.
@@ -245,6 +255,10 @@ class CountingPosition:
         if agent not in self._cmdps:
             self._cmdps[agent] = self._induce(agent)
         return self._cmdps[agent]
+
+    def same_problem(self, agent: int, earlier: CountingPosition) -> bool:  # noqa: ARG002
+        """Return False: whoever moves changes what everybody else counts."""
+        return False
 
     def replace(self, agent: int, table: Any) -> CountingPosition:
         """Return the position after one agent has changed its policy; what that agent faces stays."""

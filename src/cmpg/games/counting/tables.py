@@ -18,13 +18,14 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import GameError
+from cmpg.games.contract import PotentialKind, PotentialProof, checked_names
 from cmpg.games.counting.classes import BoolArray
-from cmpg.games.local.checks import checked_names
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
 
 TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
+NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
 
 MAX_JOINT_ENTRIES = 50_000_000
 """Tables over joint actions with more entries than this are refused."""
@@ -59,15 +60,13 @@ def checked_tables(game: CountingGame) -> dict[str, Any]:
     tables["initial"] = distributions("initial", tables["initial"], ())
     if any(table.dtype == object for table in tables.values()):
         tables = _as_exact(tables)
-    return tables | _names(game, {"agents": agents, "states": states, "constraints": len(tables["costs"])}, actions)
-
-
-def _names(game: CountingGame, lengths: dict[str, int], num_actions: int) -> dict[str, Any]:
-    names: dict[str, Any] = {name: checked_names(name, getattr(game, name), count) for name, count in lengths.items()}
-    if game.actions is not None:
-        check_shape("actions", [len(game.actions)], [lengths["agents"]])
-        names["actions"] = tuple(checked_names("actions", each, num_actions) for each in game.actions)
-    return names
+    return tables | checked_names(
+        game,
+        agent_names=agents,
+        state_names=states,
+        action_names=[actions] * agents,
+        constraint_names=len(tables["costs"]),
+    )
 
 
 def _stepped(game: CountingGame, name: str, value: Any, rest: tuple[int, ...]) -> FloatArray:
@@ -118,19 +117,22 @@ def class_differences(game: CountingGame) -> BoolArray:
     return differs.reshape(shape[0] * shape[1], shape[2])
 
 
-def why_potential(game: CountingGame) -> str | None:
+def why_potential(game: CountingGame) -> PotentialProof | None:
     """Return why this is a Markov potential game, or None where its structure does not prove it."""
     if game.num_agents == 1 or game.num_actions[0] == 1:
-        return "a single agent, or a single action: nobody's choice concerns anybody else's."
+        why = "a single agent, or a single action: nobody's choice concerns anybody else's."
+        return PotentialProof(PotentialKind.ONE_AGENT, why)
     by_class, private, counted = game.class_rewards, game.private_rewards, game.rewards[..., 1:]
     if (by_class != by_class[:, :, :1]).any():
         return None
     if (counted == counted[:, :, :1, :1]).all() and (private == private[:1, :, :, :1]).all():
-        return "C1: all agents have the same reward, which is the potential."
+        why = "C1: all agents have the same reward, which is the potential."
+        return PotentialProof(PotentialKind.COMMON_REWARD, why)
     moves = game.transition[:-1] if game.horizon == len(game.transition) else game.transition
     if game.horizon == 1 or (moves == moves[:, :, :1]).all():
         why = "there is one step" if game.horizon == 1 else "no action moves the state"
-        return f"C2: {why}, and each stage is a congestion game (Rosenthal), with common and private terms beside it."
+        why = f"C2: {why}, and each stage is a congestion game (Rosenthal), with common and private terms beside it."
+        return PotentialProof(PotentialKind.EXOGENOUS_STATE, why)
     return None
 
 
@@ -154,7 +156,7 @@ def joint_tables(game: CountingGame) -> dict[str, Any]:
         for agent, own in enumerate(joint)
     ]
     table = (states, *game.num_actions)
-    same = ("thresholds", "initial", "horizon", "discount", "agents", "states", "actions", "constraints")
+    same = ("thresholds", "initial", "horizon", "discount", *NAMES)
     return {name: getattr(game, name) for name in same} | {
         "transition": game.transition[:, :, labels].reshape(-1, *table, states),
         "rewards": np.stack(rewards).reshape(agents, -1, *table),

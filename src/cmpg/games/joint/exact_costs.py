@@ -11,13 +11,15 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.games.joint.game import JointGame
 
 MOST_OUTCOMES = 50_000
 """More (step, state, joint action) triples than this are not followed."""

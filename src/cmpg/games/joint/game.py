@@ -1,7 +1,7 @@
 """Games on a joint state, with tables over joint actions.
 
 Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play. Averages are matrix
-products over one half of the agents and then over single axes (`contraction.py`), so the work is that of reading the
+products over one half of the agents and then over single axes (`averages.py`), so the work is that of reading the
 tables once or twice, never a loop over joint actions.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -27,9 +28,10 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
-from cmpg.errors import GameError
-from cmpg.games.contract import JOINT_STATE, potential_by_moves
+from cmpg.errors import GameError, UnsupportedError
+from cmpg.games.contract import Game, Information, Names, PotentialProof, checked_names, potential_by_moves
 from cmpg.games.joint.averages import Others, average_roundings, average_rows
+from cmpg.games.joint.exact_costs import exact_costs
 from cmpg.games.joint.tabulation import StepFunction, tabulate
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -59,10 +61,10 @@ class JointGame:
     initial: FloatArray  # [S]
     horizon: int | None = None
     discount: float | None = None
-    agents: tuple[str, ...] | None = None
-    states: tuple[str, ...] | None = None
-    actions: tuple[tuple[str, ...], ...] | None = None
-    constraints: tuple[str, ...] | None = None
+    agent_names: tuple[str, ...] | None = None
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[tuple[str, ...], ...] | None = None
+    constraint_names: tuple[str, ...] | None = None
     trusted: InitVar[bool] = False
 
     def __post_init__(self, trusted: bool) -> None:
@@ -101,9 +103,15 @@ class JointGame:
         return tuple((self.num_steps, self.num_states, actions) for actions in self.num_actions)
 
     @property
-    def information(self) -> str:
+    def information(self) -> Information:
         """Every agent sees the joint state."""
-        return JOINT_STATE
+        return Information.JOINT_STATE
+
+    @property
+    def names(self) -> Names:
+        """What agents, constraints, states and actions are called."""
+        states = None if self.state_names is None else (self.state_names,) * self.num_agents
+        return Names(self.agent_names, self.constraint_names, states, self.action_names)
 
     @property
     def is_sparse(self) -> bool:
@@ -137,6 +145,16 @@ class JointGame:
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
         return potential_by_moves(self, policy)
+
+    def potential_proof(self) -> PotentialProof | None:
+        """Return why the structure of the game proves a potential, or None where it does not."""
+        from cmpg.games.potential.structure import prove_potential  # it looks at the tables of joint games
+
+        return prove_potential(self)
+
+    def with_thresholds(self, thresholds: Any) -> JointGame:
+        """Return the same game with other thresholds: [k]."""
+        return replace(self, thresholds=_checked_thresholds(thresholds, self), trusted=True)
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""
@@ -208,6 +226,28 @@ class JointGame:
         )
 
 
+def joint_or_none(game: Game) -> JointGame | None:
+    """Return a game that has tables over joint states and joint actions, or None for any other form."""
+    return game if isinstance(game, JointGame) else None
+
+
+def as_joint(game: Game, *, wanted: str) -> JointGame:
+    """Return a game that has tables over joint states and joint actions, or raise `UnsupportedError`.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    wanted
+        What the caller needs the tables for: "cannot be simulated", "has no dual function", …
+    """
+    joint = joint_or_none(game)
+    if joint is None:
+        advice = "Joint tables are needed: build a JointGame, or call `to_joint` on a small local or counting game."
+        raise UnsupportedError(type(game).__name__, wanted, advice)
+    return joint
+
+
 @dataclass(frozen=True, eq=False)
 class JointPosition:
     """A joint game at a joint policy."""
@@ -242,8 +282,16 @@ class JointPosition:
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
         if agent not in self._cmdps:
-            self._cmdps[agent] = self._contract(agent)
+            self._cmdps[agent] = self._induce(agent)
         return self._cmdps[agent]
+
+    def same_problem(self, agent: int, earlier: JointPosition) -> bool:  # noqa: ARG002
+        """Return False: whoever moves changes the averages of everybody else."""
+        return False
+
+    def exact_costs(self, policy: JointPolicy) -> list[Fraction] | None:
+        """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
+        return exact_costs(self.game, policy)
 
     def replace(self, agent: int, table: Any) -> JointPosition:
         """Return the position after one agent has changed its policy; what the others face is computed anew."""
@@ -278,7 +326,7 @@ class JointPosition:
             self._halves[key] = self._others.start(table, keep=agent)
         return self._others.finish(self._halves[key], keep=agent)
 
-    def _contract(self, agent: int) -> CMDP:
+    def _induce(self, agent: int) -> CMDP:
         game = self.game
         if game.is_sparse:
             transition: Any = average_rows(game.transition, self.policy, keep=agent)
@@ -335,7 +383,13 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     elif game.discount is not None:
         # A rational discount would take sums of floats out of the floats.
         tables["discount"] = float(game.discount)
-    return tables | _checked_names(game, rewards, len(costs))
+    return tables | checked_names(
+        game,
+        agent_names=len(rewards),
+        state_names=table[0],
+        action_names=table[1:],
+        constraint_names=len(costs),
+    )
 
 
 def _exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
@@ -351,18 +405,7 @@ def _exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checked_names(game: JointGame, rewards: FloatArray, num_constraints: int) -> dict[str, Any]:
-    lengths = {"agents": rewards.shape[0], "states": rewards.shape[2], "constraints": num_constraints}
-    names: dict[str, Any] = {}
-    for field, length in lengths.items():
-        given = getattr(game, field)
-        if given is not None:
-            if len(given) != length:
-                raise GameError(f"{field} has {len(given)} names; {length} are required.")
-            names[field] = tuple(str(name) for name in given)
-    if game.actions is not None:
-        found = tuple(len(each) for each in game.actions)
-        if found != rewards.shape[3:]:
-            raise GameError(f"actions names {found} actions; {rewards.shape[3:]} are required.")
-        names["actions"] = tuple(tuple(str(name) for name in each) for each in game.actions)
-    return names
+def _checked_thresholds(thresholds: Any, game: JointGame) -> FloatArray:
+    given = numbers("thresholds", thresholds)
+    check_thresholds(given, game.num_constraints)
+    return to_exact(given) if game.is_exact else to_floats(given)

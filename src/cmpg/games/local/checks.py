@@ -16,13 +16,13 @@ from cmpg.games.local.agent import LocalAgent
 
 
 def checked_tables(
-    members: Sequence[LocalAgent], *, horizon: int, delay: Any, load_costs: Any, thresholds: Any
+    agents: Sequence[LocalAgent], *, horizon: int, delay: Any, load_costs: Any, thresholds: Any
 ) -> dict[str, Any]:
-    """Return members, delay, load costs and thresholds as read-only tables that fit together, or raise GameError."""
+    """Return agents, delay, load costs and thresholds as read-only tables that fit together, or raise GameError."""
     check_length_of_time(horizon, None)
-    if not isinstance(members, Sequence) or not members:
-        raise GameError("members must be a sequence of at least one LocalAgent.")
-    delays = _checked_delay(delay, horizon, len(members))
+    if not isinstance(agents, Sequence) or not agents:
+        raise GameError("agents must be a sequence of at least one LocalAgent.")
+    delays = _checked_delay(delay, horizon, len(agents))
     costs = _checked_load_costs(load_costs, horizon, delays.shape[1:])
     limits = to_floats(numbers("thresholds", thresholds))
     if limits.shape != costs.shape[:1]:
@@ -32,21 +32,12 @@ def checked_tables(
         )
     frame = _Frame(horizon, delays.shape[1], len(costs))
     return {
-        "members": _checked_agents(members, frame),
+        "agents": _checked_agents(agents, frame),
         "delay": delays,
         "load_costs": costs,
         "thresholds": limits,
         "horizon": int(horizon),
     }
-
-
-def checked_names(field: str, names: Sequence[Any] | None, length: int) -> tuple[str, ...] | None:
-    """Return the names as strings, or None where there are none; raise where their number is wrong."""
-    if names is None:
-        return None
-    if len(names) != length:
-        raise GameError(f"{field} has {len(names)} names; {length} are required.")
-    return tuple(str(name) for name in names)
 
 
 def _checked_delay(given: Any, horizon: int, num_agents: int) -> FloatArray:
@@ -88,19 +79,19 @@ class _Frame:
     num_constraints: int
 
 
-def _checked_agents(members: Sequence[LocalAgent], frame: _Frame) -> tuple[LocalAgent, ...]:
+def _checked_agents(agents: Sequence[LocalAgent], frame: _Frame) -> tuple[LocalAgent, ...]:
     """Return the agents with checked tables; what they shared before, they share after."""
     known: dict[tuple[Any, ...], Any] = {}
 
     def check(i: int, agent: Any) -> LocalAgent:
         if not isinstance(agent, LocalAgent):
-            raise GameError(f"members[{i}] is a {type(agent).__name__}; every member must be a LocalAgent.")
+            raise GameError(f"agents[{i}] is a {type(agent).__name__}; every agent must be a LocalAgent.")
         try:
             return _checked_agent(agent, frame, known)
         except GameError as problem:
             raise GameError(f"agent {i}: {problem}") from None
 
-    return each_once(check, members)
+    return each_once(check, agents)
 
 
 def _checked_agent(agent: LocalAgent, frame: _Frame, known: dict[tuple[Any, ...], Any]) -> LocalAgent:

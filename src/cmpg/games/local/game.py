@@ -22,18 +22,19 @@ times α where costs are non-negative and do not fall as loads grow, and times t
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.model import CMDP, thin
-from cmpg.games.contract import OWN_STATE
+from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, checked_names
 from cmpg.games.local.agent import LocalAgent
-from cmpg.games.local.checks import checked_names, checked_tables
+from cmpg.games.local.checks import checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.position import LocalPosition
 from cmpg.policy import JointPolicy, PolicyShape
@@ -51,7 +52,7 @@ class LocalGame:
     may use it at the same time with probability 0.5 at most.
 
     >>> agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
-    >>> game = LocalGame(members=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5],
+    >>> game = LocalGame(agents=(agent, agent), delay=[[[0, 0.25, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.5],
     ...                  horizon=1)
     >>> position = game.at(game.uniform_policy())
     >>> position.values, position.costs
@@ -59,18 +60,20 @@ class LocalGame:
     """
 
     _: KW_ONLY
-    members: tuple[LocalAgent, ...]  # n
+    agents: tuple[LocalAgent, ...]  # n
     delay: FloatArray  # [H or 1, E, n + 1]
     load_costs: FloatArray  # [k, H or 1, E, n + 1]
     thresholds: FloatArray  # [k]
     horizon: int
-    agents: tuple[str, ...] | None = None
-    constraints: tuple[str, ...] | None = None
-    resources: tuple[str, ...] | None = None
+    agent_names: tuple[str, ...] | None = None
+    constraint_names: tuple[str, ...] | None = None
+    resource_names: tuple[str, ...] | None = None
+    state_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
+    action_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
 
     def __post_init__(self) -> None:
         checked = checked_tables(
-            self.members,
+            self.agents,
             horizon=self.horizon,
             delay=self.delay,
             load_costs=self.load_costs,
@@ -78,14 +81,21 @@ class LocalGame:
         )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        lengths = {"agents": self.num_agents, "constraints": self.num_constraints, "resources": self.num_resources}
-        for name, length in lengths.items():
-            object.__setattr__(self, name, checked_names(name, getattr(self, name), length))
+        names = checked_names(
+            self,
+            agent_names=self.num_agents,
+            constraint_names=self.num_constraints,
+            resource_names=self.num_resources,
+            state_names=[agent.num_states for agent in self.agents],
+            action_names=[agent.num_actions for agent in self.agents],
+        )
+        for name, value in names.items():
+            object.__setattr__(self, name, value)
 
     @property
     def num_agents(self) -> int:
         """n."""
-        return len(self.members)
+        return len(self.agents)
 
     @property
     def num_constraints(self) -> int:
@@ -110,25 +120,42 @@ class LocalGame:
     @property
     def policy_shapes(self) -> tuple[PolicyShape, ...]:
         """The shape [H, S_i, A_i] of each agent's policy."""
-        return tuple((self.horizon, agent.num_states, agent.num_actions) for agent in self.members)
+        return tuple((self.horizon, agent.num_states, agent.num_actions) for agent in self.agents)
 
     @property
-    def information(self) -> str:
+    def information(self) -> Information:
         """Every agent sees its own state."""
-        return OWN_STATE
+        return Information.OWN_STATE
 
-    def potential_class(self) -> str:
+    @property
+    def names(self) -> Names:
+        """What agents, constraints, states and actions are called."""
+        return Names(self.agent_names, self.constraint_names, self.state_names, self.action_names)
+
+    @property
+    def all_resource_names(self) -> tuple[str, ...]:
+        """What the resources are called; their numbers where they have no names: [E]."""
+        if self.resource_names is not None:
+            return self.resource_names
+        return tuple(f"resource {e}" for e in range(self.num_resources))
+
+    def potential_proof(self) -> PotentialProof:
         """Say why this is a Markov potential game."""
-        return (
+        return PotentialProof(
+            PotentialKind.INDEPENDENT_DYNAMICS,
             "C3: independent dynamics, own-state policies, and rewards that are private or delays of shared resources, "
-            "so Rosenthal's potential is exact"
+            "so Rosenthal's potential is exact",
         )
+
+    def with_thresholds(self, thresholds: Any) -> LocalGame:
+        """Return the same game with other thresholds: [k]."""
+        return replace(self, thresholds=thresholds)
 
     @cached_property
     def reward_ranges(self) -> FloatArray:
         """G_i = Σ_h (max r_{i,h} − min r_{i,h}) over own states, actions and loads: [n]."""
         least, greatest = self.delay[..., 1:].min(axis=-1), self.delay[..., 1:].max(axis=-1)
-        ranges = [agent.reward_range(least, greatest, horizon=self.horizon) for agent in self.members]
+        ranges = [agent.reward_range(least, greatest, horizon=self.horizon) for agent in self.agents]
         return frozen(np.array(ranges))
 
     @cached_property
@@ -139,13 +166,13 @@ class LocalGame:
     @cached_property
     def rounding(self) -> float:
         """γ: the error of values relative to the sum of |r|, and of costs relative to themselves + `largest_costs`."""
-        private = self.horizon + max(agent.num_states * agent.num_actions for agent in self.members) + self.num_agents
+        private = self.horizon + max(agent.num_states * agent.num_actions for agent in self.agents) + self.num_agents
         return (self.usage_roundings + self.tables.total_roundings + private) * UNIT_ROUNDOFF
 
     @cached_property
     def usage_roundings(self) -> int:
         """Roundings that the usages bring into any expectation."""
-        kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.members}
+        kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.agents}
         chains = [self.horizon * agent.step_roundings + agent.most_uses for agent in kinds.values()]
         return ceil(self.tables.order * max(chains))
 
@@ -159,7 +186,7 @@ class LocalGame:
         rises = np.diff(self.load_costs, axis=-1)
         largest = self._over_time(np.abs(self.load_costs[..., 0]) + np.abs(rises).sum(axis=-1)).sum(axis=-1)
         gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
-        for agent in self.members:
+        for agent in self.agents:
             if agent.costs is not None:
                 private = thin(agent.costs)
                 largest = largest + self._over_time(np.abs(private).max(axis=(2, 3)))
@@ -174,13 +201,13 @@ class LocalGame:
     @cached_property
     def has_private_costs(self) -> bool:
         """Whether anybody spends anything but through loads."""
-        return any(agent.costs is not None for agent in self.members)
+        return any(agent.costs is not None for agent in self.agents)
 
     def private_cmdps(self) -> tuple[CMDP, ...] | None:
         """Return each agent's CMDP with its private costs, or None where a load costs something."""
         if self.load_costs.any():
             return None
-        return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.members)
+        return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.agents)
 
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
@@ -194,7 +221,7 @@ class LocalGame:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
         told = policy.floats()
-        accounts = [self.account(agent, table) for agent, table in zip(self.members, told, strict=True)]
+        accounts = [self.account(agent, table) for agent, table in zip(self.agents, told, strict=True)]
         values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
         return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
 
@@ -226,7 +253,7 @@ class LocalGame:
     def reach(self, agent: int) -> npt.NDArray[np.bool_]:
         """Return which resources an agent can use at each step, by any policy: [H, E]."""
         if agent not in self._reaches:
-            self._reaches[agent] = self.members[agent].reach(self.horizon)
+            self._reaches[agent] = self.agents[agent].reach(self.horizon)
         return self._reaches[agent]
 
 

@@ -112,7 +112,7 @@ class LocalPosition:
     def replace(self, agent: int, table: Any) -> LocalPosition:
         """Return the position after one agent has changed its policy; only what that touches is computed."""
         policy = self.policy.move(agent, table)
-        account = self.game.account(self.game.members[agent], policy[agent])
+        account = self.game.account(self.game.agents[agent], policy[agent])
         values, costs = self.private_values.copy(), self.private_costs.copy()
         values[agent], costs[agent] = account.value, account.costs
         moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
@@ -150,7 +150,7 @@ class LocalPosition:
         return burden
 
     def _induce(self, agent: int) -> CMDP:
-        game, member = self.game, self.game.members[agent]
+        game, member = self.game, self.game.agents[agent]
         burden = self._burden(agent)
         shape = (game.horizon, *member.reward.shape[1:])
         charged = [member.charge(prices) for prices in burden.costs]

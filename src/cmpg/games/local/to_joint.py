@@ -30,9 +30,9 @@ def to_joint(game: LocalGame) -> JointGame:
     GameError
         Where the joint transition would be too large to hold.
     """
-    states = [agent.num_states for agent in game.members]
-    actions = [agent.num_actions for agent in game.members]
-    steps = game.horizon if any(len(agent.transition) > 1 for agent in game.members) else 1
+    states = [agent.num_states for agent in game.agents]
+    actions = [agent.num_actions for agent in game.agents]
+    steps = game.horizon if any(len(agent.transition) > 1 for agent in game.agents) else 1
     entries = float(np.prod(np.array([*states, *states, *actions, steps], dtype=np.float64)))
     if entries > MOST_ENTRIES:
         raise GameError(f"the joint transition would have {entries:.3g} entries; at most {MOST_ENTRIES:.0e} are built.")
@@ -44,10 +44,10 @@ def to_joint(game: LocalGame) -> JointGame:
         rewards=rewards.reshape(game.num_agents, game.horizon, *table),
         costs=costs.reshape(game.num_constraints, game.horizon, *table),
         thresholds=game.thresholds,
-        initial=reduce(np.multiply.outer, [agent.initial for agent in game.members]).ravel(),
+        initial=reduce(np.multiply.outer, [agent.initial for agent in game.agents]).ravel(),
         horizon=game.horizon,
-        agents=game.agents,
-        constraints=game.constraints,
+        agent_names=game.agent_names,
+        constraint_names=game.constraint_names,
     )
 
 
@@ -62,7 +62,7 @@ def lift_policy(game: LocalGame, policy: JointPolicy) -> JointPolicy:
         Tables [H, S_i, A_i].
     """
     policy.check_fits(game.policy_shapes)
-    own = np.indices([agent.num_states for agent in game.members]).reshape(game.num_agents, -1)
+    own = np.indices([agent.num_states for agent in game.agents]).reshape(game.num_agents, -1)
     return JointPolicy(tuple(table[:, mine] for table, mine in zip(policy, own, strict=True)))
 
 
@@ -70,7 +70,7 @@ def _joint_step(game: LocalGame, step: int) -> FloatArray:
     """P(s' | s, a) of one step: [Π S, *A, Π S]."""
     n = game.num_agents
     parts = []
-    for agent in game.members:
+    for agent in game.agents:
         matrix = agent.transition[0 if len(agent.transition) == 1 else step].toarray()
         parts.append(matrix.reshape(agent.num_states, agent.num_actions, agent.num_states))
     product = reduce(np.multiply.outer, parts)  # [S_1, A_1, S_1, S_2, A_2, S_2, …]
@@ -83,12 +83,12 @@ def _stage_tables(game: LocalGame) -> tuple[FloatArray, FloatArray]:
     """The rewards [n, H, *S, *A] and costs [k, H, *S, *A] of all joint states and actions."""
     shape = (
         game.horizon,
-        *(agent.num_states for agent in game.members),
-        *(agent.num_actions for agent in game.members),
+        *(agent.num_states for agent in game.agents),
+        *(agent.num_actions for agent in game.agents),
     )
     rewards, costs = np.zeros((game.num_agents, *shape)), np.zeros((game.num_constraints, *shape))
-    uses = [_spread(game, i, _uses_table(agent, game.horizon)) for i, agent in enumerate(game.members)]
-    for i, agent in enumerate(game.members):
+    uses = [_spread(game, i, _uses_table(agent, game.horizon)) for i, agent in enumerate(game.agents)]
+    for i, agent in enumerate(game.agents):
         rewards[i] += _spread(game, i, np.broadcast_to(agent.reward, (game.horizon, *agent.reward.shape[1:])))
         if agent.costs is not None:
             for cost, private in zip(costs, agent.costs, strict=True):

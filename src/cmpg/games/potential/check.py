@@ -6,7 +6,7 @@ residual of that 4-cycle is the sum of what the movers gain,
 A potential exists exactly when the residual of every 4-cycle is zero; one that is not zero proves that there is none.
 
 Guarantee.
-- PROVEN: `structure.py`; or the game's own form says so (`potential_class`).
+- PROVEN: `structure.py`; or the game's own form says so (`potential_proof`).
 - REFUTED: the residual of the witness exceeds `FourCycle.rounding`, a rigorous bound on the rounding error of its
   computation; 0 on games of Fractions.
 - TESTED: no 4-cycle was found to differ from zero. Modulo random primes (`modular.py`) the answer is wrong with at most
@@ -26,10 +26,9 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.contract import Game, Position
-from cmpg.games.joint.game import JointGame
+from cmpg.games.contract import Game, Position, PotentialKind, PotentialProof
+from cmpg.games.joint.game import joint_or_none
 from cmpg.games.potential.modular import loop_test
-from cmpg.games.potential.structure import Proof, prove_potential
 from cmpg.policy import JointPolicy
 
 BATCH = 16
@@ -87,8 +86,8 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
     Parameters
     ----------
     game
-        A `JointGame`, or a game of any other form: one with a method `potential_class() -> str | None` is believed; of
-        others, 4-cycles are evaluated in floating point.
+        Any game. What `potential_proof` says is believed; a joint game without one is tested exactly, and of other
+        games 4-cycles are evaluated in floating point.
     rng
         Draws policies and primes.
     trials
@@ -107,12 +106,12 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
     proof = _proof(game)
     if proof is not None:
         return PotentialCheck(Verdict.PROVEN, proof.reason, proof.residual)
-    exactly = isinstance(game, JointGame) and game.horizon is not None
-    best = _search(game, rng=rng, cycles=min(cycles, BATCH) if exactly else cycles)
+    joint = None if game.horizon is None else joint_or_none(game)
+    best = _search(game, rng=rng, cycles=cycles if joint is None else min(cycles, BATCH))
     if best.is_proof:
         return _refuted(best)
-    if isinstance(game, JointGame) and game.horizon is not None:
-        test = loop_test(game, rng=rng, trials=trials)
+    if joint is not None:
+        test = loop_test(joint, rng=rng, trials=trials)
         if test.passed:
             return _tested_exactly(best, test.trials, test.error_probability)
         pairs = game.num_agents * (game.num_agents - 1) // 2
@@ -131,14 +130,11 @@ def recheck(game: Game, witness: FourCycle) -> float:
     return sum(gains)  # type: ignore[no-any-return]
 
 
-def _proof(game: Game) -> Proof | None:
-    if isinstance(game, JointGame):
-        return prove_potential(game)
-    if game.num_agents == 1:
-        return Proof("there is one agent, whose value is a potential.", 0.0)
-    declares = getattr(game, "potential_class", None)
-    reason = declares() if declares is not None else None
-    return None if reason is None else Proof(reason, 0.0)
+def _proof(game: Game) -> PotentialProof | None:
+    proof = game.potential_proof()
+    if proof is None and game.num_agents == 1:
+        return PotentialProof(PotentialKind.ONE_AGENT, "there is one agent, whose value is a potential.")
+    return proof
 
 
 def _search(game: Game, *, rng: np.random.Generator, cycles: int) -> FourCycle:

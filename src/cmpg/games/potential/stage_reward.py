@@ -18,8 +18,8 @@ import numpy as np
 from cmpg.arrays import FloatArray, first_index, frozen, place
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
+from cmpg.games.contract import PotentialKind
 from cmpg.games.joint.game import JointGame
-from cmpg.games.potential.structure import prove_potential
 from cmpg.policy import JointPolicy
 
 
@@ -32,10 +32,10 @@ def potential_reward(game: JointGame) -> FloatArray:
     floats = game.floats()
     if has_common_reward(floats):
         return np.asarray(floats.rewards[0])
-    proof = prove_potential(game)
+    proof = game.potential_proof()
     if proof is None:
         raise _no_common_ground(floats)
-    if proof.reason.startswith("C2"):
+    if proof.kind is PotentialKind.EXOGENOUS_STATE:
         return _stage_potential(floats.rewards)
     length = floats.num_steps if floats.discount is None else 1 / (1 - floats.discount)
     offset = float(floats.at(JointPolicy.uniform(floats.policy_shapes)).values[0])

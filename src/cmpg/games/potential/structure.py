@@ -16,7 +16,7 @@ what `READING_ERROR` in every entry, and the roundings of the proof itself, can 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -25,21 +25,14 @@ import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.planning import dual_bound
+from cmpg.games.contract import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 
 READING_ERROR = 4 * UNIT_ROUNDOFF
 """The relative error that a number in a table may have: what a few roundings on the way to it leave."""
 
 
-@dataclass(frozen=True)
-class Proof:
-    """Why a game has a potential, and what any 4-cycle of its values can sum to at most."""
-
-    reason: str  # begins with the class: "C1: …"
-    residual: float
-
-
-def prove_potential(game: JointGame) -> Proof | None:
+def prove_potential(game: JointGame) -> PotentialProof | None:
     """Return a proof by one of the classes C1, C2, C4, or None where the game is in none of them."""
     for prove in (_common_reward, _exogenous_state, _uninfluenced_differences):
         proof = prove(game)
@@ -48,13 +41,15 @@ def prove_potential(game: JointGame) -> Proof | None:
     return None
 
 
-def _common_reward(game: JointGame) -> Proof | None:
+def _common_reward(game: JointGame) -> PotentialProof | None:
     if all(np.array_equal(reward, game.rewards[0]) for reward in game.rewards[1:]):
-        return Proof("C1: all agents have the same reward, and its value is a potential.", 0.0)
+        return PotentialProof(
+            PotentialKind.COMMON_REWARD, "C1: all agents have the same reward, and its value is a potential."
+        )
     return None
 
 
-def _exogenous_state(game: JointGame) -> Proof | None:
+def _exogenous_state(game: JointGame) -> PotentialProof | None:
     if _actions_move_the_state(game):
         return None
     largest = 0.0
@@ -66,7 +61,8 @@ def _exogenous_state(game: JointGame) -> Proof | None:
         if second > rounding + (0.0 if game.is_exact else 4 * READING_ERROR * size):
             return None
         largest = max(largest, second + rounding)
-    return Proof(
+    return PotentialProof(
+        PotentialKind.EXOGENOUS_STATE,
         "C2: no action moves the state, and every stage is an exact potential game; the stage potentials add up.",
         4 * largest * _total_weight(game),
     )
@@ -104,7 +100,7 @@ def _second_differences(table: FloatArray, i: int, j: int) -> FloatArray:
     return over_i - np.take(over_i, [0], axis=2 + j)
 
 
-def _uninfluenced_differences(game: JointGame) -> Proof | None:
+def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
     largest = 0.0
     for agent in range(1, game.num_agents):
         difference = game.rewards[agent] - game.rewards[0]
@@ -117,7 +113,8 @@ def _uninfluenced_differences(game: JointGame) -> Proof | None:
         if spread > rounding + (0.0 if game.is_exact else 2 * READING_ERROR * size):
             return None
         largest = max(largest, spread + rounding)
-    return Proof(
+    return PotentialProof(
+        PotentialKind.UNINFLUENCED_DIFFERENCES,
         "C4: rewards differ only by terms whose value no joint policy can change; the first agent's value is a "
         "potential.",
         4 * largest,
