@@ -25,6 +25,19 @@ def test_the_greatest_gain_moves():
         assert step.gain > 0.5e-6
 
 
+@pytest.mark.parametrize(("gain", "moves"), [(0.49, 0), (0.51, 1)])
+def test_who_gains_more_than_half_of_epsilon_moves_and_nobody_else(gain, moves):
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[0.0, gain]]]],
+        costs=np.zeros((0, 1, 1, 2)),
+        thresholds=[],
+        initial=[1.0],
+        horizon=1,
+    )
+    assert coordinate_ascent(game, JointPolicy((np.array([[[1.0, 0.0]]]),)), epsilon=1.0).moves == moves
+
+
 def test_the_last_iteration_is_quiet_and_its_policy_is_returned():
     result = solve(spectrum(), epsilon=1e-6)
     assert result.trace[-1].mover is None

@@ -91,6 +91,17 @@ def test_nothing_tried_is_nothing_known():
     assert mixture_radius(0, span=3.0, delta=0.1) == 3.0
 
 
+def test_the_paper_s_interval_has_its_printed_constants():
+    """|p̂ − p| ≤ √(4 p̂(1 − p̂) L/n) + 14L/(3n) with L = ln(2K/δ)."""
+    episodes, delta = 10**6, 0.1
+    log_term = np.log(2 * episodes / delta)
+    low, high = PaperInterval(episodes)(np.array([0, 5000]), np.array([10_000, 10_000]), delta=delta)
+    assert low[0] == 0.0
+    assert high[0] == pytest.approx(14 * log_term / 30_000, rel=1e-12)
+    radius = np.sqrt(log_term / 10_000) + 14 * log_term / 30_000
+    assert (0.5 - low[1], high[1] - 0.5) == pytest.approx((radius, radius), rel=1e-12)
+
+
 def test_the_paper_s_interval_refuses_more_trials_than_it_holds_for():
     with pytest.raises(CMPGError, match="holds for 10 trials; there were 11"):
         PaperInterval(10)(np.array([3]), np.array([11]), delta=0.1)

@@ -185,6 +185,22 @@ def test_slater_constants_of_the_papers_games():
     assert slater_constant(counter_example()).value == pytest.approx(0.5)
 
 
+def test_the_slater_constant_is_that_of_the_agent_who_can_do_least():
+    """Only agent 0 decides about the cost: it can keep a slack of ½, and agent 1 can be left with −½."""
+    costs = np.array([[0.0, 0.0], [1.0, 1.0]])[None, None, None]
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.zeros((2, 1, 1, 2, 2)),
+        costs=costs,
+        thresholds=[0.5],
+        initial=[1.0],
+        horizon=1,
+    )
+    found = slater_constant(game)
+    assert found.per_agent.tolist() == [0.5, -0.5]
+    assert found.value == -0.5
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 5))
 def test_values_of_matrix_games_are_those_of_another_solver(seed, rows, columns):

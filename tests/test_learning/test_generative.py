@@ -9,6 +9,7 @@ from scipy.stats import binom
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import plan
 from cmpg.errors import BudgetError, CMPGError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori, PaperPrimalDual, primal_dual
@@ -301,3 +302,45 @@ def test_the_primal_dual_loop_does_what_its_lemma_says():
     assert best.value - judged.value <= regret
     assert judged.costs[0] - cmdp.thresholds[0] <= regret / (bound - best.multipliers[0])
     assert np.allclose(loop.policy.sum(axis=-1), 1.0)
+
+
+def test_the_primal_dual_loop_averages_occupancies_and_not_policies():
+    """An averaged occupancy is worth the average of the iterates, and costs as much; averaged policies do not."""
+    cmdp = random_cmdp(9, states=4, actions=3, horizon=3, slack=0.3)
+    step, bound, iterations = 0.7, 50.0, 40
+    multipliers, values, costs = np.zeros(1), [], []
+    for _ in range(iterations):
+        best = plan(cmdp, multipliers)
+        values.append(best.value)
+        costs.append(best.costs[0])
+        multipliers = np.clip(multipliers - step * (cmdp.thresholds - best.costs), 0.0, bound)
+    assert np.ptp(costs) > 0.1
+    loop = primal_dual(cmdp, iterations=iterations, step_size=step, multiplier_bound=bound)
+    judged = evaluate(cmdp, loop.policy)
+    assert (judged.value, judged.costs[0]) == pytest.approx((np.mean(values), np.mean(costs)), abs=1e-12)
+
+
+def test_the_primal_dual_loop_projects_its_multiplier_at_both_ends():
+    tables = {"transition": np.ones((1, 1, 1, 1)), "initial": [1.0], "horizon": 1, "reward": [[[0.0]]]}
+    dear = CMDP(**tables, costs=[[[[1.0]]]], thresholds=[0.0])  # λ: 0, 1, 2, 2, …
+    loop = primal_dual(dear, iterations=10, step_size=1.0, multiplier_bound=2.0)
+    assert loop.multipliers[0] == pytest.approx((0 + 1 + 8 * 2) / 10)
+    cheap = CMDP(**tables, costs=[[[[0.0]]]], thresholds=[1.0])
+    assert primal_dual(cheap, iterations=10, step_size=1.0, multiplier_bound=2.0).multipliers[0] == 0.0
+
+
+def test_the_papers_mode_draws_its_n_at_every_entry():
+    rng = np.random.default_rng(0)
+    cmdp = CMDP(
+        transition=rng.dirichlet([1, 1], size=(1, 2, 2)),
+        reward=[[[0.0, 1.0], [1.0, 0.0]]],
+        costs=[[[[0.0, 1.0], [0.0, 1.0]]]],
+        thresholds=[1.8],
+        initial=[0.5, 0.5],
+        horizon=2,
+    )
+    problem = alone(cmdp)
+    PaperPrimalDual(slater=1.8)(problem, epsilon=10.0, delta=0.1)
+    # N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²), at every state and action of the one step that leads anywhere.
+    per_entry = int(np.ceil(400 * 2**6 * np.log(2 * 4 * 2 * 2 / 0.1) / (10 * 1.8) ** 2))
+    assert problem.simulator.ledger.total == per_entry * 4

@@ -161,6 +161,11 @@ def test_spreading_keeps_every_count_and_draws_nothing_impossible(seed, rows, ou
     assert (drawn >= 0).all()
 
 
+def test_rows_that_rounding_takes_above_one_are_drawn_from():
+    rows = np.array([[0.0, 1 + 2.3e-16], [1 + 2.3e-16, 0.0]])
+    assert spread(np.array([5, 7]), rows, rng=np.random.default_rng(0)).tolist() == [[0, 5], [7, 0]]
+
+
 def test_the_same_generator_gives_the_same_bits():
     game = two_agent_game(23)
     policy = game.uniform_policy()

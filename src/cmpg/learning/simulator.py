@@ -333,8 +333,9 @@ def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> I
     tried = np.flatnonzero(counts)
     if len(tried) == 0:
         return drawn
-    # What rounding leaves over falls to the last category: let that be the likeliest one, never an impossible one.
-    probabilities, lines = rows[tried], np.arange(len(tried))
+    # Averages of rows can round to just above one, which multinomial refuses. What rounding leaves over falls to the
+    # last category: let that be the likeliest one, never an impossible one.
+    probabilities, lines = np.minimum(rows[tried], 1.0), np.arange(len(tried))
     likeliest = probabilities.argmax(axis=1)
     last = probabilities[:, -1].copy()
     probabilities[:, -1] = probabilities[lines, likeliest]
