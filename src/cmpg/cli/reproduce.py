@@ -1,6 +1,6 @@
 """`cmpg reproduce`: every figure, number and claim of the paper, as a folder with a page.
 
-Exit codes: 0 if every claim came out as docs/paper-notes.md says, 1 if one did not, 2 for bad input.
+Exit codes: 0 if every claim came out as the table of claims says, 1 if one did not, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    output: Annotated[Path, typer.Option("--out", help="A new folder for figures, tables and page.")] = Path(
-        "reproduction"
-    ),
-    quick: Annotated[bool, typer.Option("--quick", help="A few runs of everything, for a first look.")] = False,
-    seed: Annotated[int, typer.Option(help="Seeds all random numbers.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Threads; the answer is the same for any number.")] = 2,
+    output: Annotated[
+        Path,
+        typer.Option("--out", help="Folder for page, tables and figures; an earlier reproduction is replaced."),
+    ] = Path("reproduction"),
+    quick: Annotated[bool, typer.Option("--quick", help="Run a few of everything, for a first look.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed for starts, tie-breaking and samples.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of threads; the answer does not depend on it.")] = 2,
 ) -> None:
     """Reproduce every figure, number and claim of the paper.
 
-    Each with what holds and what does not.
+    Each claim is shown with what holds and what does not.
     """
     from rich.console import Console
 
     from cmpg.cli.output import ProgressDisplay
-    from cmpg.files.records import check_out_folder
+    from cmpg.paper.evidence import FULL, QUICK, Evidence
     from cmpg.paper.figures import require_matplotlib
     from cmpg.paper.page import claims_view
+    from cmpg.paper.reproduction import check_reproduction_folder, write
     from cmpg.paper.reproduction import reproduce as compute
-    from cmpg.paper.reproduction import write
-    from cmpg.paper.runs import FULL, QUICK
 
-    check_out_folder(output)
+    check_reproduction_folder(output)
     require_matplotlib()
     began = time.monotonic()
     with ProgressDisplay(Console(stderr=True)) as display:
-        found = compute(seed=seed, effort=QUICK if quick else FULL, jobs=jobs, on_progress=display.tick)
+        found = compute(Evidence(seed, QUICK if quick else FULL, jobs, display.tick))
         write(found, output, on_progress=display.tick)
     out = Console()
     out.print(claims_view(found.sections))

@@ -1,1 +1,53 @@
-"""The paper again, in one run: every figure, every number, every claim, with what holds and what does not."""
+"""The paper again, "Provably Learning Nash Policies in Constrained Markov Potential Games": a table of claims.
+
+>>> from cmpg import paper
+>>> claim = next(each for each in paper.CLAIMS if each.key == "dual-value")
+>>> claim.where, claim.statement, claim.check(paper.Evidence()).finding.ours
+('Section 4, Proposition 3', 'D* and λ*', '3.5 at λ = 1')
+
+`reproduce` computes all claims, `write` leaves them as a folder with a page. To read the room: `claims` says what a row
+of the table is, `evidence` what rows are computed from; then one file per section of the paper (`counter_examples`,
+`theory`, `grid_world`, `congestion`, `learning`; the runs behind two of them are in `grid_runs` and `congestion_runs`);
+`solvers` has the paper's algorithms to the letter; `figures` draws, `page` lays out, `reproduction` is the whole.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmpg.paper.claims import CheckedClaim as CheckedClaim
+    from cmpg.paper.claims import PaperClaim as PaperClaim
+    from cmpg.paper.evidence import FULL as FULL
+    from cmpg.paper.evidence import QUICK as QUICK
+    from cmpg.paper.evidence import Effort as Effort
+    from cmpg.paper.evidence import Evidence as Evidence
+    from cmpg.paper.reproduction import CLAIMS as CLAIMS
+    from cmpg.paper.reproduction import SECTIONS as SECTIONS
+    from cmpg.paper.reproduction import Reproduction as Reproduction
+    from cmpg.paper.reproduction import reproduce as reproduce
+    from cmpg.paper.reproduction import write as write
+    from cmpg.paper.solvers import AveragedPrimalDual as AveragedPrimalDual
+    from cmpg.paper.solvers import UniformFill as UniformFill
+
+_HOMES = {
+    "claims": ("CheckedClaim", "PaperClaim"),
+    "evidence": ("FULL", "QUICK", "Effort", "Evidence"),
+    "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
+    "solvers": ("AveragedPrimalDual", "UniformFill"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = list(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'cmpg.paper' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"cmpg.paper.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,25 +1,40 @@
-"""The claims of the paper, one by one: what it says, what this run found, and whether the two agree.
+"""The table of claims: what the paper says, where, how it is computed again, and what must come out.
 
-A verdict is computed, never written down. What `docs/paper-notes.md` expects of it stands beside it, so that a claim
-that comes out differently from the notes is seen at once.
+A claim is one function. Its name is the claim's key, its docstring is the statement, and the line above it is its row:
+
+    @agrees("Proposition 3", paper="3.5 at λ = 1", expect=near(3.5, 1.0))
+    def dual_value(evidence: Evidence) -> Finding:
+        '''D* and λ*'''
+
+`expect` has one interval for each number of the finding. `cmpg reproduce` and the tests read the same rows: a claim
+whose numbers leave their intervals is marked "unexpected" on the page, ends the command with exit code 1, and fails
+its test. No expected number stands anywhere else.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, SupportsFloat
 
+from cmpg.paper.evidence import Evidence
+
 NOT_STATED = "not stated"
 """What stands in the paper's column where the paper is silent."""
 
+Computation = Callable[[Evidence], "Finding"]
 
-class Verdict(Enum):
-    """How a claim fared."""
+Intervals = tuple[tuple[float, float], ...]
+"""Where numbers must lie, ends included."""
+
+ANY: Intervals = ((-math.inf, math.inf),)
+"""A number that is shown and may be anything."""
+
+
+class Agreement(Enum):
+    """What the numbers mean for the paper's claim, if they come out as expected."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -27,54 +42,89 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One claim, and what became of it."""
+class Finding:
+    """What a computation found: in words, and as the numbers behind them."""
+
+    ours: str
+    numbers: tuple[float, ...]
+
+    @staticmethod
+    def of(ours: str, *numbers: SupportsFloat) -> Finding:
+        """Return a finding; truth values count as 1 and 0."""
+        return Finding(ours, tuple(float(number) for number in numbers))
+
+
+@dataclass(frozen=True)
+class PaperClaim:
+    """One row of the table."""
 
     key: str
+    where: str  # in the paper
     statement: str
-    paper: str
-    ours: str
-    verdict: Verdict
-    expected: Verdict
+    paper: str  # the value that the paper gives
+    agreement: Agreement
+    expect: Intervals
     why: str
-    numbers: tuple[float, ...] = ()  # what `ours` says, unrounded
+    compute: Computation
+
+    def check(self, evidence: Evidence) -> CheckedClaim:
+        """Compute the claim."""
+        return CheckedClaim(self, self.compute(evidence))
+
+
+@dataclass(frozen=True)
+class CheckedClaim:
+    """A row, and what this run found."""
+
+    claim: PaperClaim
+    finding: Finding
 
     @property
-    def surprising(self) -> bool:
-        """Whether this is not what the notes on the paper say."""
-        return self.verdict is not self.expected
+    def as_expected(self) -> bool:
+        """Whether every number lies in its interval."""
+        pairs = zip(self.finding.numbers, self.claim.expect, strict=True)
+        return all(low <= number <= high or (low, high) in ANY for number, (low, high) in pairs)
+
+    @property
+    def verdict(self) -> str:
+        """Return one word for the page: what the row says, or that it came out otherwise."""
+        return self.claim.agreement.value if self.as_expected else "unexpected"
 
 
-def agreed(
-    key: str,
-    statement: str,
-    *,
-    paper: str,
-    ours: str,
-    holds: bool,
-    why: str = "",
-    numbers: Iterable[SupportsFloat] = (),
-) -> Claim:
-    """Return a claim that the notes take to be right; `holds` is what this run found."""
-    verdict = Verdict.AGREES if holds else Verdict.DIFFERS
-    return Claim(key, statement, paper, ours, verdict, Verdict.AGREES, why, _plain(numbers))
+def agrees(where: str, *, paper: str, expect: Intervals, why: str = "") -> Callable[[Computation], PaperClaim]:
+    """Make a row out of a function: the paper is right."""
+    return lambda compute: _row(where, paper, Agreement.AGREES, expect, why, compute)
 
 
-def refuted(
-    key: str, statement: str, *, paper: str, ours: str, holds: bool, why: str, numbers: Iterable[SupportsFloat] = ()
-) -> Claim:
-    """Return a claim that the notes take to be wrong; `holds` is what this run found."""
-    verdict = Verdict.AGREES if holds else Verdict.DIFFERS
-    return Claim(key, statement, paper, ours, verdict, Verdict.DIFFERS, why, _plain(numbers))
+def differs(where: str, *, paper: str, expect: Intervals, why: str) -> Callable[[Computation], PaperClaim]:
+    """Make a row out of a function: the paper is wrong, and the numbers show it."""
+    return lambda compute: _row(where, paper, Agreement.DIFFERS, expect, why, compute)
 
 
-def added(key: str, statement: str, *, ours: str, why: str = "", numbers: Iterable[SupportsFloat] = ()) -> Claim:
-    """Return a finding for which the paper gives no value."""
-    return Claim(key, statement, NOT_STATED, ours, Verdict.ADDED, Verdict.ADDED, why, _plain(numbers))
+def added(where: str, *, expect: Intervals, why: str = "") -> Callable[[Computation], PaperClaim]:
+    """Make a row out of a function: the paper gives no value."""
+    return lambda compute: _row(where, NOT_STATED, Agreement.ADDED, expect, why, compute)
 
 
-def _plain(numbers: Iterable[SupportsFloat]) -> tuple[float, ...]:
-    return tuple(float(number) for number in numbers)
+def _row(where: str, paper: str, agreement: Agreement, expect: Intervals, why: str, compute: Computation) -> PaperClaim:
+    name = compute.__name__.replace("_", "-")
+    statement = " ".join((compute.__doc__ or name).split()).removesuffix(".")
+    return PaperClaim(name, where, statement, paper, agreement, expect, why, compute)
+
+
+def near(*values: float, tolerance: float = 1e-9) -> Intervals:
+    """Return an interval around each value."""
+    return tuple((value - tolerance, value + tolerance) for value in values)
+
+
+def between(low: float, high: float) -> Intervals:
+    """Return one interval; rows are put together with `+`."""
+    return ((low, high),)
+
+
+def above(low: float) -> Intervals:
+    """Return the interval of everything from `low` on."""
+    return ((low, math.inf),)
 
 
 @dataclass(frozen=True)
@@ -92,14 +142,13 @@ class Section:
 
     title: str
     note: str
-    claims: tuple[Claim, ...]
-    pictures: tuple[Picture, ...] = ()
+    claims: tuple[PaperClaim, ...]
+    pictures: Callable[[Evidence], tuple[Picture, ...]]
 
 
-def close(one: SupportsFloat, other: SupportsFloat, *, tolerance: float = 1e-9) -> bool:
-    """Whether two numbers are the same, relative to their size where that is above one."""
-    first, second = float(one), float(other)
-    return abs(first - second) <= tolerance * max(1.0, abs(first), abs(second))
+def rows_of(module: Mapping[str, Any]) -> tuple[PaperClaim, ...]:
+    """Return the claims that a module defines, in its order."""
+    return tuple(each for each in module.values() if isinstance(each, PaperClaim))
 
 
 def written(number: SupportsFloat, *, digits: int = 10) -> str:
@@ -141,36 +190,3 @@ def at_most(number: float, bound: float) -> str:
     ('at most 1e-09', '0.25')
     """
     return f"at most {bound:.0e}" if number <= bound else written(number, digits=4)
-
-
-COLUMNS = ("section", "key", "claim", "paper", "ours", "verdict", "expected", "why", "numbers")
-
-
-def claims_csv(sections: Sequence[Section]) -> str:
-    """Return the table as CSV, one line per claim."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in claim_records(sections):
-        numbers = " ".join(repr(number) for number in record["numbers"])
-        writer.writerow([numbers if name == "numbers" else record[name] for name in COLUMNS])
-    return text.getvalue()
-
-
-def claim_records(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """Return the table as records of plain strings and numbers."""
-    return [
-        {
-            "section": section.title,
-            "key": claim.key,
-            "claim": claim.statement,
-            "paper": claim.paper,
-            "ours": claim.ours,
-            "verdict": claim.verdict.value,
-            "expected": claim.expected.value,
-            "why": claim.why,
-            "numbers": list(claim.numbers),
-        }
-        for section in sections
-        for claim in section.claims
-    ]

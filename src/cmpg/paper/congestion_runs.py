@@ -1,10 +1,8 @@
-"""The runs of the congestion game, and the names of their endings.
+"""Section 7.2, the runs of the congestion game and their endings, and 4-cycles that no potential survives.
 
 An ending is told by how many agents play what, at both steps and in both states. The figure's has four C and four D at
 step 1 in both states, and eight D at step 2. Its mirror spends the budget at step 1: in `unsafe` the two steps are
 exchanged.
-
-The congestion game is not a potential game: the witness by hand, the checker's, and a search for the largest one.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import FourCycle, recheck
-from cmpg.paper.runs import Run, Setting, run_many
+from cmpg.paper.evidence import AscentRun, Evidence, run_many
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game
 
@@ -43,16 +41,16 @@ class CongestionRuns:
 
     game: JointGame  # cost at every step
     first_step: JointGame  # cost at the first step only
-    simplex: tuple[Run, ...]  # every row of the start is drawn uniformly from the simplex
-    normalised: tuple[Run, ...]  # every row of the start is uniform numbers, divided by their sum
-    vacuous: tuple[Run, ...]  # cost at the first step only
+    simplex: tuple[AscentRun, ...]  # every row of the start is drawn uniformly from the simplex
+    normalised: tuple[AscentRun, ...]  # every row of the start is uniform numbers, divided by their sum
+    vacuous: tuple[AscentRun, ...]  # cost at the first step only
 
 
-def run_congestion_games(setting: Setting) -> CongestionRuns:
+def run_congestion_games(evidence: Evidence) -> CongestionRuns:
     """Run both variants of the cost, and both ways to draw a start."""
     game, first_step = congestion_game(), congestion_game(cost_at="first step")
-    name, effort = "congestion game: ", setting.effort
-    runs = partial(run_many, setting, epsilon=EPSILON)
+    name, effort = "congestion game: ", evidence.effort
+    runs = partial(run_many, evidence, epsilon=EPSILON)
     both = partial(runs, game, count=effort.congestion_endings)
     return CongestionRuns(
         game=game,
@@ -91,7 +89,7 @@ def ending_of(policy: JointPolicy) -> str:
     return COSTLESS if _alike(counts[0, UNSAFE], SPREAD) else OTHER
 
 
-def endings_of(runs: Sequence[Run]) -> list[int]:
+def endings_of(runs: Sequence[AscentRun]) -> list[int]:
     """Count the endings, in the order of `ENDINGS`."""
     counts = Counter(ending_of(run.policy) for run in runs)
     return [counts[kind] for kind in ENDINGS]
@@ -114,7 +112,6 @@ def figure_policy() -> JointPolicy:
 
 
 A, B, D = 0, 1, 3
-SAFE, UNSAFE = 0, 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
-"""How figures look and how they are saved: the paper's colours, a serif face, the same bytes for the same run.
+"""Every figure: how it looks, how it is drawn, and how it is saved: the same bytes for the same run.
 
-Gains and cost by cycle, as the paper plots them: mean over runs, with the standard error.
-
-Moves against their bounds, and samples as printed, corrected and drawn.
+The paper's colours and a serif face. In this order: style and files; the dual functions (Figures 1 and 6); gains and
+cost by cycle (Figure 3); the grid and the ways that agents take on it (Figure 2); the congestion game's transitions and
+actions (Figures 4 and 5), where its runs end, and its 4-cycle; bounds and what they are compared with.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.errors import CMPGError
-from cmpg.paper.runs import Curve, Run, cost_curve, gain_curve
+from cmpg.paper.evidence import AscentRun, Curve, cost_curve, gain_curve
+from cmpg.paper.grid_runs import JointWay, Way, agent_ways
+from cmpg.scenarios.paper import GRID_REWARDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cmpg.paper.theory import MoveCount
+    from cmpg.paper.congestion_runs import HandWitness
 
 
 BLUE, RED, GREEN, GREY = "#4477aa", "#ee6677", "#228833", "#777777"
@@ -83,10 +87,46 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "ModDate": None, "Creator": None})
 
 
+@dataclass(frozen=True, eq=False)
+class DualCurve:
+    """The dual function on a grid of multipliers, and the values that it is compared with."""
+
+    multipliers: FloatArray  # [points]
+    values: FloatArray  # [points]
+    primal: float
+    dual: float
+    best_multiplier: float
+
+
+def draw_dual_function(curve: DualCurve) -> Figure:
+    """Draw d(λ), its minimum, and the level of P*."""
+    figure = new_figure(4.2, 2.8)
+    axes = figure.add_subplot()
+    light_grid(axes)
+    axes.plot(curve.multipliers, curve.values, color=BLUE, label=r"$d(\lambda)$")
+    axes.plot(
+        [curve.best_multiplier],
+        [curve.dual],
+        "o",
+        color=RED,
+        markersize=5,
+        zorder=3,
+        label=f"$D^{{*}} = {curve.dual:.4g}$",
+    )
+    axes.axhline(curve.primal, color=GREEN, linestyle="--", label=f"$P^{{*}} = {curve.primal:.4f}$")
+    axes.set_xlim(0, 2)
+    axes.set_ylim(min(curve.primal, curve.values.min()) - 0.1, curve.values.max() + 0.1)
+    axes.set_xlabel(r"$\lambda$")
+    axes.set_ylabel(r"$d(\lambda)$")
+    axes.legend(loc="upper center", ncols=3)
+    return figure
+
+
 MOST_COLUMNS = 8
+"""Of a legend."""
 
 
-def draw_runs(columns: Mapping[str, Sequence[Run]], *, threshold: float) -> Figure:
+def draw_runs(columns: Mapping[str, Sequence[AscentRun]], *, threshold: float) -> Figure:
     """Draw one column for each set of runs: gains above, cost below."""
     figure = new_figure(3.3 * len(columns), 4.1)
     axes = figure.subplots(2, len(columns), sharex="col", squeeze=False)
@@ -131,29 +171,187 @@ def _draw_cost(axes: Axes, curve: Curve, threshold: float) -> None:
     axes.legend(loc="lower right")
 
 
-WIDTH = 0.26
+SIDE = 4
+DASHES: Any = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
+MOST_SHOWN = 6
+"""Ways of one agent that are drawn; the others are rarer."""
 
 
-def draw_moves(counts: Sequence[MoveCount]) -> Figure:
-    """Draw, for every game, T as printed, T with the true ranges, and the moves that were used."""
-    rows: dict[str, list[float]] = {
-        "$T$ as printed": [each.printed for each in counts],
-        "$T$ with the true ranges": [each.corrected for each in counts],
-        "moves used": [each.used for each in counts],
-    }
-    figure = new_figure(5.6, 2.6)
-    axes = figure.add_subplot()
-    _draw_bars(axes, rows, [each.name for each in counts])
-    axes.set_ylabel("moves")
+def draw_grid_policies(panels: Mapping[str, tuple[JointWay, ...]]) -> Figure:
+    """Draw the empty grid, and one panel for each policy."""
+    figure = new_figure(2.15 * (1 + len(panels)), 2.75)
+    axes = figure.subplots(1, 1 + len(panels))
+    _draw_cells(axes[0])
+    _draw_rewards(axes[0])
+    axes[0].set_title("The grid and its rewards")
+    for panel, (title, ways) in zip(axes[1:], panels.items(), strict=True):
+        _draw_cells(panel)
+        _draw_ways(panel, ways)
+        panel.set_title(title if ways else f"{title}\n(no run ended at 23.1)")
     return figure
 
 
-def draw_samples(rows: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """Draw the samples per entry of several problems, as printed, corrected, and where known adaptive."""
-    figure = new_figure(6.4, 2.8)
+def _draw_cells(axes: Axes) -> None:
+    for line in range(SIDE + 1):
+        axes.plot([0, SIDE], [line, line], color="black", linewidth=0.7)
+        axes.plot([line, line], [0, SIDE], color="black", linewidth=0.7)
+    axes.set_aspect("equal")
+    axes.set_xlim(-0.05, SIDE + 0.05)
+    axes.set_ylim(-0.05, SIDE + 0.05)
+    axes.axis("off")
+
+
+def _draw_rewards(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "Start", ha="center", va="center")
+    for (x, y), reward in GRID_REWARDS.items():
+        axes.text(x + 0.5, y + 0.5, f"+{reward:g}", ha="center", va="center")
+
+
+def _draw_ways(axes: Axes, ways: tuple[JointWay, ...]) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [(agent, way) for agent in (0, 1) for way in agent_ways(ways, agent)[:MOST_SHOWN]]
+    entries, seen = [], [0, 0]
+    for number, (agent, way) in enumerate(lines):
+        # Ways that share cells run side by side.
+        offset = 0.11 * (number - (len(lines) - 1) / 2)
+        dash = DASHES[min(seen[agent], len(DASHES) - 1)]
+        seen[agent] += 1
+        _draw_way(axes, way, offset=offset, colour=AGENTS[agent], dash=dash)
+        label = f"agent {agent + 1}: {way.probability:.3g}"
+        entries.append(Line2D([], [], color=AGENTS[agent], linestyle=dash, label=label))
+    if entries:
+        axes.legend(
+            handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, handlelength=2.2, columnspacing=1.2
+        )
+
+
+def _draw_way(axes: Axes, way: Way, *, offset: float, colour: str, dash: Any) -> None:
+    x = [cell % SIDE + 0.5 + offset for cell in way.cells]
+    y = [cell // SIDE + 0.5 + offset for cell in way.cells]
+    axes.plot(x, y, color=colour, linestyle=dash, solid_joinstyle="round")
+    if len(x) > 1:
+        style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9}
+        axes.annotate("", xy=(x[-1], y[-1]), xytext=(x[-2], y[-2]), arrowprops=style)
+
+
+ACTIONS = "ABCD"
+
+
+def draw_transitions() -> Figure:
+    """Draw the two states, and which crowds lead where."""
+    figure = new_figure(4.2, 2.0)
+    axes = figure.add_subplot()
+    axes.set_xlim(-0.9, 3.9)
+    axes.set_ylim(-0.9, 1.35)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    for x, name in ((0.0, "safe"), (3.0, "unsafe")):
+        _state(axes, x, name)
+    _arrow(axes, (0.42, 0.16), (2.58, 0.16), bend=-0.25)
+    _arrow(axes, (2.58, -0.16), (0.42, -0.16), bend=-0.25)
+    axes.text(1.5, 0.52, r"$k^{*} > N/2$", ha="center", va="bottom")
+    axes.text(1.5, -0.52, r"$k^{*} \leq N/4$", ha="center", va="top")
+    for x, label in ((0.0, r"$k^{*} \leq N/2$"), (3.0, r"$k^{*} > N/4$")):
+        _arrow(axes, (x - 0.2, 0.4), (x + 0.2, 0.4), bend=-1.8)
+        axes.text(x, 1.0, label, ha="center", va="bottom")
+    return figure
+
+
+def _state(axes: Axes, x: float, name: str) -> None:
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle((x, 0.0), 0.44, facecolor="white", edgecolor="black", linewidth=0.9))
+    axes.text(x, 0.0, name, ha="center", va="center", family="monospace", fontsize=8)
+
+
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], *, bend: float) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    style = f"arc3,rad={bend}"
+    axes.add_patch(
+        FancyArrowPatch(
+            start, end, connectionstyle=style, arrowstyle="-|>", mutation_scale=9, color="black", linewidth=0.9
+        )
+    )
+
+
+def draw_action_counts(counts: FloatArray) -> Figure:
+    """Draw how many agents play each action, by step and state; counts is [H, S, A]."""
+    figure = new_figure(6.2, 2.6)
+    panels = figure.subplots(1, len(counts), sharey=True)
+    places = np.arange(counts.shape[2])
+    for step, axes in enumerate(panels):
+        light_grid(axes)
+        axes.bar(
+            places - 0.14, counts[step, 1], width=0.28, color=BLUE, edgecolor="black", linewidth=0.5, label="unsafe"
+        )
+        axes.bar(places + 0.14, counts[step, 0], width=0.28, color=RED, edgecolor="black", linewidth=0.5, label="safe")
+        axes.set_xticks(places, list(ACTIONS))
+        axes.set_yticks([2, 4, 6, 8])
+        axes.set_ylim(0, 8.6)
+        axes.set_title(f"step $h = {step + 1}$")
+        axes.set_xlabel("action")
+    panels[0].set_ylabel("number of agents")
+    panels[0].legend(loc="upper left")
+    return figure
+
+
+def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> Figure:
+    """Draw the shares of the endings, one row for each way to draw a start."""
+    figure = new_figure(6.4, 1.9)
+    axes = figure.add_subplot()
+    colours = (BLUE, RED, GREEN, GREY)
+    for row, counts in enumerate(endings.values()):
+        left, total = 0.0, sum(counts)
+        for kind, count, colour in zip(kinds, counts, colours, strict=True):
+            width = 100 * count / total
+            axes.barh(row, width, left=left, color=colour, label=kind if row == 0 else None, edgecolor="white")
+            if width >= 4:
+                axes.text(left + width / 2, row, f"{width:.0f} %", ha="center", va="center", color="white")
+            left += width
+    axes.set_yticks(range(len(endings)), [f"{name}\n({sum(counts)} runs)" for name, counts in endings.items()])
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("share of the runs in %")
+    figure.legend(loc="outside upper center", ncols=len(kinds))
+    return figure
+
+
+def draw_four_cycle(hand: HandWitness) -> Figure:
+    """Draw the four corners with the values of both agents, and what each mover gains."""
+    figure = new_figure(4.6, 2.9)
+    axes = figure.add_subplot()
+    axes.axis("off")
+    axes.set_xlim(-0.45, 1.45)
+    axes.set_ylim(-0.35, 1.35)
+    corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
+    for number, (x, y) in enumerate(corners):
+        i, j = hand.values[number]
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "black", "linewidth": 0.8}
+        axes.text(x, y, f"$V_i = {i:g}$\n$V_j = {j:g}$", ha="center", va="center", bbox=box)
+    labels = [(0.5, -0.08, "top"), (1.06, 0.5, "left"), (0.5, 1.08, "bottom"), (-0.06, 0.5, "right")]
+    for number, mover in enumerate((0, 1, 0, 1)):
+        here, there = np.array(corners[number]), np.array(corners[(number + 1) % 4])
+        _arrow(axes, tuple(here + 0.24 * (there - here)), tuple(there - 0.24 * (there - here)), bend=0.0)
+        gain = hand.values[(number + 1) % 4, mover] - hand.values[number, mover]
+        x, y, side = labels[number]
+        text = f"${'ij'[mover]}$ gains ${gain:+g}$"
+        horizontal = {"left": "left", "right": "right"}.get(side, "center")
+        axes.text(x, y, text, ha=horizontal, va=side if horizontal == "center" else "center")
+    axes.text(0.5, 0.5, f"around the cycle:\n${hand.residual:+g}$, not 0", ha="center", va="center", color=RED)
+    return figure
+
+
+WIDTH = 0.26
+"""Of one bar; the names are 1 apart."""
+
+
+def draw_bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], *, what: str, width: float) -> Figure:
+    """Draw a group of bars for each name, one bar for each row; what is not finite is left out."""
+    figure = new_figure(width, 2.7)
     axes = figure.add_subplot()
     _draw_bars(axes, rows, names)
-    axes.set_ylabel("samples of each (h, s, a)")
+    axes.set_ylabel(what)
     return figure
 
 

@@ -1,6 +1,8 @@
-"""The runs of the grid world: two information structures, two kinds of start, three fillings of unvisited rows.
+"""The runs of the grid world, the policies that the paper and its experiment name, and the ways that agents take.
 
-Where a policy leads on the grid: the ways that the two agents take, with their probabilities.
+Two information structures (the text lets policies see the joint state, the published experiment lets each agent see its
+own cell), two kinds of start (of cost 0, as in the text: one agent waits, the other moves at random; or random and
+feasible), and three fillings of rows that are never visited.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
-from cmpg.paper.runs import Run, Setting, Start, count_infeasible_runs, run_many
+from cmpg.paper.evidence import AscentRun, Evidence, Start, count_infeasible_runs, run_many
 from cmpg.paper.solvers import AveragedPrimalDual, UniformFill
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import MOVES, grid_world, grid_world_local
@@ -38,23 +40,23 @@ class GridRuns:
 
     joint: JointGame
     local: LocalGame
-    joint_waiting: tuple[Run, ...]  # polished, from starts of cost 0
-    joint_random: tuple[Run, ...]  # polished, from random feasible starts
-    joint_safe_fill: tuple[Run, ...]  # not polished, from starts of cost 0
-    joint_uniform_fill: tuple[Run, ...]  # the paper's equation, from starts of cost 0
-    local_waiting: tuple[Run, ...]  # random ties, from starts of cost 0
-    local_first_action: tuple[Run, ...]  # the first action wins ties, from starts of cost 0
-    local_random: tuple[Run, ...]  # random ties, from random feasible starts
+    joint_waiting: tuple[AscentRun, ...]  # polished, from starts of cost 0
+    joint_random: tuple[AscentRun, ...]  # polished, from random feasible starts
+    joint_safe_fill: tuple[AscentRun, ...]  # not polished, from starts of cost 0
+    joint_uniform_fill: tuple[AscentRun, ...]  # the paper's equation, from starts of cost 0
+    local_waiting: tuple[AscentRun, ...]  # random ties, from starts of cost 0
+    local_first_action: tuple[AscentRun, ...]  # the first action wins ties, from starts of cost 0
+    local_random: tuple[AscentRun, ...]  # random ties, from random feasible starts
     infeasible_runs: int  # of the averaged primal-dual loop
 
 
-def run_grid_worlds(setting: Setting) -> GridRuns:
+def run_grid_worlds(evidence: Evidence) -> GridRuns:
     """Run every variant."""
-    joint, local, effort = grid_world(), grid_world_local(), setting.effort
+    joint, local, effort = grid_world(), grid_world_local(), evidence.effort
     shared: dict[str, Any] = {"common_value": True, "count": effort.grid_runs}
     own: dict[str, Any] = {"count": effort.own_cell_runs}
     name, own_name = "grid world, joint state: ", "grid world, own cell: "
-    runs = partial(run_many, setting)
+    runs = partial(run_many, evidence)
     plain: dict[str, Any] = {"polish": False, **shared}
     first: dict[str, Any] = {"random_ties": False, **own}
     return GridRuns(
@@ -68,7 +70,7 @@ def run_grid_worlds(setting: Setting) -> GridRuns:
         local_first_action=runs(local, one_waits, what=own_name + "first action wins ties", **first),
         local_random=runs(local, random_feasible(local), what=own_name + "random starts", count=effort.grid_runs),
         infeasible_runs=count_infeasible_runs(
-            setting,
+            evidence,
             local,
             one_waits,
             count=effort.grid_runs,
@@ -126,7 +128,7 @@ def second_best_policy(game: LocalGame) -> JointPolicy:
     return start.replace(1, Exact()(game.at(start).induced_cmdp(1)).policy)
 
 
-def shown_ways(game: JointGame, local: LocalGame, runs: tuple[Run, ...]) -> tuple[JointWay, ...]:
+def shown_ways(game: JointGame, local: LocalGame, runs: tuple[AscentRun, ...]) -> tuple[JointWay, ...]:
     """Return the ways of the run, among those that end at the optimum, with the fewest of them."""
     found: list[tuple[JointWay, ...]] = []
     for run in runs:
@@ -140,16 +142,17 @@ def shown_ways(game: JointGame, local: LocalGame, runs: tuple[Run, ...]) -> tupl
     return min(found, key=lambda ways: sum(len(agent_ways(ways, agent)) for agent in (0, 1)), default=())
 
 
-def joint_state_gaps(setting: Setting, found: GridRuns) -> FloatArray:
+def joint_state_gaps(evidence: Evidence) -> FloatArray:
     """Return what an agent gains at own-cell endings by a deviation that sees both cells; rare endings first."""
+    found = evidence.of(run_grid_worlds)
     joint = to_joint(found.local)
     kinds = Counter(round(run.potential, 6) for run in found.local_waiting)
     rare_first = sorted(found.local_waiting, key=lambda run: kinds[round(run.potential, 6)])
-    tried = rare_first[: setting.effort.deviation_checks]
+    tried = rare_first[: evidence.effort.deviation_checks]
     gaps = []
     for number, run in enumerate(tried, 1):
         gaps.append(certify_with_best_responses(joint, lift_policy(found.local, run.policy)).epsilon)
-        setting.tick("grid world, own cell: deviations that see both cells", number, len(tried))
+        evidence.tick("grid world, own cell: deviations that see both cells", number, len(tried))
     return np.array(gaps)
 
 
@@ -185,24 +188,24 @@ def joint_ways(game: JointGame, policy: JointPolicy) -> tuple[JointWay, ...]:
     ways: list[tuple[tuple[int, ...], float]] = [((int(state),), 1.0) for state in np.flatnonzero(game.initial)]
     for step in range(game.num_steps - 1):
         ways = [
-            ((*path, after), weight * chance)
-            for path, weight in ways
-            for after, chance in _moves(game, policy, step, path[-1])
+            ((*path, after), before * probability)
+            for path, before in ways
+            for after, probability in _moves(game, policy, step, path[-1])
         ]
         if len(ways) > MOST_WAYS:
             raise GameError(f"the policy has more than {MOST_WAYS} ways; it still mixes at random.")
-    return tuple(JointWay(tuple(divmod(state, cells) for state in path), weight) for path, weight in ways)
+    return tuple(JointWay(tuple(divmod(state, cells) for state in path), each) for path, each in ways)
 
 
 def _moves(game: JointGame, policy: JointPolicy, step: int, state: int) -> list[tuple[int, float]]:
     """The next states of one state, with the probability that the agents choose them."""
-    chances = np.outer(policy[0][step, state], policy[1][step, state])
+    probabilities = np.outer(policy[0][step, state], policy[1][step, state])
     matrix = game.transition[0]
     found: dict[int, float] = {}
-    for a, b in zip(*np.nonzero(chances > NEVER), strict=True):
+    for a, b in zip(*np.nonzero(probabilities > NEVER), strict=True):
         row = (state * game.num_actions[0] + a) * game.num_actions[1] + b
         after = int(matrix.indices[matrix.indptr[row]])
-        found[after] = found.get(after, 0.0) + float(chances[a, b])
+        found[after] = found.get(after, 0.0) + float(probabilities[a, b])
     return list(found.items())
 
 

@@ -1,106 +1,326 @@
-"""The grid world: the figure's policies, the runs, and what the text and the published experiment do differently.
+"""Section 7.1, the grid world: the figure's policies, the dual's, where runs end, and what that depends on.
 
-The text lets policies see the joint state, the published experiment lets each agent see its own cell. Both are run. A
-start is either of cost 0, as in the text (one agent waits, the other moves at random), or random and feasible.
-
-The grid with its rewards, and the ways that agents take on it.
+The text lets policies see the joint state, the published experiment lets each agent see its own cell. Both are run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_duality
 from cmpg.duality.maximisers import DualMaximiser
+from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.local.to_joint import lift_policy
 from cmpg.paper.claims import (
-    Claim,
+    ANY,
+    Finding,
     Picture,
     Section,
+    above,
     added,
-    agreed,
+    agrees,
     at_most,
-    close,
+    between,
+    differs,
     listed,
+    near,
+    rows_of,
+    share,
     written,
 )
-from cmpg.paper.counter_examples import NASH, ROOM, gains_of
-from cmpg.paper.figures import AGENTS, new_figure
-from cmpg.paper.grid_endings import ending_claim, feasibility_claim, own_cell_claims, run_claims
+from cmpg.paper.counter_examples import NASH, ROOM, largest_gain
+from cmpg.paper.evidence import AscentRun, Evidence
+from cmpg.paper.figures import draw_grid_policies, draw_runs
 from cmpg.paper.grid_runs import (
     ALPHA,
     OPTIMUM,
-    GridRuns,
     JointWay,
-    Way,
     agent_ways,
     collision_probability,
     figure_policy,
     joint_state_gaps,
     joint_ways,
+    one_waits,
     run_grid_worlds,
+    second_best_policy,
     shown_ways,
 )
-from cmpg.paper.runs import Setting
-from cmpg.scenarios.paper import GRID_REWARDS, grid_world_local
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+from cmpg.scenarios.paper import grid_world, grid_world_local
 
 FREE_CELLS = (0, 11)
 """Start and target, (0, 0) and (3, 2): standing there together costs nothing."""
 
-
-@dataclass(frozen=True, eq=False)
-class GridStudy:
-    """The section, and the runs on which other sections build."""
-
-    section: Section
-    runs: GridRuns
+TEN = 10
+EXPERIMENT = "Section 7.1"
 
 
-def study_grid_world(setting: Setting) -> GridStudy:
-    """Compute everything that the paper says about its grid world."""
-    found = run_grid_worlds(setting)
-    duality = analyse_duality(found.joint, limit=8, rng=setting.streams(1)[0])
-    infeasible = max(duality.maximisers.found, key=lambda each: float(each.costs[0]))
-    shown, own = _shown(found)
-    claims = (
-        *_policy_claims(found, duality, infeasible=infeasible),
-        *run_claims(found),
-        ending_claim(found),
-        *own_cell_claims(found, gaps=joint_state_gaps(setting, found), rng=setting.streams(1)[0]),
-        feasibility_claim(found, setting.effort.primal_dual_steps),
+def _duality(evidence: Evidence) -> DualityReport:
+    return analyse_duality(grid_world(), limit=8, rng=evidence.rng("grid world: duality"))
+
+
+def _infeasible(evidence: Evidence) -> DualMaximiser:
+    return max(evidence.of(_duality).maximisers.found, key=lambda each: float(each.costs[0]))
+
+
+def _shown(evidence: Evidence) -> tuple[tuple[JointWay, ...], tuple[JointWay, ...]]:
+    """The ways that are drawn: of a joint-state ending, and of an own-cell one."""
+    found = evidence.of(run_grid_worlds)
+    joint, own = (*found.joint_waiting, *found.joint_random), (*found.local_waiting, *found.local_random)
+    return shown_ways(found.joint, found.local, joint), shown_ways(found.joint, found.local, own)
+
+
+# The policies of Figure 2.
+
+
+@agrees("Figure 2b", paper="what CA-CMPG returns", expect=near(OPTIMUM, ALPHA, 0.0))
+def figure_policy_value(_: Evidence) -> Finding:
+    """The figure's policies: agent 1 along the bottom; agent 2 through (1, 0) with 0.1, through (0, 1) with 0.9."""
+    roomy = grid_world_local(threshold=ALPHA + ROOM)
+    policy = figure_policy(roomy)
+    position, gain = roomy.at(policy), largest_gain(roomy, policy)
+    worth, cost = float(position.values.sum()), float(position.costs[0])
+    text = f"worth {written(worth)} at cost {written(cost)}; a Nash policy: gains {at_most(gain, NASH)}"
+    return Finding.of(text, worth, cost, gain)
+
+
+@agrees(EXPERIMENT, paper="0.1", expect=near(0.1, tolerance=1e-12))
+def figure_collisions(_: Evidence) -> Finding:
+    """With the figure's policies the agents collide once, with probability 0.1."""
+    local = grid_world_local()
+    ways = joint_ways(grid_world(), lift_policy(local, figure_policy(local)))
+    collides = collision_probability(ways, free=FREE_CELLS)
+    return Finding.of(written(collides), collides)
+
+
+@agrees(
+    "Figure 2b",
+    paper="1 and 0.1",
+    expect=near(1.0, 0.1, 1.0, 0.1, tolerance=1e-6),
+    why="Of the runs that end at 23.1, the one with the fewest ways is shown.",
+)
+def returned_policy(evidence: Evidence) -> Finding:
+    """CA-CMPG returns that policy, or one that differs in the way and not in the odds: one agent goes right, the other
+    right with probability 0.1.
+    """
+    pairs = [sorted((_first_step_right(ways, agent) for agent in (0, 1)), reverse=True) for ways in _shown(evidence)]
+    return Finding.of(f"joint-state: {listed(pairs[0])}; own-cell: {listed(pairs[1])}", *pairs[0], *pairs[1])
+
+
+def _first_step_right(ways: tuple[JointWay, ...], agent: int) -> float:
+    return sum(way.probability for way in agent_ways(ways, agent) if way.cells[1:2] == (1,))
+
+
+@added(
+    EXPERIMENT,
+    expect=near(OPTIMUM, OPTIMUM, 1.0, 1),
+    why="Strong duality holds here, and still the dual may return an infeasible policy.",
+)
+def grid_duality(evidence: Evidence) -> Finding:
+    """P*, D* and λ* of the grid world."""
+    found = evidence.of(_duality)
+    holds = found.strong_duality is StrongDuality.HOLDS
+    primal, dual, multiplier = found.primal.lower, found.dual.value, found.dual.multipliers[0]
+    text = f"P* = {written(primal)}, D* = {written(dual)}, λ* = {written(multiplier)}: strong duality "
+    return Finding.of(text + ("holds" if holds else "is open"), primal, dual, multiplier, holds)
+
+
+@agrees("Figure 2c", paper="cost 1, infeasible", expect=near(24.0, 1.0, 0, tolerance=1e-12))
+def grid_dual_policy(evidence: Evidence) -> Finding:
+    """Solving the dual may return a policy that always has one collision."""
+    worst = evidence.of(_infeasible)
+    text = f"a maximiser of the dual, worth {written(worst.value)} at cost {written(worst.costs[0])}"
+    return Finding.of(text, worst.value, worst.costs[0], worst.feasible)
+
+
+@added(EXPERIMENT, expect=near(0.0, ALPHA, tolerance=1e-12), why="Waiting at the start costs nothing.")
+def grid_least_cost(_: Evidence) -> Finding:
+    """The least cost, and the slack that it leaves."""
+    slack = feasible_start(grid_world()).slack
+    return Finding.of(f"cost {written(ALPHA - slack)}, slack {written(slack)}", ALPHA - slack, slack)
+
+
+@added(EXPERIMENT, expect=near(OPTIMUM, OPTIMUM, ALPHA, ALPHA, 1))
+def grid_restarts(evidence: Evidence) -> Finding:
+    """`solve` with ten restarts finds the optimum, in both information structures."""
+    games = grid_world(), grid_world_local()
+    rng = evidence.rng("grid world: restarts")
+    joint, own = (solve(game, epsilon=1e-6, restarts=TEN, rng=rng) for game in games)
+    worth = float(joint.values[0]), float(own.values.sum())
+    within = all(result.certified and result.costs[0] <= ALPHA for result in (joint, own))
+    return Finding.of(
+        f"{listed(worth)} at cost {listed([*joint.costs, *own.costs])}", *worth, *joint.costs, *own.costs, within
     )
-    panels = {
-        "CA-CMPG, joint-state policies": shown,
-        "CA-CMPG, own-cell policies": own,
-        "The dual's infeasible policy": joint_ways(found.joint, infeasible.policy),
+
+
+# Runs, as in Figure 3a.
+
+
+@agrees("Section 7.1, Figure 3a", paper="over 20 runs", expect=near(1, 1) + ANY + ANY)
+def gains_vanish(evidence: Evidence) -> Finding:
+    """The gains reach zero for both agents: they have converged to a Nash policy."""
+    found = evidence.of(run_grid_worlds)
+    texts, shares, cycles = [], [], []
+    for name, runs in {"joint-state": found.joint_waiting, "own-cell": found.local_waiting}.items():
+        settled = sum(run.settled for run in runs)
+        shares.append(settled / len(runs))
+        cycles.append(float(np.mean([len(run.costs) for run in runs])))
+        texts.append(f"{name}: {settled} of {len(runs)} runs certified, after {cycles[-1]:.1f} cycles on average")
+    return Finding.of("; ".join(texts), *shares, *cycles)
+
+
+@agrees(
+    "Section 7.1, Figure 3a",
+    paper="0, then close to 0.1",
+    expect=near(0.0, tolerance=0) + near(ALPHA, ALPHA, tolerance=0.02),
+)
+def grid_costs(evidence: Evidence) -> Finding:
+    """The agents start from a strictly feasible policy of cost 0, and converge to a cost close to α = 0.1."""
+    found = evidence.of(run_grid_worlds)
+    first = max(float(run.costs[0]) for run in (*found.joint_waiting, *found.local_waiting))
+    texts, means = [f"start {written(first)}"], []
+    for name, runs in {"joint-state": found.joint_waiting, "own-cell": found.local_waiting}.items():
+        last = np.array([run.costs[-1] for run in runs])
+        means.append(float(last.mean()))
+        full = int(np.count_nonzero(np.abs(last - ALPHA) <= 1e-6))
+        texts.append(f"{name}: end {written(means[-1], digits=4)} on average, exactly α in {share(full, len(runs))}")
+    return Finding.of("; ".join(texts), first, *means)
+
+
+@added(EXPERIMENT, expect=between(0, ALPHA) + ANY + ANY)
+def random_starts(evidence: Evidence) -> Finding:
+    """The same from random feasible starts."""
+    found = evidence.of(run_grid_worlds)
+    first = float(np.mean([run.costs[0] for run in found.joint_random]))
+    text = (
+        f"they cost {written(first, digits=3)} on average; joint-state: {_at_optimum(found.joint_random)}; own-cell: "
+        f"{_at_optimum(found.local_random)}"
+    )
+    return Finding.of(text, first, _optimal_share(found.joint_random), _optimal_share(found.local_random))
+
+
+def _at_optimum(runs: Sequence[AscentRun]) -> str:
+    number = round(_optimal_share(runs) * len(runs))
+    return f"23.1 in {share(number, len(runs))}, mean {_mean_worth(runs):.3f}"
+
+
+def _optimal_share(runs: Sequence[AscentRun]) -> float:
+    return sum(abs(run.potential - OPTIMUM) <= 1e-6 for run in runs) / len(runs)
+
+
+def _mean_worth(runs: Sequence[AscentRun]) -> float:
+    return float(np.mean([run.potential for run in runs]))
+
+
+@added(
+    "Lemma 3",
+    expect=between(0, 0.5) + ANY + above(0.5) + between(22.5, OPTIMUM + 1e-6),
+    why="Others' deviations reach those rows. All endings are certified Nash policies.",
+)
+def unvisited_rows(evidence: Evidence) -> Finding:
+    """Joint-state policies: what is written into rows that are never visited decides where the ascent ends."""
+    found = evidence.of(run_grid_worlds)
+    variants = {
+        "uniform rows, the paper's equation": found.joint_uniform_fill,
+        "the safest action": found.joint_safe_fill,
+        "polished": found.joint_waiting,
     }
-    section = Section(
-        title="The grid world",
-        note="Two agents on a 4×4 grid, six steps, a common reward, and a budget of 0.1 collisions.",
-        claims=claims,
-        pictures=_pictures(found, panels),
+    text = "; ".join(f"{name}: {_at_optimum(runs)}" for name, runs in variants.items())
+    return Finding.of(text, *map(_optimal_share, variants.values()), _mean_worth(found.joint_waiting))
+
+
+# Policies on the own cell, as in the published experiment.
+
+
+@differs(
+    "Section 3",
+    paper="text: joint state; published experiment: own cell",
+    expect=near(0) + ANY + ANY,
+    why="The two have different Nash sets. A certificate names the kind of policies that it refers to.",
+)
+def own_cell(evidence: Evidence) -> Finding:
+    """Policies see the joint state."""
+    found, gaps = evidence.of(run_grid_worlds), evidence.of(joint_state_gaps)
+    certificates = [run.result.certificate for run in found.local_waiting]
+    joint = sum(each is None or each.information == found.joint.information for each in certificates)
+    lost = np.count_nonzero(gaps > 1e-6)
+    text = (
+        f"both are run; of {len(gaps)} own-cell Nash policies, the rarest first, {lost} are no Nash policies among "
+        f"joint-state ones (largest gain {written(gaps.max(), digits=3)})"
     )
-    return GridStudy(section, found)
+    return Finding.of(text, joint, gaps.max(), lost)
 
 
-def _pictures(found: GridRuns, panels: dict[str, tuple[JointWay, ...]]) -> tuple[Picture, ...]:
-    from cmpg.paper.figures import draw_runs
-    from cmpg.paper.grid_world import draw_grid_policies
+@added(EXPERIMENT, expect=near(0.0, tolerance=0))
+def own_cell_start(evidence: Evidence) -> Finding:
+    """Own-cell: one agent waits at the start for ever, the other is random."""
+    game, rng = grid_world_local(), evidence.rng("grid world: waiting")
+    cost = max(float(game.at(one_waits(game, rng)).costs[0]) for _ in range(TEN))
+    return Finding.of(f"cost at most {written(cost)} in {TEN} draws", cost)
 
+
+@added(EXPERIMENT, expect=ANY + ANY)
+def own_cell_ties(evidence: Evidence) -> Finding:
+    """Own-cell: how ties are broken decides how often 23.1 is reached."""
+    found = evidence.of(run_grid_worlds)
+    ties = {"the first action wins": found.local_first_action, "random": found.local_waiting}
+    text = "; ".join(f"{name}: {_at_optimum(runs)}" for name, runs in ties.items())
+    return Finding.of(text, *map(_optimal_share, ties.values()))
+
+
+@added(EXPERIMENT, expect=above(0.9))
+def own_cell_best_of_ten(evidence: Evidence) -> Finding:
+    """Own-cell: the best of ten starts with random ties is 23.1."""
+    runs = evidence.of(run_grid_worlds).local_waiting
+    tens = [runs[t : t + TEN] for t in range(0, len(runs) - TEN + 1, TEN)]
+    reached = sum(abs(max(run.potential for run in ten) - OPTIMUM) <= 1e-6 for ten in tens)
+    return Finding.of(share(reached, len(tens)), reached / len(tens))
+
+
+@added(EXPERIMENT, expect=near(20.4, 0.0), why="A genuine Nash policy below the optimum.")
+def own_cell_second_best(_: Evidence) -> Finding:
+    """Own-cell: agent 1 goes right, up, up, right, right; agent 2 answers."""
+    game = grid_world_local()
+    second = second_best_policy(game)
+    worth, gain = float(game.at(second).values.sum()), largest_gain(game, second)
+    return Finding.of(f"a Nash policy worth {written(worth)}: gains {at_most(gain, NASH)}", worth, gain)
+
+
+@differs(
+    "Section 5, equation for the CMDP solver",
+    paper="some runs are left out",
+    expect=near(0, tolerance=0) + above(0.5),
+    why="An average is feasible only up to ε_opt; mixed with a strictly feasible policy, it stays inside.",
+)
+def discarded_runs(evidence: Evidence) -> Finding:
+    """The primal-dual solver returns feasible policies; the published experiment drops runs that turn infeasible."""
+    found, steps = evidence.of(run_grid_worlds), evidence.effort.primal_dual_steps
+    runs = [run for each in vars(found).values() if isinstance(each, tuple) for run in each]
+    outside = sum(run.violations(ALPHA) for run in runs)
+    iterates, attempts = sum(len(run.costs) for run in runs), len(found.joint_waiting)
+    text = (
+        f"exact responses: {outside} of {iterates} iterates of {len(runs)} runs are infeasible, none is left out; the "
+        f"paper's primal-dual, averaged over {steps} steps and not repaired: {found.infeasible_runs} of {attempts} "
+        "runs leave the feasible set"
+    )
+    return Finding.of(text, outside, found.infeasible_runs / attempts)
+
+
+def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
+    found = evidence.of(run_grid_worlds)
+    joint, own = _shown(evidence)
+    panels = {
+        "CA-CMPG, joint-state policies": joint,
+        "CA-CMPG, own-cell policies": own,
+        "The dual's infeasible policy": joint_ways(found.joint, evidence.of(_infeasible).policy),
+    }
     number = len(found.joint_waiting)
     texts = "Gains per agent and cycle, and cost against α: mean and standard error over"
     waiting = {"joint-state policies": found.joint_waiting, "own-cell policies": found.local_waiting[:number]}
     drawn = {"joint-state policies": found.joint_random, "own-cell policies": found.local_random}
-    limit = float(found.joint.thresholds[0])
     return (
         Picture(
             "grid-world-policies",
@@ -111,168 +331,19 @@ def _pictures(found: GridRuns, panels: dict[str, tuple[JointWay, ...]]) -> tuple
         Picture(
             "grid-world-runs",
             f"{texts} {number} runs from starts of cost 0.",
-            partial(draw_runs, waiting, threshold=limit),
+            partial(draw_runs, waiting, threshold=ALPHA),
         ),
         Picture(
             "grid-world-runs-random-starts",
             f"{texts} {number} runs from random feasible starts.",
-            partial(draw_runs, drawn, threshold=limit),
+            partial(draw_runs, drawn, threshold=ALPHA),
         ),
     )
 
 
-def _policy_claims(found: GridRuns, duality: DualityReport, *, infeasible: DualMaximiser) -> list[Claim]:
-    return [
-        *_figure_claims(found),
-        _shown_claim(found),
-        added(
-            "grid-duality",
-            "P*, D* and λ* of the grid world",
-            ours=f"P* = {written(duality.primal.lower)}, D* = {written(duality.dual.value)}, "
-            f"λ* = {written(duality.dual.multipliers[0])}: {_holds(duality)}",
-            why="Strong duality holds here, and still the dual may return an infeasible policy.",
-            numbers=(duality.primal.lower, duality.dual.value, duality.dual.multipliers[0]),
-        ),
-        agreed(
-            "grid-dual-policy",
-            "solving the dual may return a policy that always has one collision",
-            paper="cost 1, infeasible",
-            ours=f"a maximiser of the dual, worth {written(infeasible.value)} at cost {written(infeasible.costs[0])}",
-            holds=close(infeasible.value, 24.0) and close(infeasible.costs[0], 1.0) and not infeasible.feasible,
-            numbers=(infeasible.value, infeasible.costs[0]),
-        ),
-        _least_cost(found),
-    ]
-
-
-def _figure_claims(found: GridRuns) -> list[Claim]:
-    policy = figure_policy(found.local)
-    roomy = grid_world_local(threshold=ALPHA + ROOM)
-    position, gap = roomy.at(policy), float(gains_of(roomy, policy).max())
-    worth, cost = float(position.values.sum()), float(position.costs[0])
-    ways = joint_ways(found.joint, lift_policy(found.local, policy))
-    collides = collision_probability(ways, free=FREE_CELLS)
-    return [
-        agreed(
-            "figure-policy",
-            "the figure's policies: agent 1 along the bottom; agent 2 through (1, 0) with 0.1, through (0, 1) with 0.9",
-            paper="what CA-CMPG returns",
-            ours=f"worth {written(worth)} at cost {written(cost)}; a Nash policy: gains {at_most(gap, NASH)}",
-            holds=close(worth, OPTIMUM) and close(cost, ALPHA) and gap <= NASH,
-            numbers=(worth, cost, gap),
-        ),
-        agreed(
-            "figure-collisions",
-            "with it the agents collide once, with probability 0.1",
-            paper="0.1",
-            ours=written(collides),
-            holds=close(collides, 0.1),
-            numbers=(collides,),
-        ),
-    ]
-
-
-def _shown(found: GridRuns) -> tuple[tuple[JointWay, ...], tuple[JointWay, ...]]:
-    """The ways that are drawn: of a joint-state ending, and of an own-cell one."""
-    joint, own = (*found.joint_waiting, *found.joint_random), (*found.local_waiting, *found.local_random)
-    return shown_ways(found.joint, found.local, joint), shown_ways(found.joint, found.local, own)
-
-
-def _holds(duality: DualityReport) -> str:
-    return "strong duality holds" if duality.strong_duality is StrongDuality.HOLDS else "strong duality is open"
-
-
-def _shown_claim(found: GridRuns) -> Claim:
-    """How the agents leave the start in the runs that are drawn."""
-    pairs = []
-    for ways in _shown(found):
-        right = [_first_step_right(ways, agent) for agent in (0, 1)]
-        pairs.append(sorted(right, reverse=True))
-    return agreed(
-        "returned-policy",
-        "CA-CMPG returns that policy, or one that differs in the way and not in the odds: one agent right, the other "
-        "right with probability 0.1",
-        paper="1 and 0.1",
-        ours=f"joint-state: {listed(pairs[0])}; own-cell: {listed(pairs[1])}",
-        holds=all(close(one, 1.0, tolerance=1e-6) and close(two, 0.1, tolerance=1e-6) for one, two in pairs),
-        why="Of the runs that end at 23.1, the one with the fewest ways is shown.",
-        numbers=(*pairs[0], *pairs[1]),
-    )
-
-
-def _first_step_right(ways: tuple[JointWay, ...], agent: int) -> float:
-    return sum(way.probability for way in agent_ways(ways, agent) if way.cells[1:2] == (1,))
-
-
-def _least_cost(found: GridRuns) -> Claim:
-    start = feasible_start(found.joint)
-    return added(
-        "grid-least-cost",
-        "the least cost, and the slack that it leaves",
-        ours=f"cost {written(ALPHA - start.slack)}, slack {written(start.slack)}",
-        why="Waiting at the start costs nothing.",
-        numbers=(ALPHA - start.slack, start.slack),
-    )
-
-
-SIDE = 4
-DASHES: Any = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
-MOST_SHOWN = 6
-
-
-def draw_grid_policies(panels: Mapping[str, tuple[JointWay, ...]]) -> Figure:
-    """Draw the empty grid, and one panel for each policy."""
-    figure = new_figure(2.15 * (1 + len(panels)), 2.75)
-    axes = figure.subplots(1, 1 + len(panels))
-    _draw_cells(axes[0])
-    _draw_rewards(axes[0])
-    axes[0].set_title("The grid and its rewards")
-    for panel, (title, ways) in zip(axes[1:], panels.items(), strict=True):
-        _draw_cells(panel)
-        _draw_ways(panel, ways)
-        panel.set_title(title if ways else f"{title}\n(no run ended at 23.1)")
-    return figure
-
-
-def _draw_cells(axes: Axes) -> None:
-    for line in range(SIDE + 1):
-        axes.plot([0, SIDE], [line, line], color="black", linewidth=0.7)
-        axes.plot([line, line], [0, SIDE], color="black", linewidth=0.7)
-    axes.set_aspect("equal")
-    axes.set_xlim(-0.05, SIDE + 0.05)
-    axes.set_ylim(-0.05, SIDE + 0.05)
-    axes.axis("off")
-
-
-def _draw_rewards(axes: Axes) -> None:
-    axes.text(0.5, 0.5, "Start", ha="center", va="center")
-    for (x, y), reward in GRID_REWARDS.items():
-        axes.text(x + 0.5, y + 0.5, f"+{reward:g}", ha="center", va="center")
-
-
-def _draw_ways(axes: Axes, ways: tuple[JointWay, ...]) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [(agent, way) for agent in (0, 1) for way in agent_ways(ways, agent)[:MOST_SHOWN]]
-    entries, seen = [], [0, 0]
-    for number, (agent, way) in enumerate(lines):
-        # Ways that share cells run side by side.
-        offset = 0.11 * (number - (len(lines) - 1) / 2)
-        dash = DASHES[min(seen[agent], len(DASHES) - 1)]
-        seen[agent] += 1
-        _draw_way(axes, way, offset=offset, colour=AGENTS[agent], dash=dash)
-        label = f"agent {agent + 1}: {way.probability:.3g}"
-        entries.append(Line2D([], [], color=AGENTS[agent], linestyle=dash, label=label))
-    if entries:
-        axes.legend(
-            handles=entries, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, handlelength=2.2, columnspacing=1.2
-        )
-
-
-def _draw_way(axes: Axes, way: Way, *, offset: float, colour: str, dash: Any) -> None:
-    x = [cell % SIDE + 0.5 + offset for cell in way.cells]
-    y = [cell // SIDE + 0.5 + offset for cell in way.cells]
-    axes.plot(x, y, color=colour, linestyle=dash, solid_joinstyle="round")
-    if len(x) > 1:
-        style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9}
-        axes.annotate("", xy=(x[-1], y[-1]), xytext=(x[-2], y[-2]), arrowprops=style)
+SECTION = Section(
+    title="The grid world",
+    note="Two agents on a 4×4 grid, six steps, a common reward, and a threshold of 0.1 collisions.",
+    claims=rows_of(globals()),
+    pictures=_pictures,
+)

@@ -1,7 +1,4 @@
-"""One page, in one file, that opens offline: the claims, section by section, with the figures as inline SVG.
-
-The claims as a table in a terminal.
-"""
+"""The claims on a page, in one file that opens offline, with the figures as inline SVG; and in a terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cmpg.paper.claims import Claim, Picture, Section, Verdict
+from cmpg.paper.claims import Agreement, CheckedClaim, Picture
+
+if TYPE_CHECKING:
+    from cmpg.paper.reproduction import CheckedSection
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fdfdfb; --line: #d8d8d2; --soft: #5c5c58;
@@ -34,19 +35,22 @@ figcaption { color: var(--soft); font-size: .9rem; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }
 th { font-weight: bold; } td.why { color: var(--soft); }
-col.claim { width: 25%; } col.paper { width: 16%; } col.ours { width: 32%; } col.verdict { width: 6rem; }
+col.claim { width: 22%; } col.where { width: 11%; } col.paper { width: 13%; } col.ours { width: 30%; }
+col.verdict { width: 6rem; } td.where { color: var(--soft); }
 .verdict { font-weight: bold; white-space: nowrap; } .agrees { color: var(--agrees); }
-.differs { color: var(--differs); } .added { color: var(--added); } .odd { color: var(--odd); }
+.differs { color: var(--differs); } .added { color: var(--added); } .unexpected { color: var(--odd); }
 @media (max-width: 46rem) { table, tbody { display: block; } colgroup { display: none; }
   thead { position: absolute; left: -999em; } tr { display: block; margin: 0 0 1rem;
   border-bottom: 2px solid var(--line); } td { display: block; border: 0; padding: .15rem 0; }
   td:empty { display: none; } td::before { content: attr(data-label) ": "; font-weight: bold; color: var(--ink); } }
 """
 
-COLUMNS = ("claim", "paper", "ours", "verdict", "why")
+COLUMNS = ("claim", "where", "paper", "ours", "verdict", "why")
 
 
-def page(sections: Sequence[Section], drawings: Mapping[str, str], *, heading: str, settings: str) -> str:
+def page(
+    sections: Sequence[CheckedSection], drawings: Mapping[str, str], *, heading: str, authors: str, settings: str
+) -> str:
     """Return the page as one string.
 
     Parameters
@@ -55,18 +59,19 @@ def page(sections: Sequence[Section], drawings: Mapping[str, str], *, heading: s
         Claims and pictures.
     drawings
         The SVG text of every picture, by its name.
-    heading
-        What stands at the top.
+    heading, authors
+        What stands at the top: the paper, and who wrote it.
     settings
         Seed, versions and numbers of runs, in words.
     """
-    links = "".join(f'<li><a href="#{_anchor(each)}">{escape(each.title)}</a></li>' for each in sections)
+    links = "".join(f'<li><a href="#{_anchor(each)}">{escape(each.section.title)}</a></li>' for each in sections)
     body = "".join(_section(each, drawings) for each in sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(heading)}</h1>\n<p><strong>{escape(summary(sections).plain)}</strong></p>\n"
+        f"<header><h1>{escape(heading)}</h1>\n<p>The paper is by {escape(authors)}.</p>\n"
+        f"<p><strong>{escape(summary(sections).plain)}</strong></p>\n"
         f'<p class="note">{escape(settings)}</p>\n{_legend()}</header>\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n{body}</main>\n</body>\n</html>\n'
     )
@@ -74,43 +79,44 @@ def page(sections: Sequence[Section], drawings: Mapping[str, str], *, heading: s
 
 def _legend() -> str:
     words = {
-        Verdict.AGREES: "this run finds what the paper says",
-        Verdict.DIFFERS: "it finds something else, and says why",
-        Verdict.ADDED: "the paper gives no value to compare with",
+        "agrees": "this run finds what the paper says",
+        "differs": "it finds something else, and says why",
+        "added": "the paper gives no value to compare with",
+        "unexpected": "this run did not find what the table of claims expects",
     }
-    items = "; ".join(f'<span class="verdict {each.value}">{each.value}</span>: {words[each]}' for each in Verdict)
+    items = "; ".join(f'<span class="verdict {each}">{each}</span>: {meaning}' for each, meaning in words.items())
     files = "<code>claims.csv</code> and <code>claims.json</code>"
     return f'<p class="note">{items}. Figures are in <code>figures</code> as SVG and PDF, the table in {files}.</p>\n'
 
 
-def _section(section: Section, drawings: Mapping[str, str]) -> str:
+def _section(section: CheckedSection, drawings: Mapping[str, str]) -> str:
     figures = "".join(_figure(picture, drawings[picture.name]) for picture in section.pictures)
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     widths = "".join(f'<col class="{name}">' for name in COLUMNS)
     rows = "".join(_row(claim) for claim in section.claims)
     return (
-        f'<section id="{_anchor(section)}">\n<h2>{escape(section.title)}</h2>\n'
-        f'<p class="note">{escape(section.note)}</p>\n<div class="figures">\n{figures}</div>\n'
+        f'<section id="{_anchor(section)}">\n<h2>{escape(section.section.title)}</h2>\n'
+        f'<p class="note">{escape(section.section.note)}</p>\n<div class="figures">\n{figures}</div>\n'
         f"<table>\n<colgroup>{widths}</colgroup>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
     )
 
 
-def _anchor(section: Section) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
+def _anchor(section: CheckedSection) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", section.section.title.lower()).strip("-")
 
 
-def _row(claim: Claim) -> str:
-    odd = ' <span class="odd">unexpected</span>' if claim.surprising else ""
-    word = claim.verdict.value
+def _row(claim: CheckedClaim) -> str:
+    row, verdict = claim.claim, claim.verdict
     contents = {
-        "claim": escape(claim.statement),
-        "paper": escape(claim.paper),
-        "ours": escape(claim.ours),
-        "verdict": f'<span class="verdict {word}">{word}</span>{odd}',
-        "why": escape(claim.why),
+        "claim": escape(row.statement),
+        "where": escape(row.where),
+        "paper": escape(row.paper),
+        "ours": escape(claim.finding.ours),
+        "verdict": f'<span class="verdict {verdict}">{verdict}</span>',
+        "why": escape(row.why),
     }
     cells = "".join(f'<td class="{name}" data-label="{name}">{contents[name]}</td>' for name in COLUMNS)
-    return f'<tr id="claim-{claim.key}">{cells}</tr>\n'
+    return f'<tr id="claim-{row.key}">{cells}</tr>\n'
 
 
 def _figure(picture: Picture, svg: str) -> str:
@@ -135,43 +141,36 @@ def inline_svg(svg: str, *, prefix: str, label: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
 
 
-COLOURS = {Verdict.AGREES: "green", Verdict.DIFFERS: "yellow", Verdict.ADDED: "cyan"}
+COLOURS = {"agrees": "green", "differs": "yellow", "added": "cyan", "unexpected": "bold red"}
 
 
-def claims_view(sections: Sequence[Section]) -> RenderableType:
+def claims_view(sections: Sequence[CheckedSection]) -> RenderableType:
     """Lay out all claims, section by section, and sum up."""
     return Group(*(_section_table(section) for section in sections), summary(sections))
 
 
-def _section_table(section: Section) -> Table:
-    table = Table(title=section.title, title_justify="left", title_style="bold", expand=True, show_lines=True)
+def _section_table(section: CheckedSection) -> Table:
+    title = section.section.title
+    table = Table(title=title, title_justify="left", title_style="bold", expand=True, show_lines=True)
     for name, ratio in (("claim", 5), ("paper", 3), ("ours", 7)):
         table.add_column(name, ratio=ratio, overflow="fold")
     table.add_column("verdict", no_wrap=True)
     for claim in section.claims:
-        ours = Text(claim.ours)
-        if claim.why:
-            ours.append(f"\n{claim.why}", style="dim")
-        table.add_row(Text(claim.statement), Text(claim.paper), ours, _verdict(claim))
+        row = claim.claim
+        stated = Text.assemble(row.statement, (f"\n{row.where}", "dim"))
+        ours = Text.assemble(claim.finding.ours, (f"\n{row.why}" if row.why else "", "dim"))
+        table.add_row(stated, Text(row.paper), ours, Text(claim.verdict, style=COLOURS[claim.verdict]))
     return table
 
 
-def _verdict(claim: Claim) -> Text:
-    text = Text(claim.verdict.value, style=COLOURS[claim.verdict])
-    if claim.surprising:
-        text.append("\nunexpected", style="bold red")
-    return text
-
-
-def summary(sections: Sequence[Section]) -> Text:
-    """Say how many claims there are of each verdict, and which of them are not as the notes say."""
+def summary(sections: Sequence[CheckedSection]) -> Text:
+    """Say how many claims there are of each kind, and which of them came out otherwise than the table says."""
     claims = [claim for section in sections for claim in section.claims]
-    counts = Counter(claim.verdict for claim in claims)
+    counts = Counter(claim.claim.agreement for claim in claims)
     text = Text(
-        f"{len(claims)} claims: {counts[Verdict.AGREES]} agree, {counts[Verdict.DIFFERS]} differ, "
-        f"{counts[Verdict.ADDED]} are not in the paper. "
+        f"{len(claims)} claims: the paper is right in {counts[Agreement.AGREES]}, wrong in "
+        f"{counts[Agreement.DIFFERS]}, and silent in {counts[Agreement.ADDED]}. "
     )
-    odd = [claim.key for claim in claims if claim.surprising]
-    if odd:
-        return text.append(f"Not as docs/paper-notes.md says: {', '.join(odd)}.", style="bold red")
-    return text.append("All are as docs/paper-notes.md says.", style="green")
+    if odd := [claim.claim.key for claim in claims if not claim.as_expected]:
+        return text.append(f"Unexpected in this run: {', '.join(odd)}.", style="bold red")
+    return text.append("All came out as expected.", style="green")

@@ -1,16 +1,18 @@
-"""How much is run: the paper's own numbers of runs, or few enough for a test.
+"""What claims are computed from: how much is run, streams of random numbers, and many runs of CA-CMPG.
 
-Many runs of CA-CMPG, each with its own random stream, and their mean with its standard error.
+A cycle of the paper is one iteration: all agents solve once, and the one who gains most moves. Runs end after different
+numbers of cycles; from there on a run counts with gains of zero and with its last cost.
 
-A cycle of the paper is one iteration: all agents solve once, and the one who gains most moves. Runs end after
-different numbers of cycles; from there on a run counts with gains of zero and with its last cost.
+Every study has a stream of random numbers of its own, named after it, and every run a child of that: the same seed
+gives the same evidence, bit for bit, in any order and for any number of jobs.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +20,20 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.schedule import GreatestGain
-from cmpg.errors import SolverError
+from cmpg.errors import CMPGError, SolverError
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
 Tick = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
+
+Start = Callable[[Game, np.random.Generator], JointPolicy]
+"""Draws a feasible start."""
+
+Study = TypeVar("Study")
+
+BEYOND_ROUNDING = 1e-12
+"""A cost that exceeds its threshold by more than this is a violation, not rounding."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +67,53 @@ QUICK = Effort(
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What every study is given: how much to run, its own stream of random numbers, threads, and whom to tell."""
+class Evidence:
+    """What claims are computed from; a study that several claims share is made once.
 
-    effort: Effort
-    seeds: np.random.SeedSequence
-    jobs: int
-    tick: Tick
+    Parameters
+    ----------
+    seed
+        Random seed for starts, tie-breaking and samples.
+    effort
+        How much to run: `FULL`, or `QUICK` for a first look with rough shares.
+    jobs
+        Threads; the evidence has the same bits for any number.
+    tick
+        Called with what is being done, how much is done, and how much there is.
+    """
 
-    def streams(self, count: int) -> list[np.random.Generator]:
-        """Return independent generators; every call returns new ones, in an order that does not depend on `jobs`."""
-        return [np.random.default_rng(child) for child in self.seeds.spawn(count)]
+    seed: int = 1
+    effort: Effort = FULL
+    jobs: int = 1
+    tick: Tick = lambda *_: None
+    _studies: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise CMPGError(f"seed is {self.seed}; it must not be negative.")
+        if self.jobs < 1:
+            raise CMPGError(f"jobs is {self.jobs}; at least one is needed.")
 
-BEYOND_ROUNDING = 1e-12
-"""A cost that exceeds its threshold by more than this is a violation, not rounding."""
+    def of(self, study: Callable[[Evidence], Study]) -> Study:
+        """Return what a study finds, from memory if it was made before."""
+        if study not in self._studies:
+            self._studies[study] = study(self)
+        found: Study = self._studies[study]
+        return found
 
-Start = Callable[[Game, np.random.Generator], JointPolicy]
+    def streams(self, name: str, count: int) -> list[np.random.Generator]:
+        """Return generators that depend on the seed and the name alone."""
+        root = np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(name.encode()),))
+        return [np.random.default_rng(child) for child in root.spawn(count)]
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return one such generator."""
+        return self.streams(name, 1)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """One run: what everybody could gain, and what was spent, in each cycle; and how it ended."""
+class AscentRun:
+    """One run of CA-CMPG: what everybody could gain, and what was spent, in each cycle; and how it ended."""
 
     result: Result
     gains: FloatArray  # [cycles, n]
@@ -103,7 +138,7 @@ class Run:
 
 
 def run_many(
-    setting: Setting,
+    evidence: Evidence,
     game: Game,
     start: Start,
     *,
@@ -112,14 +147,14 @@ def run_many(
     random_ties: bool = True,
     common_value: bool = False,
     **options: Any,
-) -> tuple[Run, ...]:
+) -> tuple[AscentRun, ...]:
     """Run CA-CMPG from `count` random starts.
 
     Threads, not processes: linear algebra then runs in one and the same way for any number of jobs, and so do the bits.
 
     Parameters
     ----------
-    setting
+    evidence
         Random streams, jobs, progress.
     game
         Any game.
@@ -128,7 +163,7 @@ def run_many(
     count
         How many runs.
     what
-        What to call them in the progress line.
+        What they are, in the progress line; also the name of their random stream.
     random_ties
         Whether ties between best responses are broken at random; otherwise the first action wins.
     common_value
@@ -138,35 +173,36 @@ def run_many(
     """
     from joblib import Parallel, delayed  # heavy: imported where it is used
 
-    def one(rng: np.random.Generator) -> Run:
+    def one(rng: np.random.Generator) -> AscentRun:
         drawn = start(game, rng)
         ties = rng if random_ties else None
         result = coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options)
-        values = result.values
-        return Run(
+        return AscentRun(
             result=result,
             gains=np.array([step.gains for step in result.trace]),
             costs=np.array([float(step.costs[0]) for step in result.trace]),
-            potential=float(values[0] if common_value else values.sum()),
+            potential=float(result.values[0] if common_value else result.values.sum()),
         )
 
-    jobs = Parallel(n_jobs=setting.jobs, prefer="threads", return_as="generator")
+    jobs = Parallel(n_jobs=evidence.jobs, prefer="threads", return_as="generator")
     done = []
-    for number, run in enumerate(jobs(delayed(one)(rng) for rng in setting.streams(count)), 1):
+    for number, run in enumerate(jobs(delayed(one)(rng) for rng in evidence.streams(what, count)), 1):
         done.append(run)
-        setting.tick(what, number, count)
+        evidence.tick(what, number, count)
     return tuple(done)
 
 
-def count_infeasible_runs(setting: Setting, game: Game, start: Start, *, count: int, what: str, **options: Any) -> int:
+def count_infeasible_runs(
+    evidence: Evidence, game: Game, start: Start, *, count: int, what: str, **options: Any
+) -> int:
     """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
     lost = 0
-    for number, rng in enumerate(setting.streams(count), 1):
+    for number, rng in enumerate(evidence.streams(what, count), 1):
         try:
             coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
         except SolverError:
             lost += 1
-        setting.tick(what, number, count)
+        evidence.tick(what, number, count)
     return lost
 
 
@@ -178,13 +214,13 @@ class Curve:
     error: FloatArray  # [cycles, ...]
 
 
-def gain_curve(runs: Sequence[Run]) -> Curve:
+def gain_curve(runs: Sequence[AscentRun]) -> Curve:
     """Average the gains of every agent: [cycles, n]; a run that has ended gains nothing."""
     longest = max(len(run.gains) for run in runs)
     return _curve([np.pad(run.gains, ((0, longest - len(run.gains)), (0, 0))) for run in runs])
 
 
-def cost_curve(runs: Sequence[Run]) -> Curve:
+def cost_curve(runs: Sequence[AscentRun]) -> Curve:
     """Average the cost: [cycles]; a run that has ended keeps its last cost."""
     longest = max(len(run.costs) for run in runs)
     return _curve([np.pad(run.costs, (0, longest - len(run.costs)), mode="edge") for run in runs])

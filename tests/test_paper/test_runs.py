@@ -1,4 +1,4 @@
-"""The parts behind `cmpg reproduce`: ways on the grid, curves, endings, witnesses, and the paper's own solvers."""
+"""What claims are computed from: ways on the grid, curves, endings, witnesses, and the paper's own solvers."""
 
 import io
 from fractions import Fraction
@@ -11,20 +11,20 @@ from cmpg.cli.output import ProgressDisplay
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import GameError
-from cmpg.games.local.to_joint import lift_policy
+from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.games.potential.check import recheck
 from cmpg.paper import congestion_runs as crowd
 from cmpg.paper import grid_runs as grid
-from cmpg.paper.congestion_runs import largest_cycle, witness_by_hand
+from cmpg.paper.congestion_runs import largest_cycle
+from cmpg.paper.evidence import QUICK, Evidence, cost_curve, count_infeasible_runs, gain_curve, run_many
 from cmpg.paper.grid_runs import agent_ways, collision_probability, joint_ways
-from cmpg.paper.runs import QUICK, Setting, cost_curve, count_infeasible_runs, gain_curve, run_many
 from cmpg.paper.solvers import AveragedPrimalDual, UniformFill
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, grid_world, grid_world_local
 
 
-def setting(seed=0, jobs=1):
-    return Setting(QUICK, np.random.SeedSequence(seed), jobs, lambda *_: None)
+def own_evidence(seed=0, jobs=1):
+    return Evidence(seed, QUICK, jobs)
 
 
 # The grid.
@@ -67,11 +67,21 @@ def test_starts_of_cost_zero_cost_nothing():
         assert all(game.at(grid.one_waits(game, rng)).costs[0] == 0 for _ in range(3))
 
 
+def test_the_own_cell_form_agrees_with_the_joint_form():
+    """The local form pays each agent its own cell, the paper's form pays both the sum: gains are the same."""
+    local, rng = grid_world_local(), np.random.default_rng(0)
+    joint, policy = to_joint(local), local.random_policy(rng=rng)
+    lifted = lift_policy(local, policy)
+    assert joint.at(lifted).values == pytest.approx(local.at(policy).values, abs=1e-10)
+    assert joint.at(lifted).costs == pytest.approx(local.at(policy).costs, abs=1e-10)
+    assert grid_world().at(lifted).values == pytest.approx([local.at(policy).values.sum()] * 2, abs=1e-10)
+
+
 # Runs.
 
 
 def test_curves_carry_ended_runs_on():
-    runs = run_many(setting(), grid_world_local(), grid.one_waits, count=6, what="test")
+    runs = run_many(own_evidence(), grid_world_local(), grid.one_waits, count=6, what="test")
     gains, costs = gain_curve(runs), cost_curve(runs)
     longest = max(len(run.costs) for run in runs)
     assert gains.mean.shape == (longest, 2)
@@ -85,7 +95,7 @@ def test_curves_carry_ended_runs_on():
 
 def test_runs_have_the_same_bits_for_any_number_of_jobs():
     game = congestion_game()
-    one, two = (run_many(setting(5, jobs), game, crowd.from_simplex, count=4, what="test") for jobs in (1, 2))
+    one, two = (run_many(own_evidence(5, jobs), game, crowd.from_simplex, count=4, what="test") for jobs in (1, 2))
     assert [run.policy.fingerprint() for run in one] == [run.policy.fingerprint() for run in two]
 
 
@@ -109,12 +119,6 @@ def test_normalised_starts_are_policies():
 
 
 # Witnesses.
-
-
-def test_the_witness_by_hand():
-    hand = witness_by_hand()
-    assert hand.values.tolist() == [[4, 4], [4, 3], [4, 3], [3, 8]]
-    assert abs(hand.residual) == 5
 
 
 def test_the_climb_evaluates_what_the_game_evaluates():
@@ -148,7 +152,7 @@ def test_the_averaged_loop_exceeds_the_threshold_and_is_refused():
     answer = AveragedPrimalDual(50, grid.MULTIPLIER_BOUND)(cmdp)
     assert answer.costs[0] > cmdp.thresholds[0]
     lost = count_infeasible_runs(
-        setting(),
+        own_evidence(),
         grid_world_local(),
         grid.one_waits,
         count=2,
