@@ -1,20 +1,10 @@
 """The games of the paper, number by number, and true potential games beside the one that is not.
 
-Where the paper is silent or not runnable, `docs/paper-notes.md` says what was done instead. No Python loop visits the
-joint actions: all tables are array expressions over `numpy.indices`.
+The counter-example and its modification (2×2); the grid world, for policies that see the joint state (as in the text)
+and for policies on the own cell (as in the published experiment); the congestion game, as tables for a few agents and
+by counts for any number. Where the paper is silent or not runnable, `docs/paper-notes.md` says what was done instead.
 
-The paper's grid world with policies on the own cell, as in its published experiment: a local game.
-
-Both agents walk on a grid of cells (x, y), counted from the bottom left. Each step pays an agent the reward of its own
-cell; a step on which both stand on one cell, other than start and target, costs 1.
-
-In the paper both get the sum of the two rewards. Here each gets its own. What the other gets does not depend on one's
-own policy, because the dynamics are independent, so every deviation gains the same in both forms: they have the same
-Nash policies, and the potential here, the sum of the values, is the paper's common value (23.1 at the optimum).
-
-The paper's congestion game for any number of agents, as a counting game.
-
-With 8 agents it is `paper.congestion_game`; there the tables have 4^8 joint actions, here the counts are all there is.
+No Python loop visits the joint actions: all tables are array expressions over `numpy.indices`.
 """
 
 from __future__ import annotations
@@ -103,9 +93,7 @@ def grid_world(
     >>> game.num_states, game.state_names[16]
     (256, '(1,0) (0,0)')
     """
-    for cell in (start, target, *cell_rewards):
-        if not (0 <= cell[0] < width and 0 <= cell[1] < height):
-            raise GameError(f"cell {cell} is not on the grid of {width} columns and {height} rows.")
+    _check_cells((start, target, *cell_rewards), width, height)
     cells = width * height
     per_cell = np.zeros(cells)
     for (x, y), reward in cell_rewards.items():
@@ -130,6 +118,12 @@ def grid_world(
         action_names=(tuple(MOVES),) * 2,
         constraint_names=("collisions",),
     )
+
+
+def _check_cells(cells: Sequence[Cell], width: int, height: int) -> None:
+    for x, y in cells:
+        if not (0 <= x < width and 0 <= y < height):
+            raise GameError(f"cell {(x, y)} is not on the grid of {width} columns and {height} rows.")
 
 
 def _moves_of_two(width: int, height: int) -> IntArray:
@@ -267,15 +261,17 @@ def grid_world_local(
 
     Cell (x, y) is state y·width + x; the actions are up, right, down, left, and leaving the grid means staying.
 
+    In the paper both get the sum of the two rewards. Here each gets its own. What the other gets does not depend on
+    one's own policy, because the dynamics are independent, so every deviation gains the same in both forms: they have
+    the same Nash policies, and the potential here, the sum of the values, is the paper's common value.
+
     Examples
     --------
     >>> game = grid_world_local()
     >>> game.policy_shapes
     ((6, 16, 4), (6, 16, 4))
     """
-    for cell in (start, target, *cell_rewards):
-        if not (0 <= cell[0] < width and 0 <= cell[1] < height):
-            raise GameError(f"cell {cell} is not on the grid of {width} columns and {height} rows.")
+    _check_cells((start, target, *cell_rewards), width, height)
     cells = [(x, y) for y in range(height) for x in range(width)]
     shared = [cell for cell in cells if cell not in (start, target)]
     resource_of = np.array([shared.index(cell) if cell in shared else -1 for cell in cells])
@@ -314,7 +310,7 @@ def counting_congestion_game(
     initial: Sequence[float] = (0.5, 0.5),
     cost_at: CostSteps = "every step",
 ) -> CountingGame:
-    """Return the congestion game: k agents on action a get k·w_a each, less a penalty in the state `unsafe`.
+    """Return the congestion game by counts: that of `congestion_game`, without its tables of 4^n joint actions.
 
     With k* the size of the largest crowd, `safe` leads to `unsafe` if k* > n/2, and `unsafe` to `safe` if k* ≤ n/4. A
     crowd k* > n/2 in `unsafe` costs 1. Where the agents cannot spread that evenly (n is not a multiple of four, with
