@@ -160,7 +160,6 @@ def whole_game(case: Case, limit: float) -> list[Outcome]:
 
 
 def _ending(result: cmpg.Result) -> str:
-    assert result.certificate is not None
     return f"{result.status.name} at {result.certificate.epsilon:.1e}, total value {result.values.sum():.4f}"
 
 
@@ -218,7 +217,6 @@ def by_the_clock(case: Case) -> list[Outcome]:
     elapsed, processor = watch.elapsed, watch.processor
     print(f"{case.name}: {processor:.2f} s of the processor, {elapsed:.2f} s elapsed, {_ending(result)}")
     print(f"  total value {result.values.sum():.4f}, of selfish play {selfish.values.sum():.4f}", flush=True)
-    assert result.certificate is not None
     return [
         Outcome(f"{case.name}: epsilon proved", result.certificate.epsilon, case.epsilon, unit="", at_most=True),
         Outcome(

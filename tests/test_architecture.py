@@ -1,6 +1,8 @@
 """The house rules that a machine can check."""
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +85,25 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_no_file_is_longer_than_its_budget():
     for path in SOURCE.rglob("*.py"):
         assert path.read_text("utf-8").count("\n") <= 450, path
+
+
+def classes_with_a_typed_constructor():
+    """Dataclasses that take lists of numbers where their fields are arrays, and say so to type checkers only."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                hidden = [each for each in node.body if isinstance(each, ast.If) and each.test.id == "TYPE_CHECKING"]
+                for init in [each for block in hidden for each in block.body if each.name == "__init__"]:
+                    module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+                    yield pytest.param(module, node.name, init, id=node.name)
+
+
+@pytest.mark.parametrize(("module", "name", "init"), [*classes_with_a_typed_constructor()])
+def test_a_constructor_takes_the_fields_of_its_class(module, name, init):
+    real = list(inspect.signature(getattr(importlib.import_module(module), name)).parameters.values())
+    told = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]
+    assert told == [parameter.name for parameter in real]
+    defaults = [*init.args.defaults, *(each for each in init.args.kw_defaults if each is not None)]
+    assert [ast.literal_eval(each) for each in defaults] == [
+        parameter.default for parameter in real if parameter.default is not inspect.Parameter.empty
+    ]

@@ -88,6 +88,19 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert not fetched
 
 
+def test_the_python_of_a_newcomer_passes_mypy_strict(tmp_path):
+    """Of README, tutorial and own-game, read as three programs; results must not be Optional where they are used."""
+    pytest.importorskip("mypy")
+    programs = []
+    for page in (ROOT / "README.md", DOCS / "tutorial.md", DOCS / "own-game.md"):
+        examples = doctest.DocTestParser().get_examples(page.read_text("utf-8"))
+        assert len(examples) > 5
+        programs.append(tmp_path / f"{page.stem.replace('-', '_')}.py")
+        programs[-1].write_text("".join(example.source for example in examples), "utf-8")
+    done = subprocess.run([sys.executable, "-m", "mypy", *programs], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

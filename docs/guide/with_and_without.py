@@ -8,7 +8,7 @@ draws their pictures.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ class Comparison:
     def rows(self) -> list[str]:
         """The numbers that the guide page quotes."""
         prices = self.bounded.multipliers
-        assert prices is not None
         return [
             f"{self.name}: {self.game.num_agents} agents, limit {self.game.thresholds[0]:g}",
             f"selfish: cost {self.selfish.costs[0]:.3f}, total value {self.selfish.values.sum():.3f}",
@@ -44,7 +43,7 @@ class Comparison:
 def compare(name: str) -> Comparison:
     """Solve a scenario's own sample with and without its constraint."""
     game: Any = cmpg.scenarios.scenario(name).build()
-    free = replace(game, thresholds=np.full(len(game.thresholds), 1e9))
+    free = game.with_thresholds(np.full(len(game.thresholds), 1e9))
     epsilon = EPSILON[name]
     return Comparison(name, game, cmpg.solve(free, epsilon=epsilon), cmpg.solve(game, epsilon=epsilon))
 
@@ -74,7 +73,6 @@ def draw(comparison: Comparison, target: Path) -> None:
 def _profile(comparison: Comparison, result: cmpg.Result) -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
     """What is drawn against the step: the load that the constraint is about."""
     game, name = comparison.game, comparison.name
-    assert result.policy is not None
     if name == "spectrum":
         busy = [sum(1 - float(table[step, state, 0]) for table in result.policy) for step, state in np.ndindex(2, 4)]
         return np.arange(len(busy)), np.array(busy), ("step and sensed state", "users on the air")

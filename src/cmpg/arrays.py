@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from cmpg.errors import CMPGError, GameError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Numbers: TypeAlias = "npt.ArrayLike | Fraction | Sequence[Numbers]"
+"""What a table may be given as: an array, or nested sequences of numbers. Fields hold it as a read-only array."""
 
 ROW_SUM_TOLERANCE = 1e-9
 """How far a given row of probabilities may be from summing to one; it is then divided by its sum."""

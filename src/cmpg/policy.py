@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, distributions, exact_distributions, frozen, numbers, to_floats
+from cmpg.arrays import FloatArray, Numbers, check_shape, distributions, exact_distributions, frozen, numbers, to_floats
 from cmpg.errors import PolicyError
 
 PolicyShape = tuple[int, int, int]
@@ -32,6 +32,10 @@ class JointPolicy:
     """
 
     tables: tuple[FloatArray, ...]  # n tables, each [H, S_i, A_i]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, tables: Sequence[Numbers]) -> None: ...
 
     def __post_init__(self) -> None:
         tables = tuple(policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
@@ -61,11 +65,11 @@ class JointPolicy:
     def __iter__(self) -> Iterator[FloatArray]:
         return iter(self.tables)
 
-    def replace(self, agent: int, table: Any) -> JointPolicy:
+    def replace(self, agent: int, table: Numbers) -> JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
         return self._with(agent, policy_table(f"policy[{agent}]", table))
 
-    def move(self, agent: int, table: Any) -> JointPolicy:
+    def move(self, agent: int, table: Numbers) -> JointPolicy:
         """Replace one agent's table by one that is read as the old one is: in rationals, or in floats."""
         new = policy_table(f"policy[{agent}]", table)
         return self._with(agent, _exact_table(new) if self.tables[agent].dtype == object else to_floats(new))

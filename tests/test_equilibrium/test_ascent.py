@@ -189,6 +189,13 @@ def test_no_room_at_all_is_infeasible_with_its_proof():
     assert result.proof.least_cost > result.proof.limit
 
 
+def test_a_result_without_a_policy_says_why_where_somebody_asks_for_one():
+    result = solve(matching_pennies(threshold=-0.5))
+    for part in ("policy", "multipliers", "certificate"):
+        with pytest.raises(InfeasibleError, match="ended INFEASIBLE: every joint policy"):
+            getattr(result, part)
+
+
 def test_rewards_too_large_for_epsilon_end_with_advice():
     game = counter_example()
     huge = JointGame(

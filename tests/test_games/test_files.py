@@ -116,7 +116,7 @@ def test_names_survive_where_agents_have_different_numbers_of_actions(there_and_
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_survives(tmp_path, name):
-    small = {"congestion": {"num_agents": 3}, "robots": {"horizon": 20, "agents": 2}, "routing": {"agents": 3}}
+    small = {"congestion": {"num_agents": 3}, "robots": {"horizon": 20, "num_agents": 2}, "routing": {"num_agents": 3}}
     options = next((value for key, value in small.items() if name.startswith(key)), {})
     game = SCENARIOS[name].build(**options)
     save_game(game, tmp_path / "game.npz")

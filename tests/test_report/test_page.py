@@ -287,7 +287,7 @@ class TestVerdicts:
 
     def test_an_undecided_one(self, tmp_path):
         game = cmpg.scenarios.counter_example()
-        result = Result(Status.FEASIBILITY_UNKNOWN, "nothing was found.", 1e-6, None, None, None)
+        result = Result(Status.FEASIBILITY_UNKNOWN, "nothing was found.", 1e-6, None)
         assert "Undecided" in PageReader(of_result(tmp_path, game, result)).text
 
     @pytest.mark.parametrize(
@@ -479,7 +479,7 @@ def test_notebooks_show_a_result():
     reader = PageReader(result._repr_html_())
     assert "CERTIFIED" in reader.text
     assert "23.100000" in reader.text
-    nothing = replace(result, certificate=None, message="<b>")
+    nothing = replace(result, incumbent=None, message="<b>")
     assert "&lt;b&gt;" in nothing._repr_html_()
     assert "table" not in nothing._repr_html_()
 

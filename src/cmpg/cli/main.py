@@ -224,7 +224,7 @@ def _deliver(
     if output is not None and not as_json:
         judge = "game.json" if (output / "game.json").exists() else "game.npz"
         asked = "" if result.epsilon == DEFAULT_EPSILON else f" --epsilon {result.epsilon}"
-        check = f"; check it with: cmpg certify {output}/{judge} {output}/policy.npz{asked}" if result.policy else ""
+        check = f"; check it with: cmpg certify {output}/{judge} {output}/policy.npz{asked}" if result.incumbent else ""
         show(f"written to {output}/{check}")
 
 

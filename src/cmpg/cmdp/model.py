@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from cmpg.arrays import (
     ROW_SUM_TOLERANCE,
     UNIT_ROUNDOFF,
     FloatArray,
+    Numbers,
     check_shape,
     distributions,
     each_once,
@@ -73,6 +74,22 @@ class CMDP:
     discount: float | None = None
     entry_roundings: int = 0  # roundings that the entries of the tables have behind them already
     trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            transition: Any,
+            reward: Numbers,
+            costs: Numbers,
+            thresholds: Numbers,
+            initial: Numbers,
+            horizon: int | None = None,
+            discount: float | None = None,
+            entry_roundings: int = 0,
+            trusted: bool = False,
+        ) -> None: ...
 
     def __post_init__(self, trusted: bool) -> None:
         if not trusted:

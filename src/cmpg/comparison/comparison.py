@@ -51,8 +51,6 @@ class CertifiedAscent:
         began = time.perf_counter()
         result = solve(game, start=start, epsilon=self.epsilon, rng=rng, time_limit=self.time_limit)
         seconds = time.perf_counter() - began
-        if result.policy is None:
-            raise InfeasibleError(f"the ascent ended without a policy: {result.message}")
         path = np.array([*(step.costs for step in result.trace if step.mover is not None), result.costs])
         excess = (path - np.asarray(game.thresholds, dtype=np.float64)).reshape(len(path), -1)
         rounding = game.at(result.policy).cost_rounding
@@ -193,7 +191,7 @@ def compare(
         is_potential=is_potential,
         entries=tuple(entries),
         restarted=best,
-        restarted_gain=game.potential(best.policy) - level if is_potential and best.policy is not None else np.nan,
+        restarted_gain=game.potential(best.policy) - level if is_potential and best.incumbent is not None else np.nan,
         restarted_seconds=seconds,
         restarts=restarts,
     )

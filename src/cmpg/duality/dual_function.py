@@ -185,7 +185,7 @@ def primal_value(
     if not (meets_thresholds(candidates[0]) and candidates[0].present(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
         runs = solve(common, epsilon=tolerance, restarts=restarts, rng=generator)
-        candidates += [common.at(runs.policy)] if runs.policy is not None else []
+        candidates += [common.at(runs.policy)] if runs.incumbent is not None else []
     feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
     if not feasible:
         return PrimalBound(-np.inf, dual.upper, None, nodes=0)

@@ -27,7 +27,7 @@ from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
 from cmpg.equilibrium.loop import Answer, Climb, Ending, Rules
-from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
@@ -139,9 +139,7 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
         status=status,
         message=message,
         epsilon=epsilon,
-        policy=ending.position.policy,
-        multipliers=prices,
-        certificate=certificate,
+        incumbent=Incumbent(ending.position.policy, prices, certificate),
         trace=ending.trace,
         moves=ending.moves,
     )

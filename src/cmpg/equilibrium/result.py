@@ -12,6 +12,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
+from cmpg.errors import InfeasibleError
 from cmpg.policy import JointPolicy
 
 
@@ -41,15 +42,22 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
+class Incumbent:
+    """The best feasible policy that is known, and what is proved about it."""
+
+    policy: JointPolicy
+    multipliers: FloatArray  # [n, k]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """The ending of `coordinate_ascent` or `solve`."""
 
     status: Status
     message: str
     epsilon: float
-    policy: JointPolicy | None
-    multipliers: FloatArray | None  # [n, k]
-    certificate: Certificate | None
+    incumbent: Incumbent | None  # None where no feasible policy was found
     trace: tuple[Step, ...] = ()
     moves: int = 0
     max_iterations: int = 0
@@ -65,19 +73,40 @@ class Result:
         return self.status is Status.CERTIFIED
 
     @property
+    def policy(self) -> JointPolicy:
+        """The policy; an `InfeasibleError` where no feasible one was found."""
+        return self._found.policy
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """λ, the witness of the certificate: [n, k]; an `InfeasibleError` where no feasible policy was found."""
+        return self._found.multipliers
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved about the policy; an `InfeasibleError` where no feasible one was found."""
+        return self._found.certificate
+
+    @property
     def values(self) -> FloatArray:
         """V^{r_i} at the policy: [n]; empty where there is no policy."""
-        return np.zeros(0) if self.certificate is None else self.certificate.values
+        return np.zeros(0) if self.incumbent is None else self.certificate.values
 
     @property
     def costs(self) -> FloatArray:
         """V^{c_j} at the policy: [k]; empty where there is no policy."""
-        return np.zeros(0) if self.certificate is None else self.certificate.costs
+        return np.zeros(0) if self.incumbent is None else self.certificate.costs
+
+    @property
+    def _found(self) -> Incumbent:
+        if self.incumbent is None:
+            raise InfeasibleError(f"the result has no policy, because it ended {self.status.name}: {self.message}")
+        return self.incumbent
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}: {self.message}"]
-        proof = self.certificate
-        if proof is not None:
+        if self.incumbent is not None:
+            proof = self.certificate
             lines.append(f"{'agent':>6} {'value':>14} {'can get':>14} {'gain at most':>13}")
             rows = zip(proof.values, proof.bounds, proof.gains, strict=True)
             shown = [
@@ -92,9 +121,9 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the same as a table, for notebooks."""
         opening = f"<p><b>{self.status.name}</b>: {escape(self.message)}</p>"
-        proof = self.certificate
-        if proof is None:
+        if self.incumbent is None:
             return opening
+        proof = self.certificate
         columns = zip(proof.values, proof.bounds, proof.gains, strict=True)
         agents = [
             [str(i), f"{value:.6f}", f"{best:.6f}", f"{gain:.2e}"] for i, (value, best, gain) in enumerate(columns)

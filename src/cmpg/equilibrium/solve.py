@@ -16,9 +16,9 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import OnProgress, coordinate_ascent, proved_text
-from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
 from cmpg.equilibrium.common_price import price_start
-from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
 from cmpg.errors import CMPGError
 from cmpg.games.contract import Game, Information, Position, in_floats
@@ -137,9 +137,9 @@ def _without_start(found: Start, epsilon: float) -> Result:
     if found.proof is not None:
         least, limit = found.proof.least_cost, found.proof.limit
         text = f"every joint policy spends at least {least:.9g} of a weighted budget of {limit:.9g}."
-        return Result(Status.INFEASIBLE, text, epsilon, None, None, None, proof=found.proof)
+        return Result(Status.INFEASIBLE, text, epsilon, None, proof=found.proof)
     text = f"{found.found_by}; the least violation seen is {-found.slack:.6g}. Pass a feasible `start` if you know one."
-    return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, None, None, None)
+    return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, None)
 
 
 def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
@@ -149,7 +149,7 @@ def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
         return runs[0]
     if len(runs) == 1:
         return runs[0]
-    ranked = sorted(certified, key=lambda run: -prefer(game, run.policy) if run.policy is not None else np.inf)
+    ranked = sorted(certified, key=lambda run: -prefer(game, run.policy))
     distinct: list[Result] = []
     for run in ranked:
         if not any(_alike(run, other) for other in distinct):
@@ -166,25 +166,31 @@ def _with(result: Result, **changes: Any) -> Result:
     return replace(result, **changes)
 
 
+def _judged(result: Result, certificate: Certificate, message: str) -> Result:
+    """Return a result about the same policy with another certificate."""
+    return replace(result, message=message, incumbent=Incumbent(result.policy, result.multipliers, certificate))
+
+
 def _moved_inside(game: Game, result: Result, *, rng: np.random.Generator | None, settings: dict[str, Any]) -> Result:
     """Where a threshold is met only up to rounding, try again with thresholds lowered by what rounding can hide."""
-    proof, start = result.certificate, result.start
-    if proof is None or start is None or result.policy is None or not result.certified:
+    start = result.start
+    if start is None or not result.certified:
         return result
-    if proof.feasibility is Feasibility.PROVEN:
+    if result.certificate.feasibility is Feasibility.PROVEN:
         return result
     room = 4 * game.at(start).cost_rounding + 4 * game.at(result.policy).cost_rounding
     inner = game.with_thresholds(game.thresholds - room)
     if not is_feasible(inner.at(start)):
         return result
     again = coordinate_ascent(inner, start, epsilon=result.epsilon, rng=rng, **settings)
-    if again.policy is None or not again.certified:
+    if not again.certified:
         return result
     certificate = certify(game, again.policy, again.multipliers)
     proved = certificate.proves(result.epsilon) and certificate.feasibility is Feasibility.PROVEN
     if not proved:
         return result
-    return _with(again, message=proved_text(certificate), certificate=certificate, equilibria=result.equilibria)
+    judged = _judged(again, certificate, proved_text(certificate))
+    return _with(judged, equilibria=result.equilibria)
 
 
 def _with_witness(game: Game, result: Result) -> Result:
@@ -196,16 +202,16 @@ def _with_witness(game: Game, result: Result) -> Result:
 
 def _judged_exactly(game: Game, result: Result) -> Result:
     """A game given in exact numbers gets its certificate in exact numbers."""
-    if result.policy is None:
+    if result.incumbent is None:
         return result
     certificate = certify(game, result.policy, result.multipliers, exact=True)
     if result.certified and not certificate.proves(result.epsilon):
         text = (
             f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {certificate.feasibility.value}."
         )
-        return _with(result, status=Status.LIMIT, message=text, certificate=certificate)
+        return _with(_judged(result, certificate, text), status=Status.LIMIT)
     if not result.certified:
-        return _with(result, certificate=certificate)
+        return _judged(result, certificate, result.message)
     gain, kind = certificate.epsilon, certificate.information
     text = f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind}, exact arithmetic)."
-    return _with(result, message=text, certificate=certificate)
+    return _judged(result, certificate, text)

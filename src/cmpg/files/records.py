@@ -52,7 +52,8 @@ def result_record(
     result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None, selfish: Result | None = None
 ) -> dict[str, Any]:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
-    known = result.certificate
+    found = result.incumbent
+    known = None if found is None else found.certificate
     record: dict[str, Any] = {
         "format": "cmpg-result",
         "version": 1,
@@ -66,14 +67,13 @@ def result_record(
         "costs": result.costs,
         "thresholds": game.thresholds,
         "gains": np.zeros(0) if known is None else known.gains,
-        "multipliers": result.multipliers,
+        "multipliers": None if found is None else found.multipliers,
         "iterations": len(result.trace),
         "moves": result.moves,
         "max_iterations": result.max_iterations,
         "equilibria": [
             {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
             for each in result.equilibria
-            if each.certificate is not None
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
@@ -183,9 +183,8 @@ def write_run(
     if getattr(game, "is_exact", False):
         save_game(game, folder / "game.json")
     digest = hashlib.sha256((folder / "game.npz").read_bytes()).hexdigest()
-    if result.policy is not None:
+    if result.incumbent is not None:
         result.policy.save(folder / "policy.npz", multipliers=result.multipliers)
-    if result.certificate is not None:
         _write_text(folder / "certificate.json", json_text(certificate_record(result.certificate)))
     _write_text(folder / "trace.csv", trace_table(result))
     record = result_record(result, game, seed=seed, game_hash=digest, selfish=selfish)

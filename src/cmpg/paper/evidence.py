@@ -123,7 +123,6 @@ class AscentRun:
     @property
     def policy(self) -> JointPolicy:
         """The policy that it ended with."""
-        assert self.result.policy is not None
         return self.result.policy
 
     @property

@@ -34,7 +34,7 @@ def result_view(result: Result, game: Game) -> RenderableType:
     parts: list[RenderableType] = [verdict(result.status, result.message)]
     if result.proof is not None:
         parts.append(_proof_line(result.proof, names))
-    if result.certificate is not None:
+    if result.incumbent is not None:
         parts.append(certificate_view(result.certificate, names))
         work = f"{counted(result.moves, 'move')} in {counted(len(result.trace), 'iteration')}"
         parts.append(Text(f"{work}, of at most {counted(result.max_iterations, 'move')}"))
@@ -65,12 +65,12 @@ def _proof_line(proof: InfeasibilityProof, names: Names) -> Text:
 def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> Text:
     """Say what the agents would do without the constraints, beside what they do with them."""
     ending = "" if selfish.certified else f" ({selfish.status.name})"
-    if selfish.certificate is None:
+    if selfish.incumbent is None:
         return Text(f"without the constraints{ending}: {selfish.message}")
     pairs = [f"{cost:.4g} of {float(limit):.4g}" for cost, limit in zip(selfish.costs, thresholds, strict=True)]
     costs = ", ".join(pairs[:MOST_PRICES]) + (", …" if len(pairs) > MOST_PRICES else "")
     noun = "value" if len(selfish.values) == 1 else "total value"
-    beside = "" if result.certificate is None else f" (with them {result.values.sum():.6g})"
+    beside = "" if result.incumbent is None else f" (with them {result.values.sum():.6g})"
     told = f"{'cost' if len(pairs) == 1 else 'costs'} {costs}, {noun} {selfish.values.sum():.6g}{beside}"
     return Text(f"without the constraints{ending}: {told}")
 

@@ -12,13 +12,14 @@ Guarantee: transitions, rewards and costs of an induced CMDP are those of the jo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray, frozen, to_floats
+from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.games.contract import Information, Names, PotentialProof, potential_by_moves
@@ -69,6 +70,27 @@ class CountingGame:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            rewards: Numbers,
+            classes: CountClasses,
+            transition: Numbers,
+            costs: Numbers,
+            thresholds: Numbers,
+            initial: Numbers,
+            horizon: int | None = None,
+            discount: float | None = None,
+            private_rewards: Numbers | None = None,
+            class_rewards: Numbers | None = None,
+            agent_names: Sequence[str] | None = None,
+            state_names: Sequence[str] | None = None,
+            action_names: Sequence[Sequence[str]] | None = None,
+            constraint_names: Sequence[str] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name, value in checked_tables(self).items():

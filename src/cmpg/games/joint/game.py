@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import (
     FloatArray,
     IntArray,
+    Numbers,
     check_shape,
     distributions,
     exact_distributions,
@@ -66,6 +67,25 @@ class JointGame:
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
     trusted: InitVar[bool] = False
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            transition: Any,
+            rewards: Numbers,
+            costs: Numbers,
+            thresholds: Numbers,
+            initial: Numbers,
+            horizon: int | None = None,
+            discount: float | None = None,
+            agent_names: Sequence[str] | None = None,
+            state_names: Sequence[str] | None = None,
+            action_names: Sequence[Sequence[str]] | None = None,
+            constraint_names: Sequence[str] | None = None,
+            trusted: bool = False,
+        ) -> None: ...
 
     def __post_init__(self, trusted: bool) -> None:
         if not trusted:

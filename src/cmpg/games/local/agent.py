@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, frozen
+from cmpg.arrays import FloatArray, Numbers, frozen
 from cmpg.cmdp.model import CMDP, thin, total_range
 
 DENSE_STATES = 32
@@ -38,6 +38,18 @@ class LocalAgent:
     uses: Any  # one 0/1 CSR [S·A, E] per step, or one for all; or [H or 1, S, A, E]
     initial: FloatArray  # [S]
     costs: FloatArray | None = None  # [k, H or 1, S, A]; None: zeros
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            transition: Any,
+            reward: Numbers,
+            uses: Any,
+            initial: Numbers,
+            costs: Numbers | None = None,
+        ) -> None: ...
 
     @property
     def num_states(self) -> int:

@@ -22,15 +22,16 @@ times α where costs are non-negative and do not fall as loads grow, and times t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, frozen
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, checked_names
 from cmpg.games.local.agent import LocalAgent
@@ -70,6 +71,23 @@ class LocalGame:
     resource_names: tuple[str, ...] | None = None
     state_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
     action_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            agents: Sequence[LocalAgent],
+            delay: Numbers,
+            load_costs: Numbers,
+            thresholds: Numbers,
+            horizon: int,
+            agent_names: Sequence[str] | None = None,
+            constraint_names: Sequence[str] | None = None,
+            resource_names: Sequence[str] | None = None,
+            state_names: Sequence[Sequence[str]] | None = None,
+            action_names: Sequence[Sequence[str]] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         checked = checked_tables(
