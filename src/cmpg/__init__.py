@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.learning.a_priori import APriori as APriori
-    from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
     from cmpg.learning.ascent import learn as learn
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
     from cmpg.learning.exploration import Pace as Pace
@@ -103,7 +102,7 @@ _HOMES = {
     "games.joint.game": ("JointGame",),
     "games.local.game": ("LocalAgent", "LocalGame"),
     "games.potential.check": ("check_potential",),
-    "learning.a_priori": ("APriori", "PaperPrimalDual"),
+    "learning.a_priori": ("APriori",),
     "learning.environment": ("EnvironmentSimulator",),
     "learning.exploration": ("Pace",),
     "learning.generative": ("Adaptive",),

@@ -1,4 +1,4 @@
-"""Algorithm 3 in its three modes, judged with the true model afterwards."""
+"""Algorithm 3, adaptive and a priori, judged with the true model afterwards."""
 
 import dataclasses
 
@@ -9,10 +9,9 @@ from scipy.stats import binom
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import plan
 from cmpg.errors import BudgetError, CMPGError
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.a_priori import APriori, PaperPrimalDual, primal_dual
+from cmpg.learning.a_priori import APriori
 from cmpg.learning.bounds import Size, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
@@ -257,90 +256,13 @@ def test_modes_refuse_before_anything_is_drawn():
     problem = alone(random_cmdp(0), budget=10**6)
     with pytest.raises(BudgetError, match=r"APriori would take .* samples for one response; 1e\+06 are allowed"):
         APriori(slater=0.5)(problem, epsilon=0.1, delta=0.1)
-    with pytest.raises(BudgetError, match=r"PaperPrimalDual would take .* samples"):
-        PaperPrimalDual(slater=0.5)(problem, epsilon=0.1, delta=0.1)
-    rich = alone(random_cmdp(0))
-    with pytest.raises(BudgetError, match=r"PaperPrimalDual would take .* dynamic programs and .* samples"):
-        PaperPrimalDual(slater=0.5)(rich, epsilon=0.1, delta=0.1)
-    assert problem.simulator.ledger.total == rich.simulator.ledger.total == 0
+    assert problem.simulator.ledger.total == 0
 
 
 def test_modes_check_what_they_are_given():
     problem = alone(random_cmdp(0, constraints=2))
-    with pytest.raises(CMPGError, match="one constraint; there are 2"):
-        PaperPrimalDual(slater=0.5)(problem, epsilon=0.1, delta=0.1)
     for learner in (Adaptive(), APriori(slater=0.5)):
         with pytest.raises(CMPGError, match="delta is 1"):
             learner(problem, epsilon=0.1, delta=1.0)
     with pytest.raises(CMPGError, match="a positive one is needed"):
         APriori(slater=0.0)(problem, epsilon=0.1, delta=0.1)
-
-
-# The paper's own.
-
-
-def test_the_papers_mode_runs_where_its_loop_is_short():
-    tables = {"transition": np.ones((1, 1, 2, 1)), "initial": [1.0], "horizon": 1, "thresholds": [0.9]}
-    cmdp = CMDP(**tables, reward=[[[0.0, 1.0]]], costs=[[[[0.0, 1.0]]]])
-    response = PaperPrimalDual(slater=0.9)(alone(cmdp), epsilon=5.0, delta=0.1)
-    assert response.certified
-    assert response.work > 10_000
-    assert response.cost_ceilings[0] <= 0.9
-    # The policy is the average of the iterates: it mixes, although each of them is pure.
-    assert 0.5 < response.policy[0, 0, 1] < 0.9
-    assert response.multipliers[0] == pytest.approx(1.0, abs=0.1)
-
-
-def test_the_primal_dual_loop_does_what_its_lemma_says():
-    cmdp = random_cmdp(9, states=4, actions=3, horizon=3, slack=0.3)
-    best = Exact()(cmdp)
-    iterations, bound = 2500, 4 * float(best.multipliers[0]) + 1.0
-    step = bound / (np.sqrt(iterations) * 3)
-    loop = primal_dual(cmdp, iterations=iterations, step_size=step, multiplier_bound=bound)
-    judged = evaluate(cmdp, loop.policy)
-    regret = bound * 3 / np.sqrt(iterations)
-    assert best.value - judged.value <= regret
-    assert judged.costs[0] - cmdp.thresholds[0] <= regret / (bound - best.multipliers[0])
-    assert np.allclose(loop.policy.sum(axis=-1), 1.0)
-
-
-def test_the_primal_dual_loop_averages_occupancies_and_not_policies():
-    """An averaged occupancy is worth the average of the iterates, and costs as much; averaged policies do not."""
-    cmdp = random_cmdp(9, states=4, actions=3, horizon=3, slack=0.3)
-    step, bound, iterations = 0.7, 50.0, 40
-    multipliers, values, costs = np.zeros(1), [], []
-    for _ in range(iterations):
-        best = plan(cmdp, multipliers)
-        values.append(best.value)
-        costs.append(best.costs[0])
-        multipliers = np.clip(multipliers - step * (cmdp.thresholds - best.costs), 0.0, bound)
-    assert np.ptp(costs) > 0.1
-    loop = primal_dual(cmdp, iterations=iterations, step_size=step, multiplier_bound=bound)
-    judged = evaluate(cmdp, loop.policy)
-    assert (judged.value, judged.costs[0]) == pytest.approx((np.mean(values), np.mean(costs)), abs=1e-12)
-
-
-def test_the_primal_dual_loop_projects_its_multiplier_at_both_ends():
-    tables = {"transition": np.ones((1, 1, 1, 1)), "initial": [1.0], "horizon": 1, "reward": [[[0.0]]]}
-    dear = CMDP(**tables, costs=[[[[1.0]]]], thresholds=[0.0])  # λ: 0, 1, 2, 2, …
-    loop = primal_dual(dear, iterations=10, step_size=1.0, multiplier_bound=2.0)
-    assert loop.multipliers[0] == pytest.approx((0 + 1 + 8 * 2) / 10)
-    cheap = CMDP(**tables, costs=[[[[0.0]]]], thresholds=[1.0])
-    assert primal_dual(cheap, iterations=10, step_size=1.0, multiplier_bound=2.0).multipliers[0] == 0.0
-
-
-def test_the_papers_mode_draws_its_n_at_every_entry():
-    rng = np.random.default_rng(0)
-    cmdp = CMDP(
-        transition=rng.dirichlet([1, 1], size=(1, 2, 2)),
-        reward=[[[0.0, 1.0], [1.0, 0.0]]],
-        costs=[[[[0.0, 1.0], [0.0, 1.0]]]],
-        thresholds=[1.8],
-        initial=[0.5, 0.5],
-        horizon=2,
-    )
-    problem = alone(cmdp)
-    PaperPrimalDual(slater=1.8)(problem, epsilon=10.0, delta=0.1)
-    # N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²), at every state and action of the one step that leads anywhere.
-    per_entry = int(np.ceil(400 * 2**6 * np.log(2 * 4 * 2 * 2 / 0.1) / (10 * 1.8) ** 2))
-    assert problem.simulator.ledger.total == per_entry * 4

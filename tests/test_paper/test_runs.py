@@ -15,10 +15,10 @@ from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.games.potential.check import recheck
 from cmpg.paper import congestion_runs as crowd
 from cmpg.paper import grid_runs as grid
+from cmpg.paper.algorithm_3 import AveragedPrimalDual, UniformFill
 from cmpg.paper.congestion_runs import largest_cycle
 from cmpg.paper.evidence import QUICK, Evidence, cost_curve, count_infeasible_runs, gain_curve, run_many
 from cmpg.paper.grid_runs import agent_ways, collision_probability, joint_ways
-from cmpg.paper.solvers import AveragedPrimalDual, UniformFill
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, grid_world, grid_world_local
 

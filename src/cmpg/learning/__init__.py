@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cmpg.learning.a_priori import APriori as APriori
-    from cmpg.learning.a_priori import PaperPrimalDual as PaperPrimalDual
     from cmpg.learning.ascent import learn as learn
     from cmpg.learning.bounds import bounds_table as bounds_table
     from cmpg.learning.environment import Environment as Environment
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from cmpg.learning.slater import slater_constant as slater_constant
 
 _HOMES = {
-    "a_priori": ("APriori", "PaperPrimalDual"),
+    "a_priori": ("APriori",),
     "bounds": ("bounds_table",),
     "environment": ("Environment", "EnvironmentSimulator"),
     "exploration": ("Pace",),

@@ -8,7 +8,7 @@
 `reproduce` computes all claims, `write` leaves them as a folder with a page. To read the room: `claims` says what a row
 of the table is, `evidence` what rows are computed from; then one file per section of the paper (`counter_examples`,
 `theory`, `grid_world`, `congestion`, `learning`; the runs behind two of them are in `grid_runs` and `congestion_runs`);
-`solvers` has the paper's algorithms to the letter; `figures` draws, `page` lays out, `reproduction` is the whole.
+`algorithm_3` is that algorithm to the letter; `figures` draws, `page` lays out, `reproduction` is the whole.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cmpg.paper.algorithm_3 import Algorithm3 as Algorithm3
+    from cmpg.paper.algorithm_3 import AveragedPrimalDual as AveragedPrimalDual
+    from cmpg.paper.algorithm_3 import UniformFill as UniformFill
+    from cmpg.paper.algorithm_3 import primal_dual as primal_dual
     from cmpg.paper.claims import CheckedClaim as CheckedClaim
     from cmpg.paper.claims import PaperClaim as PaperClaim
     from cmpg.paper.evidence import FULL as FULL
@@ -28,14 +32,12 @@ if TYPE_CHECKING:
     from cmpg.paper.reproduction import Reproduction as Reproduction
     from cmpg.paper.reproduction import reproduce as reproduce
     from cmpg.paper.reproduction import write as write
-    from cmpg.paper.solvers import AveragedPrimalDual as AveragedPrimalDual
-    from cmpg.paper.solvers import UniformFill as UniformFill
 
 _HOMES = {
     "claims": ("CheckedClaim", "PaperClaim"),
     "evidence": ("FULL", "QUICK", "Effort", "Evidence"),
     "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
-    "solvers": ("AveragedPrimalDual", "UniformFill"),
+    "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

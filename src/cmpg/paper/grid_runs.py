@@ -23,8 +23,8 @@ from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
+from cmpg.paper.algorithm_3 import AveragedPrimalDual, UniformFill
 from cmpg.paper.evidence import AscentRun, Evidence, Start, count_infeasible_runs, run_many
-from cmpg.paper.solvers import AveragedPrimalDual, UniformFill
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import MOVES, grid_world, grid_world_local
 
