@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cmpg"
 ROOMS = [
     "errors",
     "arrays",
+    "faces",
     "policy",
     "cmdp",
     "games",

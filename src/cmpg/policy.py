@@ -13,6 +13,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, Numbers, check_shape, distributions, exact_distributions, frozen, numbers, to_floats
 from cmpg.errors import PolicyError
+from cmpg.faces import MOST_ROWS, Cell, Face, Table, fixed, html, largest, line, shown_of, text
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -40,6 +41,21 @@ class JointPolicy:
     def __post_init__(self) -> None:
         tables = tuple(policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
         object.__setattr__(self, "tables", tables)
+
+    def face(self) -> Face:
+        """Return what to show: every row where there are few, else how many rows of each agent mix."""
+        mixed = np.array([int((np.count_nonzero(table, axis=2) > 1).sum()) for table in self.tables])
+        rows = sum(steps * states for steps, states, _ in self.shapes)
+        told = f"{len(self)} agents" if len(self) != 1 else "1 agent"
+        told += f", {int(mixed.sum()):,} of {rows:,} rows mix"
+        if rows <= MOST_ROWS and len({actions for _, _, actions in self.shapes}) == 1:
+            return Face(told, parts=(_rows_table(self),))
+        shown = largest(mixed)
+        sizes = tuple((f"agent {i}", *map(str, self.shapes[i]), f"{mixed[i]:,}") for i in shown)
+        columns = ("agent", "steps", "states", "actions", "rows that mix")
+        return Face(told, parts=(Table(columns, sizes, shown_of(shown, len(self), "agents who mix most")),))
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
     @classmethod
     def uniform(cls, shapes: Sequence[PolicyShape]) -> JointPolicy:
@@ -124,6 +140,18 @@ class JointPolicy:
     @cached_property
     def _digests(self) -> tuple[bytes, ...]:
         return tuple(_table_digest(table) for table in self.tables)
+
+
+def _rows_table(policy: JointPolicy) -> Table:
+    """Return every row of a small policy, with the probability of each action."""
+    actions = range(policy.shapes[0][2])
+    rows: list[tuple[Cell, ...]] = [
+        (f"agent {i}, step {h}, state {s}", *(fixed(table[h, s, a]) for a in actions))
+        for i, table in enumerate(policy.tables)
+        for h in range(table.shape[0])
+        for s in range(table.shape[1])
+    ]
+    return Table(("", *(f"action {a}" for a in actions)), tuple(rows))
 
 
 def _table_digest(table: FloatArray) -> bytes:

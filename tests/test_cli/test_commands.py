@@ -136,7 +136,7 @@ def test_solve_says_the_verdict_first_and_uses_names(radios):
 def test_progress_is_plain_lines_on_standard_error():
     ran = cmpg("solve", "grid-world")
     assert re.fullmatch(
-        r"iteration +1  potential \+0  cost 0/0.1  agent 1 gains 0.1  \d+\.\d s\n", ran.err.splitlines(True)[0]
+        r"iteration +1  potential \+0  cost 0/0.1  agent 0 gains 0.1  \d+\.\d s\n", ran.err.splitlines(True)[0]
     )
     assert "iteration" not in ran.out.replace("iterations", "")
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.errors import GameError
-from cmpg.games.contract import PotentialKind, PotentialProof
+from cmpg.games.contract import Names, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.games.potential.modular import loop_test
@@ -302,7 +302,7 @@ class FormWithoutTables:
         self._game = game
 
     def __getattr__(self, name):
-        if name in ("at", "num_agents", "policy_shapes", "reward_ranges", "horizon", "discount", "thresholds"):
+        if name in ("at", "num_agents", "policy_shapes", "reward_ranges", "horizon", "discount", "thresholds", "names"):
             return getattr(self._game, name)
         raise AttributeError(name)
 
@@ -322,11 +322,11 @@ def test_a_form_without_tables_is_refuted_by_four_cycles_or_tested_in_floating_p
 
 def test_a_form_may_declare_its_class_and_a_single_agent_needs_none():
     proof = PotentialProof(PotentialKind.DECLARED, "C3: own states, Rosenthal delays.")
-    declared = SimpleNamespace(num_agents=2, potential_proof=lambda: proof)
+    declared = SimpleNamespace(num_agents=2, names=Names(), potential_proof=lambda: proof)
     check = check_potential(declared, rng=rng())
     assert (check.verdict, check.reason) == (Verdict.PROVEN, "C3: own states, Rosenthal delays.")
     assert (
-        check_potential(SimpleNamespace(num_agents=1, potential_proof=lambda: None), rng=rng()).verdict
+        check_potential(SimpleNamespace(num_agents=1, names=Names(), potential_proof=lambda: None), rng=rng()).verdict
         is Verdict.PROVEN
     )
 

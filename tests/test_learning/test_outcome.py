@@ -1,5 +1,7 @@
 """The result of learning, and its judge."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_a_result_says_what_it_promises_and_why_not():
     text = str(ended(mixed(0.0, 0.0), void=("there is no slack",)))
     assert "no agent gains more than 0.2 by leaving, with probability 0.9" in text
     assert "guarantee void because there is no slack" in text
-    assert "1,200 samples for values" in text
+    assert re.search(r"values +1,200", text)
     assert ended(mixed(0.0, 0.0)).total_samples == 1234
 
 

@@ -18,7 +18,7 @@ is too large for that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -31,7 +31,8 @@ from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, clim
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
-from cmpg.games.contract import Game
+from cmpg.faces import MOST_ROWS, Face, Table, fixed, html, line, shown_of, significant, text
+from cmpg.games.contract import Game, Names
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.stage_reward import has_common_reward, joint_planner, with_common_reward
 from cmpg.policy import JointPolicy
@@ -210,6 +211,7 @@ class DualityReport:
     dual: DualValue
     maximisers: DualMaximisers
     tolerance: float
+    names: Names = field(default_factory=Names)
 
     @property
     def least_gap(self) -> float:
@@ -227,6 +229,31 @@ class DualityReport:
         if self.greatest_gap <= self.tolerance:
             return StrongDuality.HOLDS
         return StrongDuality.FAILS if self.least_gap > 0 else StrongDuality.UNKNOWN
+
+    def face(self) -> Face:
+        """Return what to show: whether P* = D*, the bounds, λ*, and what the dual may return."""
+        bounds = Table(
+            ("", "at least", "at most"),
+            (
+                ("P*, best feasible policy", fixed(self.primal.lower), fixed(self.primal.upper)),
+                ("D*, least dual value", fixed(self.dual.lower), fixed(self.dual.upper)),
+                ("D* − P*", fixed(self.least_gap), fixed(self.greatest_gap)),
+            ),
+        )
+        rows = tuple((self.names.constraint(j), fixed(price, 4)) for j, price in enumerate(self.dual.multipliers))
+        found = self.maximisers.found
+        returned = Table(
+            ("the dual may return", "value", "feasible", "gains at most"),
+            tuple(
+                (f"policy {place}", fixed(each.value), "yes" if each.feasible else "no", significant(each.nash_gap, 2))
+                for place, each in enumerate(found[:MOST_ROWS])
+            ),
+            shown_of(range(min(len(found), MOST_ROWS)), len(found), "first"),
+        )
+        parts = (bounds, Table(("constraint", "price λ*"), rows), returned)
+        return Face(self.strong_duality.name, self.strong_duality.value + ".", parts)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
 
 def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, tolerance: float = 1e-9) -> DualMaximisers:
@@ -279,6 +306,7 @@ def analyse_duality(
         dual=dual,
         maximisers=dual_maximisers(game, dual.multipliers, limit=limit),
         tolerance=tolerance,
+        names=game.names,
     )
 
 

@@ -17,7 +17,7 @@ otherwise the certificate says "up to rounding".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -29,6 +29,7 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import GameError, PolicyError, UnsupportedError
+from cmpg.faces import MOST_ROWS, Cell, Face, Table, fixed, html, largest, line, shown_of, significant, text
 from cmpg.games.contract import (
     CentralPlanner,
     ExactCosts,
@@ -36,11 +37,15 @@ from cmpg.games.contract import (
     Game,
     IndependentAgents,
     Information,
+    Names,
     Position,
     cheapest_policy,
     in_floats,
 )
 from cmpg.policy import JointPolicy
+
+MOST_PRICES = 3
+"""The prices of more constraints than this do not fit on a line."""
 
 
 class Feasibility(Enum):
@@ -66,6 +71,7 @@ class Certificate:
     rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
     information: Information
     arithmetic: str  # "floating point", "exact"
+    names: Names = field(default_factory=Names)
 
     @property
     def feasible(self) -> bool:
@@ -80,6 +86,48 @@ class Certificate:
     def proves(self, epsilon: float) -> bool:
         """Whether this proves an ε-Nash policy."""
         return self.feasible and self.epsilon <= epsilon
+
+    def face(self) -> Face:
+        """Return what to show: what is proved, agents with values, gains and prices, constraints with costs."""
+        kind = f"({self.information}, {self.arithmetic} arithmetic)"
+        if self.feasible:
+            rest = f"; no agent gains more than {self.epsilon:.3g} by leaving"
+        else:
+            worst = int(np.argmin(self.slacks))
+            over = f"{-self.slacks[worst]:.3g} more than {self.thresholds[worst]:.9g}"
+            rest = f": {self.names.constraint(worst)} costs {self.costs[worst]:.9g}, {over}"
+        told = f"the policy {self.feasibility.value}{rest} {kind}."
+        return Face(self.feasibility.name, told, self.tables(), good=self.feasible)
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+    def tables(self, most: int | None = MOST_ROWS) -> tuple[str | Table, ...]:
+        """Return agents and constraints as tables, each of at most so many rows."""
+        total = [f"total value {self.values.sum():.6f}"] if len(self.values) > 1 else []
+        return self.agents_table(most), *total, self.constraints_table(most) if len(self.costs) else "no constraints"
+
+    def agents_table(self, most: int | None = MOST_ROWS) -> Table:
+        """Return who gets what, could get at most, and pays which price for a unit of each threshold."""
+        shown, num_prices = largest(self.gains, most), self.multipliers.shape[1]
+        if most is not None:
+            num_prices = min(num_prices, MOST_PRICES)
+        prices = ["price"] if self.multipliers.shape[1] == 1 else [f"price {j}" for j in range(num_prices)]
+        rows: list[tuple[Cell, ...]] = []
+        for i in shown:
+            cells = (fixed(self.values[i]), fixed(self.bounds[i]), significant(self.gains[i], 2))
+            rows.append((self.names.agent(i), *cells, *(fixed(self.multipliers[i, j], 4) for j in range(num_prices))))
+        note = shown_of(shown, len(self.gains), "agents with the largest gains")
+        return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
+
+    def constraints_table(self, most: int | None = MOST_ROWS) -> Table:
+        """Return what each constraint costs, and what is left below its threshold."""
+        shown = largest(-self.slacks, most)
+        rows: list[tuple[Cell, ...]] = []
+        for j in shown:
+            cells = (significant(self.costs[j], 9), significant(self.thresholds[j], 9), significant(self.slacks[j], 2))
+            rows.append((self.names.constraint(j), *cells))
+        note = shown_of(shown, len(self.costs), "constraints with the least slack")
+        return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
 
 
 def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
@@ -124,6 +172,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         rounding=allowance,
         information=game.information,
         arithmetic="exact" if _is_exact(judged) else "floating point",
+        names=game.names,
     )
 
 

@@ -179,7 +179,7 @@ def _read_certificate(path: Path) -> Certificate:
     check_kind(path, fields, kind="cmpg-certificate")
     names = ("gains", "values", "bounds", "costs", "thresholds", "rounding")
     try:
-        arrays = {name: _floats(fields[name]) for name in names}
+        arrays: dict[str, Any] = {name: _floats(fields[name]) for name in names}
         shape = (len(arrays["values"]), len(arrays["thresholds"]))
         return Certificate(
             feasibility=Feasibility[str(fields["feasibility"])],

@@ -19,6 +19,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
+from cmpg.faces import Face, Table, html, line, text
 from cmpg.games.contract import Game
 from cmpg.learning.samples import Played
 from cmpg.learning.simulator import InducedProblem
@@ -106,11 +107,14 @@ class LearnResult:
         """All samples, for whatever purpose."""
         return sum(self.samples.values())
 
-    def __str__(self) -> str:
-        lines = [f"{self.status.name}: {self.message}"]
-        lines += [f"guarantee void because {reason}" for reason in self.void]
-        lines += [f"{count:>16,} samples for {purpose}" for purpose, count in self.samples.items()]
-        return "\n".join(lines)
+    def face(self) -> Face:
+        """Return what to show: the ending, why a guarantee is void, and what the samples were drawn for."""
+        parts: list[str | Table] = [f"guarantee void because {reason}" for reason in self.void]
+        drawn = tuple((purpose, f"{count:,}") for purpose, count in self.samples.items())
+        parts += [Table(("samples for", "drawn"), drawn)] if drawn else []
+        return Face(self.status.name, self.message, tuple(parts), good=self.certified)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
 
 def claim(epsilon: float, delta: float) -> str:

@@ -64,7 +64,6 @@ def _matrix_game(reward: Sequence[Sequence[float]], threshold: float) -> JointGa
         thresholds=np.array([threshold]),
         initial=np.ones(1),
         horizon=1,
-        agent_names=_names("agent", 2),
         state_names=("only",),
         action_names=(("1", "2"),) * 2,
         constraint_names=("both play 2",),
@@ -113,7 +112,6 @@ def grid_world(
         thresholds=np.array([threshold]),
         initial=initial.ravel(),
         horizon=horizon,
-        agent_names=_names("agent", 2),
         state_names=tuple(f"{first} {second}" for first in names for second in names),
         action_names=(tuple(MOVES),) * 2,
         constraint_names=("collisions",),
@@ -178,7 +176,6 @@ def congestion_game(
         thresholds=np.array([threshold]),
         initial=np.asarray(initial),
         horizon=horizon,
-        agent_names=_names("agent", num_agents),
         state_names=("safe", "unsafe"),
         action_names=(tuple(chr(ord("A") + a) for a in range(len(weights))),) * num_agents,
         constraint_names=("a crowd in unsafe",),
@@ -243,10 +240,6 @@ def _crowd_costs(crowd: IntArray, horizon: int, cost_at: CostSteps) -> FloatArra
     return costs
 
 
-def _names(kind: str, number: int) -> tuple[str, ...]:
-    return tuple(f"{kind} {each}" for each in range(1, number + 1))
-
-
 def grid_world_local(
     *,
     threshold: float = 0.1,
@@ -288,7 +281,6 @@ def grid_world_local(
         load_costs=np.broadcast_to([0.0, 0.0, 1.0], (1, 1, len(shared), 3)),
         thresholds=np.array([threshold]),
         horizon=horizon,
-        agent_names=("agent 0", "agent 1"),
         constraint_names=("collisions",),
         resource_names=tuple(f"cell {cell}" for cell in shared),
     )
@@ -352,7 +344,6 @@ def counting_congestion_game(
         thresholds=np.array([threshold]),
         initial=np.array(initial),
         horizon=horizon,
-        agent_names=tuple(f"agent {each}" for each in range(1, num_agents + 1)),
         state_names=("safe", "unsafe"),
         action_names=(_letters(len(per_agent)),) * num_agents,
         constraint_names=("a crowd in unsafe",),

@@ -64,7 +64,7 @@ def spectrum(
         thresholds=np.array([threshold]),
         initial=np.full(states, 1 / states),
         horizon=horizon,
-        agent_names=tuple(f"user {user}" for user in range(1, num_agents + 1)),
+        agent_names=tuple(f"user {user}" for user in range(num_agents)),
         state_names=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
         action_names=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_agents,
         constraint_names=("interference",),

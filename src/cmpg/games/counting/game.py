@@ -22,6 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
+from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
@@ -32,6 +33,7 @@ from cmpg.games.counting.tables import (
     joint_tables,
     why_potential,
 )
+from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -95,6 +97,12 @@ class CountingGame:
     def __post_init__(self) -> None:
         for name, value in checked_tables(self).items():
             object.__setattr__(self, name, value)
+
+    def face(self) -> Face:
+        """Return what to show of the game."""
+        return game_face(self)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
     @property
     def num_agents(self) -> int:

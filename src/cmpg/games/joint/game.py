@@ -30,7 +30,9 @@ from cmpg.arrays import (
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
+from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Game, Information, Names, PotentialProof, checked_names, potential_by_moves
+from cmpg.games.faces import game_face
 from cmpg.games.joint.averages import Others, average_roundings, average_rows
 from cmpg.games.joint.exact_costs import exact_costs
 from cmpg.games.joint.tabulation import StepFunction, tabulate
@@ -91,6 +93,12 @@ class JointGame:
         if not trusted:
             for name, value in _checked_tables(self).items():
                 object.__setattr__(self, name, value)
+
+    def face(self) -> Face:
+        """Return what to show of the game."""
+        return game_face(self)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
     @property
     def num_agents(self) -> int:

@@ -33,7 +33,9 @@ import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, frozen
 from cmpg.cmdp.model import CMDP, thin
+from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, checked_names
+from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.checks import checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
@@ -109,6 +111,12 @@ class LocalGame:
         )
         for name, value in names.items():
             object.__setattr__(self, name, value)
+
+    def face(self) -> Face:
+        """Return what to show of the game."""
+        return game_face(self)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
     @property
     def num_agents(self) -> int:

@@ -16,7 +16,7 @@ Guarantee.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
 
@@ -26,7 +26,8 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.contract import Game, Position, PotentialKind, PotentialProof
+from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
+from cmpg.games.contract import Game, Names, Position, PotentialKind, PotentialProof
 from cmpg.games.joint.game import joint_or_none
 from cmpg.games.potential.modular import loop_test
 from cmpg.policy import JointPolicy
@@ -38,9 +39,9 @@ BATCH = 16
 class Verdict(Enum):
     """How the question ended."""
 
-    PROVEN = "proven: it is a Markov potential game"
-    TESTED = "tested: nothing speaks against a potential"
-    REFUTED = "refuted: it is not a Markov potential game"
+    PROVEN = "it is a Markov potential game"
+    TESTED = "nothing speaks against a potential"
+    REFUTED = "it is not a Markov potential game"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,7 @@ class FourCycle:
     deviations: tuple[FloatArray, FloatArray]  # [H, S_i, A_i] and [H, S_j, A_j]
     residual: float
     rounding: float  # |residual| above this is a proof that no potential exists
+    values: FloatArray | None = None  # [4, 2]: what the two get at the corners, where it was computed
 
     @property
     def corners(self) -> tuple[JointPolicy, JointPolicy, JointPolicy, JointPolicy]:
@@ -65,6 +67,20 @@ class FourCycle:
         """Whether the residual cannot be rounding."""
         return abs(self.residual) > self.rounding
 
+    __repr__ = fields_line
+
+    def told(self, names: Names) -> tuple[str | Table, ...]:
+        """Return what the two gain around the cycle, in a sentence and a table of the corners."""
+        one, other = (names.agent(agent) for agent in self.agents)
+        rounding = f"rounding explains at most {self.rounding:.1g}" if self.rounding else "in exact numbers"
+        total = f"{one} and {other} move in turn, and around the cycle their gains add up to {abs(self.residual):.6g}"
+        sentence = f"witness: {total}, not 0 ({rounding})"
+        if self.values is None:
+            return (sentence,)
+        corners = ("start", f"{one} moved", "both moved", f"{other} moved")
+        rows = tuple((corner, fixed(a), fixed(b)) for corner, (a, b) in zip(corners, self.values, strict=True))
+        return sentence, Table(("corner", f"value of {one}", f"value of {other}"), rows)
+
 
 @dataclass(frozen=True, eq=False)
 class PotentialCheck:
@@ -75,9 +91,15 @@ class PotentialCheck:
     residual: float  # proven: no 4-cycle exceeds it; tested: the largest found; refuted: the witness's
     error_probability: float | None = None  # of a wrong TESTED; None where none can be stated
     witness: FourCycle | None = None  # of REFUTED
+    names: Names = field(default_factory=Names)
 
-    def __str__(self) -> str:
-        return f"{self.verdict.value}. {self.reason}"
+    def face(self) -> Face:
+        """Return what to show: the verdict, why, and the witness where there is one."""
+        told = f"{self.verdict.value}. {self.reason}"
+        parts = () if self.witness is None else self.witness.told(self.names)[1:]  # the reason says the sentence
+        return Face(self.verdict.name, told, parts, good=self.verdict is not Verdict.REFUTED)
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
 
 def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cycles: int = 64) -> PotentialCheck:
@@ -99,24 +121,24 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
     --------
     >>> from cmpg.scenarios import spectrum
     >>> print(check_potential(spectrum(), rng=np.random.default_rng(0)))
-    proven: it is a Markov potential game. C2: no action moves the state, and every stage is an exact potential game...
+    PROVEN: it is a Markov potential game. C2: no action moves the state, and every stage is an exact potential game...
     """
     if trials < 1 or cycles < 1:
         raise GameError(f"trials is {trials} and cycles is {cycles}; both must be at least 1.")
     proof = _proof(game)
     if proof is not None:
-        return PotentialCheck(Verdict.PROVEN, proof.reason, proof.residual)
+        return PotentialCheck(Verdict.PROVEN, proof.reason, proof.residual, names=game.names)
     joint = None if game.horizon is None else joint_or_none(game)
     best = _search(game, rng=rng, cycles=cycles if joint is None else min(cycles, BATCH))
     if best.is_proof:
-        return _refuted(best)
+        return _refuted(best, game.names)
     if joint is not None:
         test = loop_test(joint, rng=rng, trials=trials)
         if test.passed:
             return _tested_exactly(best, test.trials, test.error_probability)
         pairs = game.num_agents * (game.num_agents - 1) // 2
         best = max(best, _search(game, rng=rng, cycles=max(cycles, 2 * pairs)), key=_excess)
-    return _refuted(best) if best.is_proof else _tested_in_floats(best, cycles)
+    return _refuted(best, game.names) if best.is_proof else _tested_in_floats(best, cycles)
 
 
 def recheck(game: Game, witness: FourCycle) -> float:
@@ -161,20 +183,43 @@ def _pairs(num_agents: int, rng: np.random.Generator) -> Iterator[tuple[int, int
 
 
 def _four_cycle(game: Game, pair: tuple[int, int], *, deterministic: bool, rng: np.random.Generator) -> FourCycle:
-    """Draw a 4-cycle of a pair and evaluate it: four induced CMDPs, two policies in each."""
+    """Draw a 4-cycle of a pair and evaluate it."""
     draw = _deterministic_policy if deterministic else _random_policy
     old, new = draw(game, rng), draw(game, rng)
-    (i, j), moves = pair, (new[pair[0]], new[pair[1]])
+    return four_cycle(game, pair, old, (new[pair[0]], new[pair[1]]))
+
+
+def four_cycle(
+    game: Game, agents: tuple[int, int], old: JointPolicy, moves: tuple[FloatArray, FloatArray]
+) -> FourCycle:
+    """Evaluate a 4-cycle, from what two agents get at its corners.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    agents
+        i and j.
+    old
+        What all play at first.
+    moves : [H, S_i, A_i] and [H, S_j, A_j]
+        The other policies of the two.
+    """
+    i, j = agents
     start, new_i, new_j = game.at(old), game.at(old.replace(i, moves[0])), game.at(old.replace(j, moves[1]))
+    # Four induced CMDPs, two policies in each: who moves where, and the corners before and after.
     walk = [(start, i, new_i, 1), (new_i, j, new_j, 1), (new_j, i, new_i, -1), (start, j, new_j, -1)]
+    corners = [(0, 1), (1, 2), (3, 2), (0, 3)]
     residual: float = 0  # an integer, so that the sum of Fractions is one
     rounding = 0.0
-    for position, mover, moved, sign in walk:
+    values = np.zeros((4, 2))
+    for (position, mover, moved, sign), (before, after) in zip(walk, corners, strict=True):
         cmdp = position.induced_cmdp(mover)
-        gain = _value(cmdp, moved, mover) - _value(cmdp, start, mover)
-        residual += sign * gain
+        new, now = _value(cmdp, moved, mover), _value(cmdp, start, mover)
+        values[[before, after], agents.index(mover)] = now, new
+        residual += sign * (new - now)
         rounding += 2 * _rounding(cmdp, float(game.reward_ranges[mover]))
-    return FourCycle(agents=pair, policy=old, deviations=moves, residual=residual, rounding=rounding)
+    return FourCycle(agents, policy=old, deviations=moves, residual=residual, rounding=rounding, values=values)
 
 
 def _random_policy(game: Game, rng: np.random.Generator) -> JointPolicy:
@@ -203,13 +248,13 @@ def _rounding(cmdp: CMDP, reward_range: float) -> float:
     return (cmdp.rounding + 16 * UNIT_ROUNDOFF) * (float(sizes.sum()) * weight + reward_range)
 
 
-def _refuted(witness: FourCycle) -> PotentialCheck:
-    i, j = witness.agents
+def _refuted(witness: FourCycle, names: Names) -> PotentialCheck:
+    one, other = (names.agent(agent) for agent in witness.agents)
     reason = (
-        f"Around a 4-cycle of policies of agents {i} and {j} the gains add up to {float(abs(witness.residual)):.6g} "
+        f"Around a 4-cycle of policies of {one} and {other} the gains add up to {float(abs(witness.residual)):.6g} "
         f"instead of 0; rounding explains at most {witness.rounding:.1g}."
     )
-    return PotentialCheck(Verdict.REFUTED, reason, witness.residual, witness=witness)
+    return PotentialCheck(Verdict.REFUTED, reason, witness.residual, witness=witness, names=names)
 
 
 def _tested_exactly(largest: FourCycle, trials: int, probability: float) -> PotentialCheck:
