@@ -74,6 +74,14 @@ def test_the_map_of_the_code_names_files_that_are_there():
     assert not [path for path in named if not any((home / path).exists() for home in (ROOT / "src" / "cmpg", ROOT))]
 
 
+def test_the_letters_of_the_paper_have_names_that_the_code_uses():
+    table = re.findall(r"^\|(?:[^|]|\\\|)+\|([^|]+)\|", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    names = {name for row in table for name in re.findall(r"`(?:policy\.|position\.)?(\w+)", row)}
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert len(names) > 25
+    assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
+
+
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
