@@ -7,8 +7,6 @@ that is named plays the unknown one: learners see it through a simulator only, a
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -16,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.output import remark, show, show_json
+from cmpg.cli.options import Delta, Epsilon, Json
+from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
 
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
@@ -27,62 +27,47 @@ if TYPE_CHECKING:
     from cmpg.learning.trials import Behind, Method, Progress, Trial
     from cmpg.policy import JointPolicy
 
-SCENARIO_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-Target = Annotated[
-    str, typer.Argument(metavar="GAME", help="A scenario (see `cmpg scenarios`) with its own options, or a game file.")
-]
-Epsilon = Annotated[float, typer.Option(help="No agent shall gain more than this by leaving.")]
-Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, on standard output.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command(context_settings=SCENARIO_OPTIONS)(learn)
-    app.command(context_settings=SCENARIO_OPTIONS)(bounds)
-
 
 def learn(
-    context: typer.Context,
-    target: Target,
+    target: GameArgument,
     mode: Annotated[
         str,
         typer.Option(
-            help="generative: draw a model for each response; shared: draw one for all; safe: play episodes, and only "
-            "policies that are proved to keep the budget."
+            help="generative: sample a model for each response; shared: sample one model for all; safe: play "
+            "episodes, with policies proved to respect the thresholds only.",
+            autocompletion=lambda: ["generative", "shared", "safe"],
         ),
     ] = "generative",
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
-    seeds: Annotated[int, typer.Option(help="How many independent runs.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Processes; the runs have the same bits for any number.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Seeds all runs.")] = 1,
-    budget: Annotated[int | None, typer.Option(help="Samples at most, per run.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of processes; the answer does not depend on it.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
+    budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None,
     margin: Annotated[
-        float | None, typer.Option(help="Safe mode: responses keep this much below every threshold.")
+        float | None, typer.Option(help="Safe mode: how far below every threshold responses stay.")
     ] = None,
     growth: Annotated[
-        float | None, typer.Option(help="Safe mode: solve anew after this share of more episodes; 0.1 if left out.")
+        float | None,
+        typer.Option(help="Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted."),
     ] = None,
-    start: Annotated[Path | None, typer.Option(help="A policy file: a start that you vouch for.")] = None,
+    start: Annotated[Path | None, typer.Option(help="File of a policy to start from, which you vouch for.")] = None,
     payoff_noise: Annotated[
-        float | None, typer.Option(help="Hide rewards and costs too; each observation is off by this, up or down.")
+        float | None, typer.Option(help="Hide rewards and costs, too: observations are off by this, up or down.")
     ] = None,
     reveal_support: Annotated[
-        bool, typer.Option("--reveal-support", help="Let the learners know which next states are possible.")
+        bool, typer.Option("--reveal-support", help="Tell the learners which next states are possible.")
     ] = False,
-    output: Annotated[Path | None, typer.Option("--out", help="A new folder for policies and records.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="New folder for policies and records.")] = None,
     as_json: Json = False,
 ) -> None:
     """Learn a Nash policy from samples, and judge it.
 
-    The game plays the unknown one: learners see it through a simulator only, and it judges them afterwards. Exit code
-    0 if every run is certified, with probability 1 − delta; 1 if one is not.
+    The game stands for an unknown one: learners only see it through a simulator, and it judges them afterwards. Exit
+    code 0 if every run is certified (with probability 1 − delta), 1 otherwise.
     """
     import numpy as np
 
-    from cmpg.cli.targets import chosen, game_of
     from cmpg.files.records import check_out_folder
     from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import trials_record, trials_view
@@ -91,7 +76,7 @@ def learn(
         check_out_folder(output)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
-    game = joint_form(game_of(target, context.args, seed=seed, exact=False))
+    game = joint_form(target.build(seed=seed))
     behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
     method = build(_Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth))
@@ -107,21 +92,19 @@ def learn(
 
 
 def bounds(
-    context: typer.Context,
-    target: Target,
+    target: GameArgument,
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
-    slack: Annotated[float | None, typer.Option(help="A slack to assume in place of the Slater constant.")] = None,
+    slack: Annotated[float | None, typer.Option(help="Slack to assume instead of the Slater constant.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what the theory of learning asks for, and what can run.
+    """Print how many samples the theory asks for, and which can be run.
 
-    Iterations T, episodes M for a value, confidence δ′ and samples: as printed in the paper, as corrected, and for the
+    Iterations T, episodes M per value, confidence δ′ and samples: as printed in the paper, as corrected, and for the
     adaptive learner.
     """
     import numpy as np
 
-    from cmpg.cli.targets import finite, game_of
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.bounds import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
@@ -130,7 +113,7 @@ def bounds(
 
     if slack is not None:
         finite("slack", slack, positive=True)
-    game = joint_form(game_of(target, context.args, seed=None, exact=False))
+    game = joint_form(target.build())
     known = Behind().hide(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
@@ -185,7 +168,6 @@ def _generative(wish: _Wish) -> Method:
 def _safe(wish: _Wish) -> Method:
     import numpy as np
 
-    from cmpg.cli.targets import finite
     from cmpg.learning.exploration import Pace
     from cmpg.learning.safe import safe_learner
     from cmpg.learning.trials import ByResponses
@@ -218,8 +200,6 @@ def _check_margin(wish: _Wish, known: Known) -> None:
     """Refuse a margin that no policy could keep, whatever the transition is."""
     import numpy as np
 
-    from cmpg.cli.targets import finite
-
     if wish.margin is None:
         return
     finite("margin", wish.margin)
@@ -245,7 +225,6 @@ def _start(wish: _Wish) -> JointPolicy | None:
     """
     import numpy as np
 
-    from cmpg.cli.targets import policy_of
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.ascent import safe_start
 
@@ -257,8 +236,8 @@ def _start(wish: _Wish) -> JointPolicy | None:
     if found.policy is None:
         raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(
-        "no start is safe whatever the transition is: one of least cost is computed with the true model, and taken as "
-        "vouched for. Pass --start to give your own."
+        "no start is safe whatever the transition is: a start of least cost is computed with the true model, and taken "
+        "as vouched for. Pass --start to use your own."
     )
     return found.policy
 
@@ -279,7 +258,7 @@ def _run(
 
     keep = _keeper(output, game)
     done: list[Trial] = []
-    with _Line() as line:
+    with ProgressLine("learning") as line:
 
         def watch(progress: Progress) -> None:
             line.show(progress_text(progress, seed=len(done), seeds=len(streams)))
@@ -310,31 +289,3 @@ def _keeper(output: Path | None, game: JointGame) -> Callable[[Trial], Any]:
             stream.write(json.dumps(trial_record(each)) + "\n")
 
     return keep
-
-
-class _Line:
-    """A live line on a terminal; elsewhere a plain line now and then, and one for every seed."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        console = Console(stderr=True)
-        self._status = console.status("starting") if console.is_terminal else None
-        self._next = 0.0
-
-    def __enter__(self) -> _Line:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, text: str, *, whole: bool = False) -> None:
-        """Show where things stand; `whole` lines are never left out."""
-        if self._status is not None:
-            self._status.update(text)
-        elif whole or time.monotonic() >= self._next:
-            print(text, file=sys.stderr)
-            self._next = time.monotonic() + 2.0

@@ -1,7 +1,7 @@
 """Where the command speaks: tables on standard output, errors and progress on standard error.
 
 On a terminal lines are broken at its width, and progress is one live line. Elsewhere nothing is broken or coloured, and
-progress is a plain line a second.
+progress is a plain line a second at most.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,20 +18,22 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
 
-    from cmpg.equilibrium.result import Step
-    from cmpg.games.contract import Game
-
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""
 
 
 def show(*parts: RenderableType) -> None:
     """Print for people, on standard output; strings are taken as they are."""
+    from rich.measure import Measurement
     from rich.text import Text
 
     console = _console(stderr=False)
     for part in parts:
-        console.print(Text(part) if isinstance(part, str) else part, highlight=False)
+        text = Text(part) if isinstance(part, str) else part
+        # A terminal that is too narrow for a table breaks its lines, rather than that digits or names are cut.
+        needed = Measurement.get(console, console.options.update(max_width=WIDE), text).minimum
+        console.width = max(console.width, needed)
+        console.print(text, highlight=False)
 
 
 def show_json(record: Any) -> None:
@@ -69,41 +72,64 @@ def _console(*, stderr: bool) -> Console:
 
 
 class ProgressLine:
-    """A live line on a terminal; elsewhere a plain line, the first at once and then one a second at most."""
+    """Shows where a run stands; use it in a `with`.
 
-    def __init__(self, game: Game) -> None:
-        import numpy as np
+    Building a large game, or looking for a start, is one long call that tells nothing. So a thread tells which phase it
+    is and how long it has taken: every second on a terminal, and elsewhere after 1, 2, 4, … seconds of silence.
+    """
+
+    def __init__(self, phase: str) -> None:
         from rich.console import Console
 
-        self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
-        self._names = game.names
         console = Console(stderr=True)
-        self._status = console.status("looking for a feasible start") if console.is_terminal else None
-        self._next = 0.0
+        self._status = console.status(phase) if console.is_terminal else None
+        self._phase, self._began = phase, time.monotonic()
+        self._told, self._pause = self._began, 1.0
+        self._next = self._began
+        self._writing, self._over = threading.Lock(), threading.Event()
+        self._watch = threading.Thread(target=self._tell_silence, daemon=True)
 
-    def __enter__(self) -> ProgressLine:
+    def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
+        self._watch.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watch.join()
         if self._status is not None:
             self._status.stop()
-        if kind is KeyboardInterrupt:
-            remark("interrupted before a feasible policy was known: there is nothing to keep")
 
-    def show(self, step: Step) -> None:
-        """Show where the run stands."""
+    def begin(self, phase: str) -> None:
+        """Say what comes next, if it takes long."""
+        with self._writing:
+            self._phase, self._pause = phase, 1.0
+
+    def show(self, text: str, *, whole: bool = False) -> None:
+        """Show where things stand; elsewhere than on a terminal, only `whole` lines are never left out."""
+        with self._writing:
+            now = time.monotonic()
+            if self._status is not None or whole or now >= self._next:
+                self._next = now + 1.0
+                self._write(text)
+
+    def _tell_silence(self) -> None:
+        while not self._over.wait(0.2):
+            with self._writing:
+                now = time.monotonic()
+                if now - self._told >= (1.0 if self._status is not None else self._pause):
+                    self._pause = min(2 * self._pause, 30.0)
+                    self._write(f"{self._phase}  {now - self._began:.0f} s")
+
+    def _write(self, text: str) -> None:
         from rich.text import Text
 
-        from cmpg.report.tables import progress_line
-
-        line = progress_line(step, self._thresholds, self._names)
-        if self._status is not None:
-            self._status.update(Text(line, no_wrap=True, overflow="ellipsis"))
-        elif time.monotonic() >= self._next:
-            print(line, file=sys.stderr, flush=True)
-            self._next = time.monotonic() + 1.0
+        self._told = time.monotonic()
+        if self._status is None:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
 
 
 class ProgressDisplay:

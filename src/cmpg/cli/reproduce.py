@@ -12,11 +12,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(reproduce)
-
-
 def reproduce(
     output: Annotated[
         Path,

@@ -1,138 +1,301 @@
-"""From the words of a command line to a game and a policy: scenario names, file names, and the options that a
-scenario's builder takes.
+"""From the words of a command line to a game and a policy.
+
+A game is a scenario or a file. A scenario's builder has options of its own; `GameCommand` makes them options of the
+command, so that they are parsed, suggested, completed and listed in `--help` like the others.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import check_multipliers
-from cmpg.errors import CMPGError, FileError, GameError, PolicyError
-from cmpg.files.containers import ENDINGS
-from cmpg.files.games import load_game
-from cmpg.files.policies import load_policy
-from cmpg.games.contract import ExactForm, Game
-from cmpg.policy import JointPolicy
-from cmpg.scenarios import SCENARIOS, Scenario, scenario
-from cmpg.scenarios.drawings import Origin
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from cmpg.arrays import FloatArray
+    from cmpg.games.contract import Game
+    from cmpg.policy import JointPolicy
+    from cmpg.scenarios import Scenario
+    from cmpg.scenarios.drawings import Origin
 
 Choice = TypeVar("Choice")
 
 MEANINGS = {
-    "capacity": "cars that the transformer bears at a time",
-    "cost_at": "when a crowd costs: 'every step' or 'first step'",
-    "day": "a date such as 2019-06-12; the busiest one unless given",
-    "height": "of the grid, in cells",
-    "horizon": "steps",
-    "initial": "probabilities of the states at first, parted by commas",
-    "late": "what it costs not to have arrived at the end",
-    "limit": "platoons that a protected link bears at a time",
-    "load_price": "what each car adds to everybody's price",
-    "map": "a MovingAI .map file; the sample unless given",
-    "network": "a TNTP network file; the sample unless given",
-    "num_agents": "number of agents",
-    "presence": "chance of the owner on a channel sensed free, sensed busy",
-    "prices": "of charging in each of 24 hours, parted by commas",
-    "protected": "links such as 10-15,15-10",
-    "scen": "a MovingAI .scen file of starts and goals; drawn unless given",
-    "seed": "of what is drawn",
-    "sessions": "an ACN session file, .csv or .csv.gz; the sample unless given",
-    "shortfall": "what a unit costs that is missing at the end",
-    "success": "the chance that an action succeeds",
-    "target": "a cell x,y on which collisions are free",
-    "threshold": "the budget: the largest expected cost",
-    "to_busy": "the chance that a free channel becomes busy",
-    "to_free": "the chance that a busy channel becomes free",
-    "to_safe": "the chance that `unsafe` becomes `safe`",
-    "to_unsafe": "the chance that `safe` becomes `unsafe`",
-    "trips": "a TNTP trip table, with the network",
-    "unit": "what an hour of charging delivers, in kWh",
-    "unsafe_penalty": "what every step in `unsafe` takes from each",
-    "vehicles": "in a platoon",
-    "waiting": "what a step of waiting costs",
-    "weights": "what each action or channel is worth, parted by commas",
-    "width": "of the grid, in cells",
+    "capacity": "Number of cars a transformer can charge at once.",
+    "cost_at": "When a crowd costs: 'every step' or 'first step'.",
+    "day": "Date, such as 2019-06-12; the busiest day if omitted.",
+    "height": "Height of the grid in cells.",
+    "horizon": "Number of steps.",
+    "initial": "Initial probability of each state, separated by commas.",
+    "late": "Penalty for not having arrived at the end.",
+    "limit": "Number of platoons a protected link can carry at once.",
+    "load_price": "How much each charging car adds to everyone's price.",
+    "map": "MovingAI .map file; the bundled sample if omitted.",
+    "network": "TNTP network file; the bundled sample if omitted.",
+    "num_agents": "Number of agents.",
+    "presence": "Probability that the owner is present if a channel is sensed free, sensed busy.",
+    "prices": "Price of charging in each of the 24 hours, separated by commas.",
+    "protected": "Protected links, such as 10-15,15-10.",
+    "scen": "MovingAI .scen file of starts and goals; random if omitted.",
+    "seed": "Random seed.",
+    "sessions": "ACN session file (.csv, .csv.gz); the bundled sample if omitted.",
+    "shortfall": "Penalty per unit still missing at the end.",
+    "success": "Probability that an action succeeds.",
+    "target": "Cell x,y where collisions are free.",
+    "threshold": "Largest expected cost allowed.",
+    "to_busy": "Probability that a free channel becomes busy.",
+    "to_free": "Probability that a busy channel becomes free.",
+    "to_safe": "Probability that `unsafe` becomes `safe`.",
+    "to_unsafe": "Probability that `safe` becomes `unsafe`.",
+    "trips": "TNTP trip table; needs --network.",
+    "unit": "Energy delivered by an hour of charging, in kWh.",
+    "unsafe_penalty": "What every step in `unsafe` costs each agent.",
+    "vehicles": "Number of vehicles in a platoon.",
+    "waiting": "Cost of waiting for a step.",
+    "weights": "Value of each action or channel, separated by commas.",
+    "width": "Width of the grid in cells.",
 }
-"""What the options of the scenarios mean, in a few words."""
+"""What the options of the scenarios mean."""
 
 TAKEN = ("start",)
-"""Options that mean something else on the command line."""
+"""Options of scenarios that mean something else on the command line."""
 
 SPOKEN = {"num_agents": "agents"}
 """Options that have another name on the command line."""
 
-
-def game_of(target: str, extra: Sequence[str], *, seed: int | None, exact: bool) -> Game:
-    """Build the scenario, or load the file, that a command line names."""
-    origin = origin_of(target, extra, seed=seed)
-    if _is_file(target):
-        return load_game(target, exact=exact)
-    game = scenario(target).build(**origin.options)
-    if not exact:
-        return game
-    if not isinstance(game, ExactForm):
-        raise GameError(f"{target} has no exact mode, as every local game; leave --exact out, and rounding is bounded.")
-    return typing.cast(Game, game.exact())
+LONGEST_DEFAULT = 40
+"""Longer defaults, such as 24 prices, are not shown."""
 
 
-def origin_of(target: str, extra: Sequence[str], *, seed: int | None) -> Origin:
-    """Return the name and the options that a command line gives: where its game comes from."""
-    if _is_file(target):
-        if extra:
-            raise CMPGError(f"{extra[0]} is not an option here: a game file has no options of its own.")
-        return Origin(Path(target).name, {})
-    named = scenario(target)
-    given = parse_options(named, extra)
-    if seed is not None and "seed" in named.options:
-        given["seed"] = seed
-    return Origin(named.name, given)
+@dataclass(frozen=True)
+class Target:
+    """What a command line names: a scenario with the options that were given for it, or a game file."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, *, seed: int | None = None, exact: bool = False) -> Game:
+        """Build the scenario, or load the file."""
+        from cmpg.errors import GameError
+        from cmpg.files.games import load_game
+        from cmpg.scenarios import scenario
+
+        if _is_file(self.name):
+            return load_game(self.name, exact=exact)
+        game = scenario(self.name).build(**self.origin(seed=seed).options)
+        if not exact:
+            return game
+        from cmpg.games.contract import ExactForm
+
+        if not isinstance(game, ExactForm):
+            raise GameError(f"{self.name} has no exact mode. Leave --exact out: rounding is bounded in any case.")
+        return typing.cast("Game", game.exact())
+
+    def origin(self, *, seed: int | None = None) -> Origin:
+        """Return where the game comes from: a name, and the options that differ from the defaults."""
+        from cmpg.scenarios import scenario
+        from cmpg.scenarios.drawings import Origin
+
+        if _is_file(self.name):
+            return Origin(Path(self.name).name, {})
+        drawn = {"seed": seed} if seed is not None and "seed" in scenario(self.name).options else {}
+        return Origin(self.name, {**self.options, **drawn})
 
 
-def _is_file(target: str) -> bool:
-    path = Path(target)
+def _is_file(word: str) -> bool:
+    """Whether a word names a game file; raise if it looks like one and cannot be."""
+    from cmpg.errors import FileError
+    from cmpg.files.containers import ENDINGS
+    from cmpg.scenarios import SCENARIOS
+
+    path = Path(word)
     if path.suffix.lower() in ENDINGS:
         return True
-    if target in SCENARIOS:
+    if word in SCENARIOS:
         return False
     if path.is_dir():
-        raise FileError(f"{target}: is a folder; name the game file in it, such as {path / 'game.npz'}.")
+        raise FileError(f"{word} is a folder; name the game file in it, such as {path / 'game.npz'}.")
     if len(path.parts) > 1 or path.suffix or path.exists():
-        raise FileError(
-            f"{target}: a game file ends in {' or '.join(ENDINGS)}; `cmpg scenarios` lists what has a name."
-        )
+        raise FileError(f"{word}: a game file ends in {' or '.join(ENDINGS)}; `cmpg scenarios` lists the scenarios.")
     return False
 
 
-def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
-    """Load a policy that fits the game, with its multipliers where the file has them."""
-    policy, multipliers = load_policy(path, exact=exact)
-    try:
-        policy.check_fits(game.policy_shapes)
-        return policy, None if multipliers is None else check_multipliers(game, multipliers)
-    except PolicyError as problem:
-        raise PolicyError(f"{path}: {problem} Is it the policy of another game?") from None
+def complete_scenario(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a scenario."""
+    from cmpg.scenarios import SCENARIOS
+
+    return [(each.name, each.summary) for each in SCENARIOS.values() if each.name.startswith(incomplete)]
 
 
-def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
-    """Return what a word stands for, or raise with the words there are."""
-    if value not in choices:
-        raise CMPGError(f"--{option} is {value!r}; one of {', '.join(choices)} is required.")
-    return choices[value]
+def complete_game(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Complete the name of a scenario, or the path of a game file or of a folder that may hold one."""
+    from cmpg.files.containers import ENDINGS
+
+    yield from complete_scenario(incomplete)
+    folder, slash, beginning = incomplete.rpartition("/")
+    for path in sorted(Path(folder + slash).glob("*")):
+        if path.name.startswith(beginning) and (beginning or path.name[0] != "."):
+            if path.is_dir():
+                yield f"{folder}{slash}{path.name}/", "folder"
+            elif path.suffix.lower() in ENDINGS:
+                yield f"{folder}{slash}{path.name}", "file"
 
 
-def finite(option: str, value: float, *, positive: bool = False) -> float:
-    """Return a number that a command line gives, or raise where it is none to compute with."""
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        raise CMPGError(
-            f"--{option} is {value}; a {'positive number' if positive else 'number of at least 0'} is required."
-        )
-    return value
+GameArgument = Annotated[
+    Target,
+    typer.Argument(
+        metavar="GAME",
+        parser=Target,
+        autocompletion=complete_game,
+        help="A scenario (`cmpg scenarios` lists them) or a game file (.json, .npz).",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _ScenarioOptions:
+    """The scenario that a command line names, if any, and its options as parameters of the command."""
+
+    scenario: Scenario | None = None
+    parameters: Sequence[Any] = ()
+
+
+class GameCommand(TyperCommand):
+    """A command with a `GameArgument` called `target`, which has the options of the scenario that is named, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; those that are for the scenario go to the target."""
+        named = _named_scenario(args, super().get_params(ctx), hurried=ctx.resilient_parsing)
+        if named is None:
+            return super().parse_args(ctx, args)
+        own = {name for param in self.params for name in param.opts}
+        parameters = _parameters(named, [name for name in listed_options(named) if spoken(name) not in own])
+        ctx.meta[__name__] = _ScenarioOptions(named, list(parameters.values()))
+        rest = super().parse_args(ctx, args)
+        words = {name: ctx.params.pop(param.name, None) for name, param in parameters.items()}
+        ctx.params["target"] = Target(named.name, _converted_options(named, words))
+        return rest
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command, and those of the scenario."""
+        return [*super().get_params(ctx), *_listed(ctx).parameters]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List arguments, options, and the options of the scenario in a section of their own."""
+        listed = _listed(ctx)
+        own = [param for param in self.get_params(ctx) if param not in listed.parameters]
+        sections = {
+            "Arguments": [param for param in own if param.param_type_name == "argument"],
+            "Options": [param for param in own if param.param_type_name == "option"],
+            f"Options of {listed.scenario and listed.scenario.name}": listed.parameters,
+        }
+        for title, params in sections.items():
+            records = [param.get_help_record(ctx) for param in params]
+            if records:
+                with formatter.section(title):
+                    # A type such as <Target> tells a reader nothing beside the name of an argument.
+                    formatter.write_dl([(re.sub(r"^([A-Z]+) <.*", r"\1", name), told) for name, told in records])
+
+
+def _listed(ctx: Any) -> _ScenarioOptions:
+    return typing.cast(_ScenarioOptions, ctx.meta.get(__name__, _ScenarioOptions()))
+
+
+def help_words(ctx: Any) -> str:
+    """Return the command that tells more."""
+    scenario = _listed(ctx).scenario
+    return f"{ctx.command_path} {'' if scenario is None else f'{scenario.name} '}--help"
+
+
+def unknown_option(ctx: Any, option: str) -> str:
+    """Say that there is no such option, what was probably meant, or else what there is."""
+    known = [name for param in ctx.command.get_params(ctx) for name in param.opts if param.param_type_name == "option"]
+    close = get_close_matches(option.strip("-"), [name.strip("-") for name in known], n=1)
+    if close:
+        return f"there is no option {option}; did you mean --{close[0]}?"
+    listed = _listed(ctx)
+    if listed.scenario is not None:
+        names = ", ".join(param.opts[0] for param in listed.parameters)
+        return f"there is no option {option}; those of {listed.scenario.name} are {names}."
+    only = "; only scenarios have options of their own" if isinstance(ctx.command, GameCommand) else ""
+    return f"there is no option {option}{only}."
+
+
+def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool) -> Scenario | None:
+    """Return the scenario that the words name; None for a file, or for none yet.
+
+    A word that is neither is an error, unless the shell is in a hurry to complete it. It comes first, because which
+    options there are depends on it.
+    """
+    words = list(_arguments(args, params))
+    if not words:
+        return None
+    from cmpg.scenarios import SCENARIOS, scenario
+
+    word = next((word for word in words if word in SCENARIOS), words[0])
+    if word not in SCENARIOS and (hurried or _is_file(word)):
+        return None
+    return scenario(word)
+
+
+def _arguments(args: Sequence[str], params: Sequence[Any]) -> Iterator[str]:
+    """Yield the words that are neither options nor their values, as far as the options are known."""
+    known = {name: param for param in params for name in param.opts if param.param_type_name == "option"}
+    rest = iter(args)
+    for word in rest:
+        if word == "--":
+            yield from rest
+        elif not word.startswith("-"):
+            yield word
+        elif word in known and not known[word].is_flag:
+            next(rest, None)
+
+
+def _parameters(named: Scenario, names: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a scenario as parameters of a command; their values are words."""
+    hints = typing.get_type_hints(named.function)
+
+    def function(**_: str) -> None:
+        """Stand for the builder."""
+
+    signature = []
+    for name in names:
+        told = typer.Option(spoken(name), metavar=_metavar(hints[name]), help=_meaning(named, name), show_default=False)
+        # The name of the parameter must not be one of the command's own.
+        each = inspect.Parameter(f"scenario_{name}", inspect.Parameter.KEYWORD_ONLY, default=None)
+        signature.append(each.replace(annotation=Annotated[str | None, told]))
+    function.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in signature}
+    app = typer.Typer(add_completion=False)
+    app.command()(function)
+    made = {param.name: param for param in typer.main.get_command(app).params}
+    return {name: made[f"scenario_{name}"] for name in names}
+
+
+def _meaning(named: Scenario, option: str) -> str:
+    """Say what an option means, and its default if there is a short one."""
+    default = named.options[option]
+    text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    told = MEANINGS.get(option, "")
+    return told if default is None or len(text) > LONGEST_DEFAULT else f"{told}  [default: {text}]"
+
+
+def _metavar(hint: Any) -> str:
+    kinds = _alternatives(hint)
+    if str in kinds or Path in kinds or typing.get_origin(hint) is typing.Literal:
+        return "<text>"
+    if any(typing.get_origin(kind) in (Sequence, tuple) for kind in kinds):
+        return "<numbers>"
+    return "<int>" if int in kinds else "<float>"
 
 
 def spoken(option: str) -> str:
@@ -140,36 +303,22 @@ def spoken(option: str) -> str:
     return f"--{SPOKEN.get(option, option).replace('_', '-')}"
 
 
-def listed_options(named: Scenario) -> dict[str, Any]:
-    """Return the options of a scenario that a command line can give, with their defaults."""
+def listed_options(named: Scenario) -> dict[str, str]:
+    """Return the options of a scenario that a command line can give, with their meanings."""
     hints = typing.get_type_hints(named.function)
     kinds = {name: _alternatives(hints[name]) for name in named.options if name not in TAKEN}
-    return {name: named.options[name] for name, each in kinds.items() if not any(_is_mapping(kind) for kind in each)}
+    return {name: _meaning(named, name) for name, each in kinds.items() if not any(map(_is_mapping, each))}
 
 
 def _is_mapping(kind: Any) -> bool:
     return typing.get_origin(kind) is Mapping
 
 
-def parse_options(named: Scenario, words: Sequence[str]) -> dict[str, Any]:
-    """Read `--name value` and `--name=value` as arguments of a scenario's builder."""
+def _converted_options(named: Scenario, words: Mapping[str, str | None]) -> dict[str, Any]:
+    """Read words as arguments of a scenario's builder."""
     hints = typing.get_type_hints(named.function)
-    given: dict[str, Any] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--"):
-            raise CMPGError(f"{word!r} is not understood; options of {named.name} are written --name value.")
-        name, equals, value = word.partition("=")
-        keys = {spoken(each): each for each in listed_options(named)}
-        if name not in keys:
-            raise CMPGError(f"there is no option {name}; those of {named.name} are {', '.join(keys)}. See also --help.")
-        if not equals:
-            if not rest:
-                raise CMPGError(f"{name} needs a value.")
-            value = rest.pop(0)
-        given[keys[name]] = _converted(name, value, hints[keys[name]])
-    return given
+    given = {name: word for name, word in words.items() if word is not None}
+    return {name: _converted(spoken(name), word, hints[name]) for name, word in given.items()}
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -193,6 +342,8 @@ def _converted(option: str, text: str, hint: Any) -> Any:
 
 
 def _number(option: str, text: str, kind: Any) -> Any:
+    from cmpg.errors import CMPGError
+
     try:
         number = kind(text)
     except ValueError:
@@ -201,3 +352,36 @@ def _number(option: str, text: str, kind: Any) -> Any:
         required = "a whole number" if kind is int else "a number"
         raise CMPGError(f"{option} is {text!r}; {required} is required.")
     return number
+
+
+def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
+    """Return what a word stands for, or raise with the words there are."""
+    from cmpg.errors import CMPGError
+
+    if value not in choices:
+        raise CMPGError(f"--{option} is {value!r}; one of {', '.join(choices)} is required.")
+    return choices[value]
+
+
+def finite(option: str, value: float, *, positive: bool = False) -> float:
+    """Return a number that a command line gives, or raise if nothing can be computed with it."""
+    from cmpg.errors import CMPGError
+
+    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+        required = "a positive number" if positive else "a number of at least 0"
+        raise CMPGError(f"--{option} is {value}; {required} is required.")
+    return value
+
+
+def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
+    """Load a policy that fits the game, with its multipliers if the file has them."""
+    from cmpg.equilibrium.certificate import check_multipliers
+    from cmpg.errors import PolicyError
+    from cmpg.files.policies import load_policy
+
+    policy, multipliers = load_policy(path, exact=exact)
+    try:
+        policy.check_fits(game.policy_shapes)
+        return policy, None if multipliers is None else check_multipliers(game, multipliers)
+    except PolicyError as problem:
+        raise PolicyError(f"{path}: {problem} Is it the policy of another game?") from None

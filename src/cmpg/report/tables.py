@@ -130,7 +130,7 @@ def _table(first: str, others: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(first)
     for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     return table
 
 

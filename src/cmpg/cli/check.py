@@ -1,0 +1,77 @@
+"""`cmpg check` and `cmpg certify`: what can be said about a game, and about a claim, without solving it.
+
+Exit codes: 0 if nothing speaks against the game or the claim, 1 if something does, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Exact, Json, Seed
+from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.targets import GameArgument, finite, policy_of
+
+
+def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> None:
+    """Look at a game: sizes, feasibility, potential.
+
+    Exit code 0 if it is feasible and nothing refutes a potential, 1 otherwise.
+    """
+    import numpy as np
+
+    from cmpg.equilibrium.start import feasible_start
+    from cmpg.files.records import check_record, plain
+    from cmpg.games.potential.check import Verdict, check_potential
+    from cmpg.report.game_view import check_view
+
+    with ProgressLine("building the game") as progress:
+        game = target.build(seed=seed)
+        progress.begin("looking for a feasible policy")
+        found = feasible_start(game)
+        progress.begin("checking the potential")
+        potential = check_potential(game, rng=np.random.default_rng(seed or 0))
+    if as_json:
+        show_json(plain(check_record(game, found, potential)))
+    else:
+        show(check_view(game, found, potential))
+    raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
+
+
+def certify(
+    target: GameArgument,
+    policy: Annotated[
+        Path, typer.Argument(metavar="POLICY", help="A policy file, with the multipliers that prove the claim.")
+    ],
+    epsilon: Epsilon = DEFAULT_EPSILON,
+    exact: Exact = False,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Check the claim that a policy is feasible and Nash.
+
+    Backward induction alone decides, whatever found the policy. Exit code 0 if the claim is proved, 1 otherwise.
+    """
+    from cmpg.equilibrium.best_responses import proposed_multipliers
+    from cmpg.equilibrium.certificate import certify as judge
+    from cmpg.files.records import certificate_record
+    from cmpg.games.contract import in_floats
+    from cmpg.report.tables import certificate_view, claim_verdict
+
+    finite("epsilon", epsilon)
+    with ProgressLine("building the game") as progress:
+        game = target.build(seed=seed, exact=exact)
+        progress.begin("checking the claim")
+        tables, multipliers = policy_of(policy, game, exact=exact)
+        if multipliers is None and len(game.thresholds):
+            remark("the policy file has no multipliers: best responses are computed to propose some")
+            multipliers = proposed_multipliers(in_floats(game), tables)
+        certificate = judge(game, tables, multipliers, exact=exact)
+    proved, names = certificate.proves(epsilon), game.names
+    if as_json:
+        show_json(certificate_record(certificate) | {"claimed_epsilon": epsilon, "proved": proved})
+    else:
+        show(claim_verdict(certificate, epsilon, names), certificate_view(certificate, names))
+    raise typer.Exit(0 if proved else 1)

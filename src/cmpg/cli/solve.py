@@ -1,0 +1,205 @@
+"""`cmpg solve`: from a game to a certified equilibrium, shown, and kept in a run folder if one is named.
+
+Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
+was anything to keep.
+"""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Exact, Json, Seed
+from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.result import Result, Step
+    from cmpg.games.contract import Game
+    from cmpg.scenarios.drawings import Origin
+
+
+def solve(
+    target: GameArgument,
+    epsilon: Epsilon = DEFAULT_EPSILON,
+    restarts: Annotated[
+        int, typer.Option(min=1, metavar="<int>", help="Number of runs, from different starts; the best is kept.")
+    ] = 1,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            help="Which equilibrium is best: potential or welfare.", autocompletion=lambda: ["potential", "welfare"]
+        ),
+    ] = "potential",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="How best responses are computed: exact, lp or primal-dual.",
+            autocompletion=lambda: ["exact", "lp", "primal-dual"],
+        ),
+    ] = "exact",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            help="Who moves next: auto, greatest-gain or round-robin.",
+            autocompletion=lambda: ["auto", "greatest-gain", "round-robin"],
+        ),
+    ] = "auto",
+    max_iterations: Annotated[
+        int | None, typer.Option(min=0, metavar="<int>", help="Most moves per run; Theorem 1's bound if omitted.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
+    ] = 1,
+    seed: Seed = None,
+    start: Annotated[Path | None, typer.Option(help="File of a feasible policy to start from.")] = None,
+    exact: Exact = False,
+    selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--out", help="New folder for the game, the policy and the certificate.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find a feasible policy that no agent gains by leaving."""
+    import numpy as np
+
+    from cmpg.equilibrium.solve import solve as find
+    from cmpg.files.records import check_out_folder
+
+    if output is not None:
+        check_out_folder(output)
+    settings: dict[str, Any] = {
+        "prefer": _preference(prefer),
+        "solver": _solver(solver, finite("epsilon", epsilon, positive=True)),
+        "schedule": _schedule(schedule),
+        "max_iterations": max_iterations,
+        "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
+        "workers": workers,
+    }
+    drawn = 0 if seed is None and restarts > 1 else seed
+    rng = None if drawn is None else np.random.default_rng(drawn)
+    with ProgressLine("building the game") as progress:
+        game = target.build(seed=seed, exact=exact)
+        free = _without_constraints(game) if selfish else None
+        first = None if start is None else policy_of(start, game)[0]
+        settings["on_progress"] = _Course(progress, game).show
+        progress.begin("looking for a feasible start")
+        try:
+            result = find(game, epsilon=epsilon, start=first, restarts=restarts, rng=rng, **settings)
+        except KeyboardInterrupt:
+            remark("interrupted before a feasible policy was known: there is nothing to keep")
+            raise
+        unbound = None
+        # Ctrl-C while this runs must not lose what was asked for first.
+        with suppress(KeyboardInterrupt):
+            if free is not None and result.status.name != "INTERRUPTED":
+                unbound = find(free, epsilon=epsilon, **(settings | {"solver": None}))
+    asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
+    asked |= {"start": start and str(start), "exact": exact}
+    solved = _Solved(game, replace(result, settings={**result.settings, **asked}), unbound, target.origin(seed=seed))
+    solved.deliver(output=output, seed=drawn, as_json=as_json)
+    raise typer.Exit(0 if result.certified else 1)
+
+
+def _preference(word: str) -> Any:
+    from cmpg.equilibrium.solve import by_potential, by_welfare
+
+    return chosen("prefer", word, {"potential": by_potential, "welfare": by_welfare})
+
+
+def _schedule(word: str) -> Any:
+    from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
+
+    return chosen("schedule", word, {"auto": None, "greatest-gain": GreatestGain(), "round-robin": RoundRobin()})
+
+
+def _solver(word: str, epsilon: float) -> Any:
+    from cmpg.cmdp.exact import Exact
+    from cmpg.cmdp.linear_program import LinearProgram
+    from cmpg.cmdp.primal_dual import PrimalDual
+
+    solvers = {"exact": Exact(), "lp": LinearProgram(), "primal-dual": PrimalDual(tolerance=epsilon / 4)}
+    return chosen("solver", word, solvers)
+
+
+def _without_constraints(game: Game) -> Game:
+    """Return the same game, in floats, with thresholds that nobody reaches."""
+    import numpy as np
+
+    from cmpg.errors import GameError
+    from cmpg.games.contract import in_floats
+
+    if len(game.thresholds) == 0:
+        raise GameError("this game has no constraints, so play is selfish already. Leave --selfish out.")
+    floats = in_floats(game)
+    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
+
+
+class _Course:
+    """Tells the course of a run."""
+
+    def __init__(self, progress: ProgressLine, game: Game) -> None:
+        import numpy as np
+
+        self._progress, self._names = progress, game.names
+        self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
+
+    def show(self, step: Step) -> None:
+        """Show one step."""
+        from cmpg.report.tables import progress_line
+
+        self._progress.begin("looking for the next move")
+        self._progress.show(progress_line(step, self._thresholds, self._names))
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """What there is to show and to keep."""
+
+    game: Game
+    result: Result
+    selfish: Result | None
+    origin: Origin
+
+    def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
+        """Write the run folder, and show the result, even if writing fails."""
+        from cmpg.errors import FileError
+        from cmpg.files.records import result_record, write_run
+
+        record, failure = None, None
+        if output is not None:
+            try:
+                record = write_run(output, self.game, self.result, seed=seed, origin=self.origin, selfish=self.selfish)
+            except FileError as problem:
+                failure = problem
+        if as_json:
+            show_json(record or result_record(self.result, self.game, seed=seed, selfish=self.selfish))
+        else:
+            self._show()
+        if failure is not None:
+            raise failure
+        if output is not None and not as_json:
+            show(f"written to {output}/{self._advice(output)}")
+
+    def _show(self) -> None:
+        from cmpg.report.tables import result_view, selfish_line
+
+        show(result_view(self.result, self.game))
+        if self.selfish is not None:
+            show(selfish_line(self.selfish, self.result, self.game.thresholds))
+
+    def _advice(self, output: Path) -> str:
+        """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""
+        if self.result.incumbent is None:
+            return ""
+        exact = self.result.certificate is not None and self.result.certificate.arithmetic == "exact"
+        words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", f"{output}/policy.npz"]
+        words += ["--exact"] if exact else []
+        words += [] if self.result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{self.result.epsilon}"]
+        return f"; check it with: {shlex.join(words)}"

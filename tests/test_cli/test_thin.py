@@ -1,0 +1,91 @@
+"""The command is thin: few calls from the command line to the solver, and progress while nothing else is told."""
+
+import io
+import sys
+import threading
+from contextlib import redirect_stderr
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+import cmpg as library
+from cmpg.cli.main import main
+from cmpg.cli.output import ProgressLine
+from cmpg.cmdp.exact import Exact
+from command_line import cmpg
+
+HOME = Path(library.__file__).parent
+CALL = Exact.__call__
+
+
+def hops(*words):
+    """Return the functions of the library that stand between the command and the solver, both included."""
+    seen = []
+
+    def call(self, *arguments, **options):
+        frame = sys._getframe()
+        while frame is not None and seen[:1] != ["main"]:
+            path = Path(frame.f_code.co_filename)
+            if path.is_relative_to(HOME):
+                seen.insert(
+                    0, frame.f_code.co_name if path.parent.name == "cli" else f"{path.stem}.{frame.f_code.co_name}"
+                )
+            frame = frame.f_back
+        return CALL(self, *arguments, **options)
+
+    with patch.object(Exact, "__call__", call):
+        assert cmpg("solve", *words).code == 0
+    return [*seen, "exact.__call__"]
+
+
+@pytest.mark.parametrize("name", ["grid-world", "charging"])
+def test_the_command_itself_is_two_calls(name):
+    assert [each for each in hops(name) if "." not in each] == ["main", "solve"]
+
+
+@pytest.mark.xfail(reason="13 calls; ten of them lie between the command and Exact, in equilibrium/", strict=False)
+@pytest.mark.parametrize("name", ["grid-world", "charging"])
+def test_at_most_nine_calls_lead_from_the_command_to_the_solver(name):
+    assert len(hops(name)) <= 9
+
+
+class _Waiting(io.StringIO):
+    """Standard error that wakes whoever waits for a text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self._text, self.came = text, threading.Event()
+
+    def write(self, text):
+        if self._text in text:
+            self.came.set()
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    ("slow", "told"),
+    [
+        ("cmpg.cli.targets.Target.build", "building the game  "),
+        ("cmpg.equilibrium.solve.feasible_start", "looking for a feasible start  "),
+    ],
+)
+def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
+    err = _Waiting(told)
+
+    def wait(*_, **__):
+        assert err.came.wait(60)
+        raise MemoryError
+
+    monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example"])
+    with patch(slow, wait), redirect_stderr(err), pytest.raises(SystemExit):
+        main()
+    assert err.came.is_set()
+
+
+def test_a_line_goes_on_after_a_silence():
+    err = _Waiting("weighing  ")
+    with redirect_stderr(err), ProgressLine("weighing") as line:
+        assert err.came.wait(60)
+        line.show("weighed", whole=True)
+    assert err.getvalue().splitlines()[-1] == "weighed"
