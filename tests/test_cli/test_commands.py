@@ -152,6 +152,20 @@ def test_json_is_one_object_and_nothing_else():
     assert json.loads(narrow.out)["values"] == record["values"]
 
 
+def test_json_names_agents_and_constraints(tmp_path, radios):
+    assert cmpg("solve", radios, "--out", tmp_path / "run").code == 0
+    claim = tmp_path / "run" / "policy.npz"
+    for words in (("solve", radios), ("check", radios), ("certify", radios, claim), ("bounds", radios)):
+        record = json.loads(cmpg(*words, "--json").out)
+        assert record["agent_names"] == ["Ada", "Bo"]
+        assert record["constraint_names"] == ["clashes"]
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["agent_names"] == ["Ada", "Bo"]
+    nameless = write_json(tmp_path / "pennies.json", PENNIES | {"costs": [[[[[0, 1], [1, 0]]]]], "thresholds": [1]})
+    record = json.loads(cmpg("check", nameless, "--json").out)
+    assert record["agent_names"] == ["agent 0", "agent 1"]
+    assert record["constraint_names"] == ["constraint 0"]
+
+
 def test_the_same_seed_gives_the_same_answer(tmp_path):
     for name in ("a", "b"):
         cmpg("solve", "counter-example", "--restarts", 5, "--seed", 3, "--out", tmp_path / name)

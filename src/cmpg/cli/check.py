@@ -56,7 +56,7 @@ def certify(
     """
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
-    from cmpg.files.records import certificate_record
+    from cmpg.files.records import certificate_record, names_record
     from cmpg.games.contract import in_floats
     from cmpg.report.tables import certificate_view, claim_verdict
 
@@ -71,7 +71,8 @@ def certify(
         certificate = judge(game, tables, multipliers, exact=exact)
     proved, names = certificate.proves(epsilon), game.names
     if as_json:
-        show_json(certificate_record(certificate) | {"claimed_epsilon": epsilon, "proved": proved})
+        claim = {"claimed_epsilon": epsilon, "proved": proved}
+        show_json(certificate_record(certificate) | names_record(game) | claim)
     else:
         show(claim_verdict(certificate, epsilon, names), certificate_view(certificate, names))
     raise typer.Exit(0 if proved else 1)

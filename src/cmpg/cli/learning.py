@@ -68,7 +68,7 @@ def learn(
     """
     import numpy as np
 
-    from cmpg.files.records import check_out_folder
+    from cmpg.files.records import check_out_folder, names_record
     from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import trials_record, trials_view
 
@@ -83,7 +83,7 @@ def learn(
     streams = np.random.SeedSequence(seed).spawn(seeds)
     done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
     if as_json:
-        show_json(trials_record(done))
+        show_json(trials_record(done) | names_record(game))
     else:
         show(trials_view(done, thresholds=game.thresholds))
         if output is not None:
@@ -106,6 +106,7 @@ def bounds(
     import numpy as np
 
     from cmpg.equilibrium.start import feasible_start
+    from cmpg.files.records import names_record
     from cmpg.learning.bounds import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.learning.trials import Behind
@@ -122,7 +123,7 @@ def bounds(
     agents = range(game.num_agents)
     slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]
     if as_json:
-        show_json(bounds_record(table, slater, slacks))
+        show_json(bounds_record(table, slater, slacks) | names_record(game))
     else:
         show(bounds_view(table, slater, slacks))
 

@@ -198,7 +198,7 @@ class _Solved:
         """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""
         if self.result.incumbent is None:
             return ""
-        exact = self.result.certificate is not None and self.result.certificate.arithmetic == "exact"
+        exact = self.result.certificate.arithmetic == "exact"
         words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", f"{output}/policy.npz"]
         words += ["--exact"] if exact else []
         words += [] if self.result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{self.result.epsilon}"]

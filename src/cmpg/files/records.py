@@ -48,6 +48,15 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
     return {name: plain(value) for name, value in record.items()}
 
 
+def names_record(game: Game) -> dict[str, Any]:
+    """Return what the agents and constraints are called, in the order of every list of numbers about them."""
+    names = game.names
+    return {
+        "agent_names": list(names.all_agents(game.num_agents)),
+        "constraint_names": list(names.all_constraints(len(game.thresholds))),
+    }
+
+
 def result_record(
     result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None, selfish: Result | None = None
 ) -> dict[str, Any]:
@@ -63,6 +72,7 @@ def result_record(
         "certified_epsilon": None if known is None else known.epsilon,
         "information": game.information,
         "arithmetic": None if known is None else known.arithmetic,
+        **names_record(game),
         "values": result.values,
         "costs": result.costs,
         "thresholds": game.thresholds,
@@ -203,6 +213,7 @@ def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[st
         "version": 1,
         "agents": game.num_agents,
         "constraints": len(game.thresholds),
+        **names_record(game),
         "horizon": game.horizon,
         "discount": game.discount,
         "information": game.information,
