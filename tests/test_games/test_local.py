@@ -332,7 +332,7 @@ def test_loads_can_be_read_off():
     position = game.at(game.random_policy(rng=rng))
     np.testing.assert_allclose(position.expected_load, sum(position.usage(i) for i in range(3)), atol=1e-15)
     for resource in range(4):
-        chances = position.load_distribution(resource)
+        chances = position.load_probabilities()[:, :, resource].T
         assert chances.shape == (2, 4)
         np.testing.assert_allclose(chances.sum(axis=1), 1.0)
         np.testing.assert_allclose(chances @ np.arange(4), position.expected_load[:, resource])

@@ -14,12 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cmpg.errors import FileError
 from cmpg.files.containers import check_kind, read_fields, write_atomically
-from cmpg.games.contract import Game
-from cmpg.games.local.game import LocalGame
+from cmpg.games.contract import Game, Information, SharedResources
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, Mark, NetworkDrawing, Origin
 
 KINDS = {GridDrawing: "grid", NetworkDrawing: "network", LoadDrawing: "loads"}
@@ -105,19 +102,22 @@ def _whole_pairs(rows: Sequence[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
 
 def check_drawing(path: Path, drawing: Drawing, game: Game) -> None:
     """Raise unless the drawing has as many places as the game."""
+    states = [shape[1] for shape in game.policy_shapes]
     if isinstance(drawing, GridDrawing):
         cells, actions = len(drawing.cells), len(drawing.moves)
-        own = cells if isinstance(game, LocalGame) else cells**game.num_agents
+        own = cells if game.information is Information.OWN_STATE else cells**game.num_agents
         fits = all(shape[1:] == (own, actions) for shape in game.policy_shapes)
         fits &= all(0 <= x < drawing.width and 0 <= y < drawing.height for x, y in drawing.cells)
-    elif not isinstance(game, LocalGame):
+        fits &= all(mark.agent is None or 0 <= mark.agent < game.num_agents for mark in drawing.marks)
+    elif not isinstance(game, SharedResources):
         fits = False
     elif isinstance(drawing, NetworkDrawing):
-        fits = len(drawing.links) == game.num_resources and len(drawing.origins) == game.num_agents
-        fits &= all(agent.num_states == len(drawing.nodes) for agent in game.agents)
-        ends = np.array([*drawing.links, (0, 0)])
-        fits &= bool(ends.min() >= 0 and ends.max() < len(drawing.nodes))
+        resources, nodes = len(game.all_resource_names), range(len(drawing.nodes))
+        fits = len(drawing.links) == resources and set(states) == {len(nodes)}
+        fits &= len(drawing.origins) == len(drawing.destinations) == game.num_agents
+        ends = {*(end for link in drawing.links for end in link), *drawing.origins, *drawing.destinations}
+        fits &= ends <= set(nodes) and set(drawing.protected) <= set(range(resources))
     else:
-        fits = (len(drawing.capacities), len(drawing.steps)) == (game.num_resources, game.horizon)
+        fits = (len(drawing.capacities), len(drawing.steps)) == (len(game.all_resource_names), game.horizon)
     if not fits:
         raise FileError(f"{path}: its drawing is of another game. Remove this file, and the page shows tables instead.")

@@ -6,7 +6,8 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`. `InducedPosition` is a position for games that can state nothing but the CMDPs of their agents.
+`ExactCosts`, `SharedResources`. `InducedPosition` is a position for games that can state nothing but the CMDPs of their
+agents.
 """
 
 from __future__ import annotations
@@ -227,6 +228,34 @@ class ExactCosts(Protocol):
 
     def exact_costs(self, policy: JointPolicy) -> Sequence[Fraction] | None:
         """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
+
+
+class ResourcePosition(Position, Protocol):
+    """A position whose agents meet at shared resources, and who uses which of them when."""
+
+    def usage(self, agent: int) -> FloatArray:
+        """Return the probability that one agent uses each resource, by step: [H, E]."""
+
+    def load_probabilities(self) -> FloatArray:
+        """Return the probability that m agents use a resource, by step: [n + 1, H, E]."""
+
+    def resource_costs(self) -> FloatArray:
+        """Return what each resource adds to each cost, by step: [k, H, E]."""
+
+    def agent_costs(self) -> FloatArray:
+        """Return what each agent adds to each cost by itself, by step: [k, H, n]."""
+
+
+@runtime_checkable
+class SharedResources(Game, Protocol):
+    """A game whose agents meet at shared resources."""
+
+    @property
+    def all_resource_names(self) -> tuple[str, ...]:
+        """What the resources are called: [E]."""
+
+    def at(self, policy: JointPolicy) -> ResourcePosition:
+        """Return the game as it stands at a joint policy."""
 
 
 @runtime_checkable

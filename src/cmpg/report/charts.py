@@ -110,9 +110,9 @@ def _decades(title: str) -> dict[str, Any]:
     return _axis(title, type="log", exponentformat="power", tickfont={"size": 10})
 
 
-def _counted(title: str, last: int) -> dict[str, Any]:
-    """Return an axis of whole numbers from 1."""
-    return _axis(title, tickmode="linear", tick0=1, dtick=max(1, -(-last // 8)))
+def _counted(title: str, count: int, *, first: int = 1) -> dict[str, Any]:
+    """Return an axis of whole numbers."""
+    return _axis(title, tickmode="linear", tick0=first, dtick=max(1, -(-count // 8)))
 
 
 def cost_charts(trace: Sequence[Step], constraints: Sequence[str], thresholds: FloatArray) -> list[Chart]:
@@ -175,7 +175,7 @@ def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, limi
     """
     by_step, by_place = parts.sum(axis=1), parts.sum(axis=0)
     order = [place for place in np.argsort(-by_place, kind="stable")[:MOST_PLACES] if by_place[place] > 0][::-1]
-    steps = _bars(list(range(1, len(by_step) + 1)), by_step, horizontal=False)
+    steps = _bars(list(range(len(by_step))), by_step, horizontal=False)
     where = _bars([places[place] for place in order], by_place[order], horizontal=True)
     total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)
     caption = f"{total:.6g} of {limit:.6g} is spent in all."
@@ -183,7 +183,7 @@ def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, limi
     tall = {"height": 120 + 26 * len(order), "bargap": 0.35}
     charts = []
     if len(by_step) > 1:
-        figure = _figure([steps], x=_counted("step", len(by_step)), y=_axis("cost"))
+        figure = _figure([steps], x=_counted("step", len(by_step), first=0), y=_axis("cost"))
         charts.append(Chart("steps", f"{name}: by step", caption, figure))
     if len(places) > 1:
         figure = _figure([where], x=_axis("cost", rangemode="tozero"), y=_axis("", type="category"), **tall)

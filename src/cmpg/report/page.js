@@ -242,7 +242,7 @@
   function showLoads(step) {
     const panels = [];
     view.resources.forEach((name, e) => {
-      const limit = view.capacities[e], loads = view.loads[e].map((load) => load / 1000), chances = view.chances[e][step].map((p) => p / 1000);
+      const limit = view.capacities[e], loads = view.loads[e].map((load) => load / 1000), chances = view.likely[e][step].map((p) => p / 1000);
       const over = chances.reduce((sum, p, m) => sum + (m > limit ? p : 0), 0);
       const beyond = chances.reduce((sum, p, m) => sum + p * Math.max(m - limit, 0), 0);
       const hours = { limit, chosen: step, names: view.steps, above: (h) => loads[h] > limit };

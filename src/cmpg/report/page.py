@@ -263,7 +263,7 @@ def _budget(run: Run, claim: Claim, gallery: _Gallery) -> dict[str, Any]:
     for j in sorted(highest.tolist()):
         limit, name = float(game.thresholds[j]), names[j]
         axis = name if len(names) > 1 else ""
-        if certificate.costs[j] > 0:
+        if certificate.costs[j] > 0 and spent.places:
             spending += spending_charts(spent.parts[j], spent.places, name=name, limit=limit, kind=spent.kind)
         for curve in threshold_curves(game, claim.policy, certificate, constraint=j):
             solved = True

@@ -16,10 +16,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.games.contract import Game
-from cmpg.games.local.game import LocalGame
+from cmpg.games.contract import Game, Information, SharedResources
 from cmpg.policy import JointPolicy
-from cmpg.report.spending import load_chances
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 
 MOST_BYTES = 700_000
@@ -51,9 +49,9 @@ def view_of(game: Game, policy: JointPolicy, drawing: Drawing | None) -> View:
     """Lay out a joint policy for the viewer, by its drawing where there is one."""
     if isinstance(drawing, GridDrawing):
         return _fitting(lambda floor, agents: _grid_view(game, policy, drawing, floor=floor, agents=agents), game)
-    if isinstance(drawing, NetworkDrawing) and isinstance(game, LocalGame):
+    if isinstance(drawing, NetworkDrawing) and isinstance(game, SharedResources):
         return _fitting(lambda floor, agents: _network_view(game, policy, drawing, floor=floor, agents=agents), game)
-    if isinstance(drawing, LoadDrawing) and isinstance(game, LocalGame):
+    if isinstance(drawing, LoadDrawing) and isinstance(game, SharedResources):
         return _load_view(game, policy, drawing)
     return _tables_view(game, policy)
 
@@ -85,10 +83,10 @@ def visits_by_agent(game: Game, policy: JointPolicy, *, places: int) -> list[Flo
 
     In a game on a shared state, a state is one place per agent, in agent order.
     """
-    if isinstance(game, LocalGame):
-        pairs = zip(game.agents, policy, strict=True)
-        return [member.visits(table).pairs.reshape(table.shape) for member, table in pairs]
-    states = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
+    position = game.at(policy)
+    if game.information is Information.OWN_STATE:
+        return [occupancy(position.induced_cmdp(i), position.policy[i]) for i in range(game.num_agents)]
+    states = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1)
     result = []
     for agent, table in enumerate(policy):
         both = (states[..., None] * table).reshape(len(states), *(places,) * game.num_agents, table.shape[2])
@@ -110,39 +108,42 @@ def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: 
 
 
 def _frame(occupied: FloatArray, floor: float) -> list[list[int]]:
-    """Return [place, chance, action, chance, action, chance, …] for every place that is likely enough."""
-    chances = occupied.sum(axis=1)
+    """Return [place, probability, action, probability, …] for every place that is likely enough."""
+    present = occupied.sum(axis=1)
     frame = []
-    for place in np.flatnonzero(chances >= floor):
-        row = _thousandths(occupied[place] / chances[place])
-        acts = [number for action, chance in enumerate(row) if chance for number in (action, chance)]
-        frame.append([int(place), *_thousandths(chances[place : place + 1]), *acts])
+    for place in np.flatnonzero(present >= floor):
+        row = _thousandths(occupied[place] / present[place])
+        acts = [number for action, share in enumerate(row) if share for number in (action, share)]
+        frame.append([int(place), *_thousandths(present[place : place + 1]), *acts])
     return frame
 
 
-def _network_view(game: LocalGame, policy: JointPolicy, drawing: NetworkDrawing, *, floor: float, agents: int) -> View:
+def _network_view(
+    game: SharedResources, policy: JointPolicy, drawing: NetworkDrawing, *, floor: float, agents: int
+) -> View:
     position = game.at(policy)
+    used = [position.usage(agent) for agent in range(game.num_agents)]
     visits = visits_by_agent(game, policy, places=len(drawing.nodes))
     fields = asdict(drawing) | {
-        "steps": _step_names(game.horizon),
+        "steps": _step_names(len(used[0])),
         "agents": game.names.all_agents(game.num_agents)[:agents],
-        "loads": [_sparse(row, floor) for row in position.expected_load],
-        "uses": [[_sparse(row, floor) for row in position.usage(agent)] for agent in range(agents)],
+        "loads": [_sparse(row, floor) for row in np.sum(used, axis=0)],
+        "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
         "visits": [[_sparse(row, floor) for row in visits[agent].sum(axis=2)] for agent in range(agents)],
     }
     return View("network", _left_out(game, floor, agents), fields)
 
 
-def _load_view(game: LocalGame, policy: JointPolicy, drawing: LoadDrawing) -> View:
-    position = game.at(policy)
-    chances = load_chances(position)
-    seen = 1 + int(np.max(np.flatnonzero((chances >= FLOORS[0]).any(axis=(1, 2))), initial=0))
+def _load_view(game: SharedResources, policy: JointPolicy, drawing: LoadDrawing) -> View:
+    position, resources = game.at(policy), game.all_resource_names
+    used, likely = [position.usage(agent) for agent in range(game.num_agents)], position.load_probabilities()
+    seen = 1 + int(np.max(np.flatnonzero((likely >= FLOORS[0]).any(axis=(1, 2))), initial=0))
     fields = asdict(drawing) | {
         "agents": game.names.all_agents(game.num_agents),
-        "resources": game.all_resource_names,
-        "loads": [_thousandths(load) for load in position.expected_load.T],
-        "chances": [[_thousandths(row) for row in chances[:seen, :, e].T] for e in range(game.num_resources)],
-        "uses": [[_sparse(row, FLOORS[0]) for row in position.usage(agent)] for agent in range(game.num_agents)],
+        "resources": resources,
+        "loads": [_thousandths(load) for load in np.sum(used, axis=0).T],
+        "likely": [[_thousandths(row) for row in likely[:seen, :, e].T] for e in range(len(resources))],
+        "uses": [[_sparse(row, FLOORS[0]) for row in each] for each in used],
     }
     return View("loads", "", fields)
 
@@ -150,7 +151,7 @@ def _load_view(game: LocalGame, policy: JointPolicy, drawing: LoadDrawing) -> Vi
 def _tables_view(game: Game, policy: JointPolicy) -> View:
     names = game.names.actions
     alike = len({shape[2] for shape in policy.shapes}) == 1 and (names is None or len(set(names)) == 1)
-    if not isinstance(game, LocalGame) and alike:
+    if game.information is Information.JOINT_STATE and alike:
         return _state_tables(game, policy, _action_names(game, 0, policy.shapes[0][2]))
     return _agent_tables(game, policy)
 
@@ -183,7 +184,7 @@ def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> 
 
 def _agent_tables(game: Game, policy: JointPolicy) -> View:
     """One table per agent: its most likely states × its actions."""
-    if isinstance(game, LocalGame):
+    if game.information is Information.OWN_STATE:
         visits = [each.sum(axis=2) for each in visits_by_agent(game, policy, places=0)]
     else:
         visits = [occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)] * game.num_agents
@@ -210,13 +211,13 @@ def _action_names(game: Game, agent: int, count: int) -> tuple[str, ...]:
 
 
 def _step_names(steps: int) -> list[str]:
-    return [str(step + 1) for step in range(steps)]
+    return [str(step) for step in range(steps)]
 
 
 def _sparse(row: FloatArray, floor: float) -> list[list[int]]:
     """Return [place, thousandths] of what is at least `floor`."""
     places = np.flatnonzero(row >= floor)
-    return [[int(place), chance] for place, chance in zip(places, _thousandths(row[places]), strict=True)]
+    return [[int(place), share] for place, share in zip(places, _thousandths(row[places]), strict=True)]
 
 
 def _thousandths(row: FloatArray) -> list[int]:

@@ -75,13 +75,32 @@ class LocalPosition:
         """The mean load of each resource at each step: [H, E]."""
         return self.tree.mean
 
-    def load_distribution(self, resource: int) -> FloatArray:
-        """Return P(load = m) of one resource, by step: [H, n + 1]."""
-        chances = np.ones((1, self.game.horizon))
+    def load_probabilities(self) -> FloatArray:
+        """Return the probability that m agents use a resource, by step: [n + 1, H, E]."""
+        loads = np.ones((1, *self.usage(0).shape))
         for agent in range(self.game.num_agents):
-            used = self.usage(agent)[:, resource]
-            chances = np.pad(chances * (1 - used), ((0, 1), (0, 0))) + np.pad(chances * used, ((1, 0), (0, 0)))
-        return chances.T
+            used, more = self.usage(agent), np.zeros((len(loads) + 1, *loads.shape[1:]))
+            more[:-1] = loads * (1 - used)
+            more[1:] += loads * used
+            loads = more
+        return loads
+
+    def resource_costs(self) -> FloatArray:
+        """Return E[g_j(load)] of each resource, by step: [k, H, E]."""
+        costs = self.game.load_costs
+        spread = np.broadcast_to(costs, (len(costs), self.game.horizon, *costs.shape[2:]))
+        return np.asarray(np.einsum("mhe,khem->khe", self.load_probabilities(), spread))
+
+    def agent_costs(self) -> FloatArray:
+        """Return what each agent spends by itself, by step: [k, H, n]."""
+        game = self.game
+        spent = np.zeros((game.num_constraints, game.horizon, game.num_agents))
+        for i, agent in enumerate(game.agents):
+            if agent.costs is not None:
+                visits = agent.visits(self.policy[i]).pairs.reshape(self.policy[i].shape)
+                costs = np.broadcast_to(agent.costs, (len(spent), *visits.shape))
+                spent[:, :, i] = np.einsum("hsa,khsa->kh", visits, costs)
+        return spent
 
     def usage(self, agent: int) -> FloatArray:
         """Return the probability that one agent uses each resource, by step: [H, E]."""
