@@ -1,6 +1,7 @@
 """Game files: every form survives both containers, and every bad file ends in an error with the path."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from bad_files import WRONG_VALUES, header, members_of, mutated, refused, write_json, write_npz
 from cmpg.equilibrium.certificate import certify
-from cmpg.errors import FileError, GameError
+from cmpg.errors import FileError, GameError, UnsupportedError
 from cmpg.files.games import load_game, save_game
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
@@ -277,8 +278,24 @@ def test_bad_local_files(tmp_path, changes, words):
 
 def test_local_games_have_no_exact_mode(tmp_path):
     save_game(local_game(), tmp_path / "game.json")
-    with pytest.raises(GameError, match="no exact mode"):
+    with pytest.raises(UnsupportedError, match="no exact mode") as problem:
         load_game(tmp_path / "game.json", exact=True)
+    assert problem.value.form == "LocalGame"
+    assert str(problem.value).startswith(str(tmp_path / "game.json"))
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_names_of_own_states_and_actions_survive(there_and_back, ending):
+    states, actions = (("home", "away"), ("only",), ("up", "down")), (("stay", "go"),) * 3
+    game = replace(local_game(), state_names=states, action_names=actions)
+    again = there_and_back(game, ending)
+    assert (again.state_names, again.action_names) == (states, actions)
+
+
+def test_half_a_character_is_no_name(tmp_path):
+    record = written(counter_example(), tmp_path / "good.json") | {"agents": ["Ada", "\ud800"]}
+    with pytest.raises(GameError, match="half of a character"):
+        load_game(write_json(tmp_path / "game.json", record))
 
 
 def counting_game(classes, *, discount=None, constraints=1, extra=True):

@@ -5,7 +5,8 @@ for each agent i `initial_i` [S_i], `reward_i` [H or 1, S_i, A_i], `cost_i` [k, 
 the transition as CSR with rows in the order (step, state, action), `transition_i_indptr`, `transition_i_indices`,
 `transition_i_data`, and the use of resources likewise, `use_i_indptr`, `use_i_indices`, all ones. A row block of one
 step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, except `initial_i` and, where given,
-`reward_i`. Optional names: `agents`, `constraints`, `resources`.
+`reward_i`. Optional names: `agents` [n], `constraints` [k], `resources` [E], and for each agent lists of `states` and
+`actions`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
-from cmpg.errors import GameError
+from cmpg.errors import GameError, UnsupportedError
 from cmpg.files.containers import Fields, number_table
-from cmpg.files.games import (
+from cmpg.files.fields import (
     checked_csr,
     read_names,
     refuse_strange_fields,
@@ -30,7 +31,16 @@ from cmpg.files.games import (
 )
 from cmpg.games.local.game import LocalAgent, LocalGame
 
-NAMES = {"agents": "agent_names", "constraints": "constraint_names", "resources": "resource_names"}
+NAMES = {
+    "agents": "agent_names",
+    "constraints": "constraint_names",
+    "resources": "resource_names",
+    "states": "state_names",
+    "actions": "action_names",
+}
+"""Fields of a file, and what they are called in a game."""
+
+BY_AGENT = ("states", "actions")
 
 
 def local_fields(game: LocalGame) -> Fields:
@@ -50,7 +60,7 @@ def local_fields(game: LocalGame) -> Fields:
         fields |= _agent_fields(i, agent, alone=like[i] == i)
     if like != list(range(len(like))):
         fields["like"] = np.array(like)
-    return fields | {name: list(names) for name, names in written_names(game, NAMES).items()}
+    return fields | written_names(game, NAMES, by_agent=BY_AGENT)
 
 
 def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
@@ -72,43 +82,43 @@ def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
 def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
     """Build a local game from its fields."""
     if exact:
-        raise GameError("a local game has no exact mode; leave `exact` out, and rounding is bounded instead.")
+        raise UnsupportedError("LocalGame", "has no exact mode", "Leave `exact` out, and rounding is bounded instead.")
     actions = whole_numbers("num_actions", fields["num_actions"])
     delay = number_table("delay", fields["delay"])
     if len(actions) == 0 or actions.min() < 1 or delay.ndim != 3:
         raise GameError("num_actions must be [n], with an action for each agent, and delay [H or 1, E, n + 1].")
     _refuse_strange_fields(fields, len(actions))
-    members = _members(fields, actions.tolist(), resources=delay.shape[1])
+    agents = _agents(fields, actions.tolist(), resources=delay.shape[1])
     return LocalGame(
-        agents=members,
+        agents=agents,
         delay=delay,
         load_costs=number_table("load_cost", fields.get("load_cost", [])),
         thresholds=number_table("thresholds", fields.get("thresholds", [])),
         horizon=whole_number("horizon", fields["horizon"]),
-        **read_names(fields, NAMES),
+        **read_names(fields, NAMES, by_agent=BY_AGENT),
     )
 
 
-def _members(fields: Fields, num_actions: list[int], *, resources: int) -> tuple[LocalAgent, ...]:
+def _agents(fields: Fields, num_actions: list[int], *, resources: int) -> tuple[LocalAgent, ...]:
     """Build all agents, those who are like another after that one."""
     like = whole_numbers("like", fields.get("like", list(range(len(num_actions))))).tolist()
     if len(like) != len(num_actions) or not all(0 <= twin < len(like) for twin in like):
         raise GameError(f"like is {reprlib.repr(like)}; one agent, 0 to {len(num_actions) - 1}, for each is required.")
-    members: dict[int, LocalAgent] = {}
+    agents: dict[int, LocalAgent] = {}
     for agent in range(len(like)):
         chain = [agent]
-        while chain[-1] not in members and like[chain[-1]] != chain[-1]:
+        while chain[-1] not in agents and like[chain[-1]] != chain[-1]:
             chain.append(like[chain[-1]])
             if len(chain) > len(like):
                 raise GameError(f"like leads from agent {agent} in a circle; one agent of a kind must be like itself.")
         for i in reversed(chain):
-            if i in members:
+            if i in agents:
                 continue
             if like[i] == i:
-                members[i] = _agent_from_fields(fields, i, num_actions=num_actions[i], resources=resources)
+                agents[i] = _agent_from_fields(fields, i, num_actions=num_actions[i], resources=resources)
             else:
-                members[i] = _agent_like(fields, i, num_actions=num_actions[i], twin=members[like[i]])
-    return tuple(members[i] for i in range(len(like)))
+                agents[i] = _agent_like(fields, i, num_actions=num_actions[i], twin=agents[like[i]])
+    return tuple(agents[i] for i in range(len(like)))
 
 
 def _agent_from_fields(fields: Fields, i: int, *, num_actions: int, resources: int) -> LocalAgent:

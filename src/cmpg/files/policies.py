@@ -11,7 +11,7 @@ from typing import Any
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import FileError, PolicyError
-from cmpg.files.containers import check_kind, number_table, read_fields, write_fields
+from cmpg.files.containers import number_table, read_fields, write_fields
 from cmpg.policy import JointPolicy, policy_table
 
 
@@ -34,8 +34,7 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     exact
         Keep the numbers of a `.json` as the rationals that are written there.
     """
-    fields = read_fields(path, exact=exact)
-    check_kind(path, fields, kind="cmpg-policy")
+    fields = read_fields(path, kind="cmpg-policy", exact=exact)
     tables: list[FloatArray] = []
     while (name := f"agent_{len(tables)}") in fields:
         table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
