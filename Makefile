@@ -8,6 +8,7 @@
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
 # make picture      the README's picture, taken again
+# make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +17,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint cover lowest docs reproduce bench experiments picture clean
+.PHONY: demo test browser lint cover lowest docs reproduce bench experiments picture release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -84,5 +85,8 @@ experiments: $(VENV)/installed-dev
 picture: $(VENV)/installed-dev
 	$(BIN)/python tools/take_picture.py docs/charging-page.png
 
+release: $(VENV)/installed-dev browser
+	$(BIN)/python tools/release.py --tests
+
 clean:
-	rm -rf $(VENV) .venv-lowest site .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest site build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,7 +12,9 @@ KERNELS = Path("src/cmpg/cmdp/kernels")
 
 # A product and a sum are rounded one after the other, as NumPy does: no fused operations.
 FLAGS = (
-    ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno"]
+    ["/O2", "/fp:precise"]
+    if sys.platform == "win32"
+    else ["-O3", "-g0", "-std=c11", "-ffp-contract=off", "-fno-math-errno"]
 )
 
 setup(

@@ -115,7 +115,7 @@ def test_unknown_payoffs():
         (("--seeds", 0), "--seeds is 0"),
         (("--jobs", 0), "jobs is 0"),
         (("--mode", "greedy"), "--mode is 'greedy'"),
-        (("--seed", -1), "'--seed': Input should be greater than or equal to 0"),
+        (("--seed", -1), "invalid value for '--seed': "),
         (("--margin", 0.1), "--margin is for --mode safe"),
         (("--growth", 0.1), "--growth is for --mode safe"),
         (("--mode", "shared", "--growth", 0.1), "--growth is for --mode safe"),

@@ -1,0 +1,78 @@
+"""What is written twice about the package must be the same, and what is published must be whole."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cmpg
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+MAKE_TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def bounds(lines):
+    """Return the lower bound of each package: "numpy>=1.26" or "numpy >=1.26"."""
+    return dict(re.fullmatch(r"([\w-]+) ?>=([\d.]+)", line).groups() for line in lines)
+
+
+def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed():
+    extras = PROJECT["optional-dependencies"]
+    allowed = bounds([*PROJECT["dependencies"], *extras["plot"], *extras["report"]])
+    tested = dict(re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / "constraints-lowest.txt").read_text(), re.MULTILINE))
+    assert {name: tested[name] for name in allowed} == {
+        name: ".".join([*version.split("."), "0", "0"][:3]) for name, version in allowed.items()
+    }
+
+
+def test_the_recipe_for_conda_asks_for_what_the_wheel_asks_for():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text()
+    needed = re.search(r"^  run:\n((?:    - .*\n)+)", recipe, re.MULTILINE)[1].split("\n")[:-1]
+    assert bounds(line.removeprefix("    - ") for line in needed) == {
+        **bounds(PROJECT["dependencies"]),
+        "python": PROJECT["requires-python"].removeprefix(">="),
+    }
+
+
+def test_the_version_is_written_once():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", cmpg.__version__)
+    assert PROJECT["dynamic"] == ["version"]
+    for name in ("pyproject.toml", "setup.py", "CITATION.cff", "conda/meta.yaml", "Dockerfile", "mkdocs.yml"):
+        assert cmpg.__version__ not in (ROOT / name).read_text("utf-8"), name
+
+
+def test_the_changelog_has_a_section_for_this_version():
+    sections = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert cmpg.__version__ in sections
+
+
+def test_the_workflow_and_the_guide_call_make_targets_that_exist():
+    for path in (*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"):
+        called = set(re.findall(r"(?:^|`|run: )make ([a-z]+)", path.read_text("utf-8"), re.MULTILINE))
+        assert called, path
+        assert called <= MAKE_TARGETS, path
+
+
+def test_the_workflow_tests_every_python_that_is_promised():
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
+    pythons = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert pythons[0] == PROJECT["requires-python"].removeprefix(">=")
+    assert pythons == ["3.11", "3.12", "3.13"]
+
+
+def test_the_hooks_before_a_commit_download_nothing():
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert [repo["repo"] for repo in config["repos"]] == ["local"]
+    assert {hook["language"] for hook in config["repos"][0]["hooks"]} == {"system"}
+
+
+def test_the_paper_is_cited_with_all_its_authors():
+    yaml = pytest.importorskip("yaml")
+    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text())["references"]
+    assert paper["title"] == "Provably Learning Nash Policies in Constrained Markov Potential Games"
+    assert [author["family-names"] for author in paper["authors"]] == ["Alatur", "Ramponi", "He", "Krause"]
+    assert paper["url"] in (ROOT / "README.md").read_text("utf-8")
