@@ -113,6 +113,8 @@ def objects():
         "joint game": small,
         "local game": game,
         "counting game": cmpg.scenarios.counting_congestion_game(num_agents=30),
+        "result": result,
+        "infeasible result": cmpg.solve(cmpg.scenarios.counter_example(threshold=-1.0)),
         "policy": result.policy,
         "large policy": game.uniform_policy(),
         "certificate": cmpg.certify(small, result.policy, result.multipliers),
@@ -126,7 +128,7 @@ def objects():
 
 KINDS = [
     *("joint game", "local game", "counting game", "policy", "large policy", "certificate", "large certificate"),
-    *("refutation", "proof", "duality", "learning"),
+    *("refutation", "proof", "duality", "learning", "result", "infeasible result"),
 ]
 
 

@@ -14,7 +14,7 @@ import math
 import re
 import reprlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from html import escape
@@ -123,6 +123,12 @@ def table_text(table: Table) -> str:
         first, *rest = zip(row, widths, strict=True)
         lines.append("  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]).rstrip())
     return "\n".join([*lines, *([plain(table.note)] if table.note else [])])
+
+
+def listing(meanings: Mapping[str, str]) -> str:
+    """Return names with what they mean, below each other."""
+    width = max(map(len, meanings), default=0)
+    return "\n".join(f"{name.ljust(width)}  {meaning}" for name, meaning in meanings.items())
 
 
 def table_html(table: Table, *, name: str = "") -> str:
@@ -260,5 +266,5 @@ def _cut(told: str, width: int) -> str:
 
 
 def shown_of(shown: Sequence[int], count: int, kind: str) -> str:
-    """Say which rows of a table are shown where not all are."""
-    return "" if len(shown) == count else f"the {len(shown)} of {count:,} {kind} are shown"
+    """Say which rows of a table are shown if not all are."""
+    return "" if len(shown) == count else f"these are the {len(shown)} of {count:,} {kind}"

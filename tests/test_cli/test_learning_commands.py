@@ -54,7 +54,7 @@ def test_jobs_change_no_bit():
     assert alone["certified"] == 3
     assert alone["seeds"][0]["true_gap"] <= 0.9
     assert alone["seeds"][0]["samples"] == {"model": 6912}
-    assert alone["agent_names"] == ["user 1", "user 2", "user 3"]
+    assert alone["agent_names"] == ["user 0", "user 1", "user 2"]
 
 
 def test_a_run_without_a_certificate_says_why_and_ends_with_1():

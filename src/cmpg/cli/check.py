@@ -25,7 +25,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     from cmpg.equilibrium.start import feasible_start
     from cmpg.files.records import check_record, plain
     from cmpg.games.potential.check import Verdict, check_potential
-    from cmpg.report.game_view import check_view
+    from cmpg.report.terminal import check_faces
 
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed)
@@ -36,7 +36,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     if as_json:
         show_json(plain(check_record(game, found, potential)))
     else:
-        show(check_view(game, found, potential))
+        show(*check_faces(game, found, potential))
     raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
 
 
@@ -58,7 +58,7 @@ def certify(
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.files.records import certificate_record, names_record
     from cmpg.games.contract import in_floats
-    from cmpg.report.tables import certificate_view, claim_verdict
+    from cmpg.report.terminal import claim_face
 
     finite("epsilon", epsilon)
     with ProgressLine("building the game") as progress:
@@ -69,10 +69,10 @@ def certify(
             remark("the policy file has no multipliers: best responses are computed to propose some")
             multipliers = proposed_multipliers(in_floats(game), tables)
         certificate = judge(game, tables, multipliers, exact=exact)
-    proved, names = certificate.proves(epsilon), game.names
+    proved = certificate.proves(epsilon)
     if as_json:
         claim = {"claimed_epsilon": epsilon, "proved": proved}
         show_json(certificate_record(certificate) | names_record(game) | claim)
     else:
-        show(claim_verdict(certificate, epsilon, names), certificate_view(certificate, names))
+        show(claim_face(certificate, epsilon))
     raise typer.Exit(0 if proved else 1)

@@ -50,7 +50,7 @@ def compare(
 ) -> None:
     """Compare CA-CMPG with other methods: gap, violations, value, time."""
     from cmpg.files.containers import write_atomically
-    from cmpg.report.comparison import comparison_page, comparison_record, comparison_view
+    from cmpg.report.comparison import comparison_faces, comparison_page, comparison_record
 
     if output is not None:
         _check_target(output)
@@ -63,7 +63,7 @@ def compare(
     if as_json:
         show_json(comparison_record(found, seed=seed))
     else:
-        show(comparison_view(found))
+        show(*comparison_faces(found))
     ours = [entry for game in found.values() for entry in game.judged if entry.name == "CertifiedAscent"]
     raise typer.Exit(0 if all(entry.certificate.proves(1e-6) for entry in ours) else 1)
 

@@ -70,7 +70,7 @@ def learn(
 
     from cmpg.files.records import check_out_folder, names_record
     from cmpg.learning.trials import Behind
-    from cmpg.report.learning_tables import trials_record, trials_view
+    from cmpg.report.learning_tables import trials_face, trials_record
 
     if output is not None:
         check_out_folder(output)
@@ -85,7 +85,7 @@ def learn(
     if as_json:
         show_json(trials_record(done) | names_record(game))
     else:
-        show(trials_view(done, thresholds=game.thresholds))
+        show(trials_face(done, thresholds=game.thresholds))
         if output is not None:
             show(f"written to {output}/; make a page of it with: cmpg report {output}")
     raise typer.Exit(0 if len(done) == seeds and all(each.result.certified for each in done) else 1)
@@ -110,7 +110,7 @@ def bounds(
     from cmpg.learning.bounds import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.learning.trials import Behind
-    from cmpg.report.learning_tables import bounds_record, bounds_view
+    from cmpg.report.learning_tables import bounds_face, bounds_record
 
     if slack is not None:
         finite("slack", slack, positive=True)
@@ -125,7 +125,7 @@ def bounds(
     if as_json:
         show_json(bounds_record(table, slater, slacks) | names_record(game))
     else:
-        show(bounds_view(table, slater, slacks))
+        show(bounds_face(table, slater, slacks))
 
 
 def joint_form(game: Game) -> JointGame:

@@ -106,22 +106,17 @@ def scenarios(
     ] = None,
 ) -> None:
     """List the games that come with the library."""
-    from rich.table import Table
-    from rich.text import Text
-
     from cmpg.cli.targets import listed_options, spoken
+    from cmpg.faces import Face, listing
     from cmpg.scenarios import SCENARIOS, scenario
 
-    table = Table(box=None, pad_edge=False, show_header=False)
     if name is None:
-        for each in SCENARIOS.values():
-            table.add_row(Text(each.name, style="bold"), Text(each.summary))
-        show(table, "", "`cmpg scenarios NAME` lists the options of one; `cmpg solve NAME` solves it.")
+        more = "\n`cmpg scenarios NAME` lists the options of one; `cmpg solve NAME` solves it."
+        show(listing({each.name: each.summary for each in SCENARIOS.values()}), more)
         return
     named = scenario(name)
-    for option, meaning in listed_options(named).items():
-        table.add_row(Text(spoken(option), style="bold"), Text(meaning))
-    show(f"{named.name}: {named.summary}", table)
+    options = {spoken(option): meaning for option, meaning in listed_options(named).items()}
+    show(Face(named.name, named.summary), listing(options))
 
 
 def report(

@@ -15,25 +15,35 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.progress import Progress, TaskID
+
+    from cmpg.faces import Face
 
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""
 
 
-def show(*parts: RenderableType) -> None:
-    """Print for people, on standard output; strings are taken as they are."""
-    from rich.measure import Measurement
+def show(*parts: str | Face) -> None:
+    """Print for people, on standard output; a face has its first word in colour, on a terminal."""
+    from cmpg.faces import Face, face_text, plain, table_text
+
+    if not sys.stdout.isatty():
+        for part in parts:
+            print(face_text(part) if isinstance(part, Face) else plain(part, lines=True))
+        return
     from rich.text import Text
 
-    console = _console(stderr=False)
+    console, styles = _console(stderr=False), {True: "bold green", False: "bold yellow", None: "bold"}
     for part in parts:
-        text = Text(part) if isinstance(part, str) else part
-        # A terminal that is too narrow for a table breaks its lines, rather than that digits or names are cut.
-        needed = Measurement.get(console, console.options.update(max_width=WIDE), text).minimum
-        console.width = max(console.width, needed)
-        console.print(text, highlight=False)
+        face = Face(part) if isinstance(part, str) else part
+        word = plain(face.word, lines=True)
+        style = "" if isinstance(part, str) else styles[face.good]
+        console.print(Text.assemble((word, style), plain(face.headline, lines=True)[len(word) :]), highlight=False)
+        for below in face.parts:
+            # A terminal that is too narrow for a table breaks its lines, rather than that digits or names are cut.
+            shown = plain(below, lines=True) if isinstance(below, str) else table_text(below)
+            console.print(Text(shown), highlight=False, soft_wrap=not isinstance(below, str))
 
 
 def show_json(record: Any) -> None:
@@ -45,14 +55,18 @@ def complain(text: str) -> None:
     """Say on standard error, in one paragraph, what is wrong."""
     from rich.text import Text
 
-    _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {text}"), soft_wrap=True)
+    from cmpg.faces import plain
+
+    _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {plain(text, lines=True)}"), soft_wrap=True)
 
 
 def remark(text: str) -> None:
     """Say something on standard error."""
     from rich.text import Text
 
-    _console(stderr=True).print(Text(text), soft_wrap=True)
+    from cmpg.faces import plain
+
+    _console(stderr=True).print(Text(plain(text, lines=True)), soft_wrap=True)
 
 
 def speak_any_text() -> None:
@@ -125,11 +139,13 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         from rich.text import Text
 
+        from cmpg.faces import plain
+
         self._told = time.monotonic()
         if self._status is None:
-            print(text, file=sys.stderr, flush=True)
+            print(plain(text), file=sys.stderr, flush=True)
         else:
-            self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+            self._status.update(Text(plain(text), no_wrap=True, overflow="ellipsis"))
 
 
 class ProgressDisplay:

@@ -152,7 +152,7 @@ class _Course:
 
     def show(self, step: Step) -> None:
         """Show one step."""
-        from cmpg.report.tables import progress_line
+        from cmpg.report.terminal import progress_line
 
         self._progress.begin("looking for the next move")
         self._progress.show(progress_line(step, self._thresholds, self._names))
@@ -188,10 +188,10 @@ class _Solved:
             show(f"written to {output}/{self._advice(output)}")
 
     def _show(self) -> None:
-        from cmpg.report.tables import result_view, selfish_line
-
-        show(result_view(self.result, self.game))
+        show(self.result.face())
         if self.selfish is not None:
+            from cmpg.report.terminal import selfish_line
+
             show(selfish_line(self.selfish, self.result, self.game.thresholds))
 
     def _advice(self, output: Path) -> str:

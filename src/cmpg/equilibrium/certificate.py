@@ -29,7 +29,20 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import GameError, PolicyError, UnsupportedError
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, fixed, html, largest, line, shown_of, significant, text
+from cmpg.faces import (
+    MOST_ROWS,
+    Cell,
+    Face,
+    Table,
+    fields_line,
+    fixed,
+    html,
+    largest,
+    line,
+    shown_of,
+    significant,
+    text,
+)
 from cmpg.games.contract import (
     CentralPlanner,
     ExactCosts,
@@ -111,12 +124,13 @@ class Certificate:
         shown, num_prices = largest(self.gains, most), self.multipliers.shape[1]
         if most is not None:
             num_prices = min(num_prices, MOST_PRICES)
-        prices = ["price"] if self.multipliers.shape[1] == 1 else [f"price {j}" for j in range(num_prices)]
+        prices = [f"price {j}" if most else f"price of {self.names.constraint(j)}" for j in range(num_prices)]
+        prices = ["price"] if self.multipliers.shape[1] == 1 else prices
         rows: list[tuple[Cell, ...]] = []
         for i in shown:
             cells = (fixed(self.values[i]), fixed(self.bounds[i]), significant(self.gains[i], 2))
             rows.append((self.names.agent(i), *cells, *(fixed(self.multipliers[i, j], 4) for j in range(num_prices))))
-        note = shown_of(shown, len(self.gains), "agents with the largest gains")
+        note = shown_of(shown, len(self.gains), "agents with the largest gains; --json has all")
         return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
 
     def constraints_table(self, most: int | None = MOST_ROWS) -> Table:
@@ -126,7 +140,7 @@ class Certificate:
         for j in shown:
             cells = (significant(self.costs[j], 9), significant(self.thresholds[j], 9), significant(self.slacks[j], 2))
             rows.append((self.names.constraint(j), *cells))
-        note = shown_of(shown, len(self.costs), "constraints with the least slack")
+        note = shown_of(shown, len(self.costs), "constraints with the least slack; --json has all")
         return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
 
 
@@ -244,6 +258,21 @@ class InfeasibilityProof:
     multipliers: FloatArray  # [k]
     least_cost: float  # min over all joint policies of V^{λ·c}, rounding taken off
     limit: float  # λ·α
+    names: Names = field(default_factory=Names)
+
+    __repr__ = fields_line
+
+    @property
+    def told(self) -> str:
+        """The proof in a sentence."""
+        parts = [f"{weight:.6g} · {self.names.constraint(j)}" for j, weight in enumerate(self.multipliers) if weight]
+        if len(self.multipliers) == 1:
+            parts, limit = [self.names.constraint(0)], "the threshold is"
+        else:
+            limit = "their thresholds, weighted alike, add up to"
+        verb = "costs" if len(parts) == 1 else "add up to"
+        told = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
+        return f"proof: {told}; {limit} {self.limit:.9g}"
 
     @property
     def holds(self) -> bool:
@@ -265,7 +294,8 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     check_shape("multipliers", weights.shape, (len(game.thresholds),))
     least, allowance = _least_cost(game, weights)
     limit = float(weights @ np.asarray(game.thresholds, dtype=np.float64))
-    return InfeasibilityProof(weights, least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit))
+    least, limit = least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit)
+    return InfeasibilityProof(weights, least, limit, game.names)
 
 
 def _least_cost(game: Game, weights: FloatArray) -> tuple[float, float]:

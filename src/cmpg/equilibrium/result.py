@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
+from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, InfeasibilityProof
 from cmpg.errors import InfeasibleError
+from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, line, text
 from cmpg.policy import JointPolicy
 
 
@@ -40,6 +40,8 @@ class Step:
     seconds: float
     prices: FloatArray | None = None  # [k]: of the budgets, while a common price is sought before the first iteration
 
+    __repr__ = fields_line
+
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
@@ -48,6 +50,8 @@ class Incumbent:
     policy: JointPolicy
     multipliers: FloatArray  # [n, k]
     certificate: Certificate
+
+    __repr__ = fields_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,40 +107,34 @@ class Result:
             raise InfeasibleError(f"the result has no policy, because it ended {self.status.name}: {self.message}")
         return self.incumbent
 
-    def __str__(self) -> str:
-        lines = [f"{self.status.name}: {self.message}"]
+    def face(self) -> Face:
+        """Return what to show: how it ended and what to do, agents, constraints, other equilibria, and the proof."""
+        advice = f"{self.status.value[:1].upper()}{self.status.value[1:]}."
+        parts: list[str | Table] = [] if self.certified else [advice]
+        if self.proof is not None:
+            parts.append(self.proof.told)
         if self.incumbent is not None:
-            proof = self.certificate
-            lines.append(f"{'agent':>6} {'value':>14} {'can get':>14} {'gain at most':>13}")
-            rows = zip(proof.values, proof.bounds, proof.gains, strict=True)
-            shown = [
-                f"{i:>6} {value:>14.6f} {bound:>14.6f} {gain:>13.2e}" for i, (value, bound, gain) in enumerate(rows)
-            ]
-            lines += shown if len(shown) <= 12 else [*shown[:10], f"{'…':>6} ({len(shown) - 10} more agents)"]
-            for j, (cost, limit) in enumerate(zip(proof.costs, proof.thresholds, strict=True)):
-                lines.append(f"constraint {j}: cost {cost:.9g}, limit {limit:.9g}")
-            lines.append(f"{proof.information}; moves {self.moves} of at most {self.max_iterations}")
-        return "\n".join(lines)
+            parts += self.certificate.tables()
+            work = f"{counted(self.moves, 'move')} in {counted(len(self.trace), 'iteration')}"
+            parts.append(f"{work}, of at most {counted(self.max_iterations, 'move')}")
+            if self.witness is not None:
+                parts += self.witness.told(self.certificate.names)
+        if len(self.equilibria) > 1:
+            parts += ["distinct equilibria, best first:", _equilibria_table(self.equilibria)]
+        return Face(self.status.name, self.message, tuple(parts), good=self.certified)
 
-    def _repr_html_(self) -> str:
-        """Return the same as a table, for notebooks."""
-        opening = f"<p><b>{self.status.name}</b>: {escape(self.message)}</p>"
-        if self.incumbent is None:
-            return opening
-        proof = self.certificate
-        columns = zip(proof.values, proof.bounds, proof.gains, strict=True)
-        agents = [
-            [str(i), f"{value:.6f}", f"{best:.6f}", f"{gain:.2e}"] for i, (value, best, gain) in enumerate(columns)
-        ]
-        rest = [] if len(agents) <= 12 else [[f"… {len(agents) - 10} more", "", "", ""]]
-        costs = enumerate(zip(proof.costs, proof.thresholds, proof.slacks, strict=True))
-        limits = [[str(j), f"{cost:.9g}", f"{limit:.9g}", f"{slack:.2g}"] for j, (cost, limit, slack) in costs]
-        shown = agents[:10] + rest if rest else agents
-        tables = _html_table(["agent", "value", "can get at most", "gains at most"], shown)
-        return opening + tables + (_html_table(["constraint", "cost", "limit", "slack"], limits) if limits else "")
+    __repr__, __str__, _repr_html_ = line, text, html
 
 
-def _html_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _equilibria_table(equilibria: Sequence[Result]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for rank, each in enumerate(equilibria, 1):
+        costs = ", ".join(f"{cost:.4g}" for cost in each.costs[:MOST_PRICES])
+        rows.append((str(rank), fixed(each.values.sum(), 4), _few(each.values), costs or "none"))
+    return Table(("", "total value", "values", "costs"), tuple(rows))
+
+
+def _few(values: FloatArray) -> str:
+    if len(values) <= 4:
+        return ", ".join(f"{value:.4f}" for value in values)
+    return f"{values.min():.4f} to {values.max():.4f}"

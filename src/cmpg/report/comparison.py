@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from cmpg import __version__
 from cmpg.comparison.comparison import GameComparison, Judged, Refusal
+from cmpg.faces import Face, Table, plain, table_markdown
 
 COLUMNS = (
     "method",
@@ -54,17 +52,14 @@ then play its marginals; it does not apply to games without joint tables.
 """
 
 
-def comparison_view(games: Mapping[str, GameComparison]) -> RenderableType:
-    """Lay out one table per game."""
-    parts: list[RenderableType] = []
-    for name, game in games.items():
-        table = Table(title=f"{name}: {_setting(game)}", title_justify="left", box=None, pad_edge=False)
-        for place, column in enumerate(COLUMNS):
-            table.add_column(column, justify="right" if place else "left")
-        for entry in game.entries:
-            table.add_row(*_cells(entry))
-        parts += [table, Text(_restarted(game)), Text()]
-    return Group(*parts, Text(_findings(list(games.values()))))
+def comparison_faces(games: Mapping[str, GameComparison]) -> tuple[Face | str, ...]:
+    """Lay out one table per game, and what the run shows."""
+    faces = [Face(name, _setting(game), (_table(game), _restarted(game), "")) for name, game in games.items()]
+    return *faces, _findings(list(games.values()))
+
+
+def _table(game: GameComparison) -> Table:
+    return Table(COLUMNS, tuple(tuple(_cells(entry)) for entry in game.entries))
 
 
 def comparison_page(games: Mapping[str, GameComparison], *, command: str) -> str:
@@ -86,14 +81,14 @@ def comparison_page(games: Mapping[str, GameComparison], *, command: str) -> str
         READING,
         "## The gaps of what the methods return",
         "",
-        *_markdown_table(*_overview(games)),
+        *table_markdown(_overview(games)),
         "",
         _findings(list(games.values())),
         "",
     ]
     for name, game in games.items():
-        lines += [f"## {name}", "", f"{_setting(game).capitalize()}.", ""]
-        lines += _markdown_table(COLUMNS, [_cells(entry) for entry in game.entries])
+        lines += [f"## {plain(name)}", "", f"{_setting(game).capitalize()}.", ""]
+        lines += table_markdown(_table(game))
         lines += ["", _restarted(game), ""]
     return "\n".join(lines)
 
@@ -164,14 +159,14 @@ def _short(number: float) -> str:
     return "0" if number == 0 else f"{number:.1e}" if abs(number) < 1e-3 else f"{number:.3g}"
 
 
-def _overview(games: Mapping[str, GameComparison]) -> tuple[list[str], list[list[str]]]:
+def _overview(games: Mapping[str, GameComparison]) -> Table:
     """The gaps of all games: one row per game, one column per method."""
     methods = list(dict.fromkeys(entry.name for game in games.values() for entry in game.entries))
     rows = []
     for name, game in games.items():
         found = {entry.name: entry for entry in game.entries}
-        rows.append([name, *(_overview_cell(found.get(method)) for method in methods)])
-    return ["game", *(NAMES.get(method, method) for method in methods)], rows
+        rows.append((name, *(_overview_cell(found.get(method)) for method in methods)))
+    return Table(("game", *(NAMES.get(method, method) for method in methods)), tuple(rows))
 
 
 def _overview_cell(entry: Judged | Refusal | None) -> str:
@@ -211,8 +206,3 @@ def _findings(games: Sequence[GameComparison]) -> str:
         text += f" CA-CMPG: {proved} of {len(ours)} answers with a gap of at most 1e-6, {safe} of {len(ours)} runs "
         text += "without an infeasible policy."
     return text
-
-
-def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    rule = ["---", *["---:"] * (len(names) - 1)]
-    return ["| " + " | ".join(row) + " |" for row in (names, rule, *rows)]

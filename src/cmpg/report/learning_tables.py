@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
+from cmpg.faces import Face, Table, fixed
 from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, wrong_claims
@@ -19,47 +17,45 @@ MOST_REASONS = 6
 """More reasons than this, why a guarantee is void, are summarised."""
 
 
-def trials_view(done: Sequence[Trial], *, thresholds: np.ndarray) -> RenderableType:
-    """Lay out one line per seed, then the summary."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"):
-        table.add_column(name, justify="left" if name == "status" else "right")
-    for each in done:
-        judged, result = each.judgement, each.result
-        costs = zip(judged.costs, thresholds, strict=True)
-        style = "" if result.certified and each.right else ("bold red" if result.certified else "yellow")
-        table.add_row(
-            str(each.index),
-            result.status.name,
-            str(result.moves) if result.trace else "–",
-            f"{judged.gap:.4f}",
-            ", ".join(f"{cost:.5g}/{limit:.5g}" for cost, limit in costs) or "none",
-            f"{judged.unsafe_episodes:,}" if result.played else "–",
-            f"{result.total_samples:,}",
-            f"{each.seconds:.1f}",
-            style=style,
-        )
-    return Group(table, *(Text(line) for line in summary_lines(done)))
-
-
-def summary_lines(done: Sequence[Trial]) -> list[str]:
-    """Say how many are certified, how many of those are wrong, what was unsafe, and what it took."""
+def trials_face(done: Sequence[Trial], *, thresholds: np.ndarray) -> Face:
+    """Say how many are certified and how many of those are wrong; then one line per seed, and what it took."""
     if not done:
-        return ["nothing was learned."]
-    first = done[0].result
-    certified = [each for each in done if each.result.certified]
-    lines = [f"certified: {len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"]
-    if certified:
-        wrong = wrong_claims(done)
+        return Face("nothing was learned", good=False)
+    first, certified = done[0].result, [each for each in done if each.result.certified]
+    told = f"{len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"
+    table = Table(
+        ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"),
+        tuple(
+            (
+                str(each.index),
+                each.result.status.name,
+                str(each.result.moves) if each.result.trace else "–",
+                fixed(each.judgement.gap, 4),
+                ", ".join(f"{c:.5g}/{a:.5g}" for c, a in zip(each.judgement.costs, thresholds, strict=True)) or "none",
+                f"{each.judgement.unsafe_episodes:,}" if each.result.played else "–",
+                f"{each.result.total_samples:,}",
+                f"{each.seconds:.1f}",
+            )
+            for each in done
+        ),
+    )
+    right = all(each.right for each in certified)
+    return Face("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
+
+
+def _summary(done: Sequence[Trial]) -> list[str]:
+    """Say how many claims are wrong, what was unsafe, and what it took."""
+    lines = []
+    wrong, delta = wrong_claims(done), done[0].result.delta
+    if wrong.trials:
         told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
-        lines.append(f"wrong claims: {told}; at most {first.delta:g} is promised (judged with the true model)")
+        lines.append(f"wrong claims: {told}; at most {delta:g} is promised (judged with the true model)")
     played = [each for each in done if each.result.played]
     if played:
         policies = sum(len(each.result.played) for each in played)
         unsafe = sum(each.judgement.unsafe_policies for each in played)
         lines.append(f"policies executed: {policies:,}, of which {unsafe:,} break a constraint")
-    lines.append(f"samples: {_samples_text(done)}")
-    return lines + _reasons(done)
+    return [*lines, f"samples: {_samples_text(done)}", *_reasons(done)]
 
 
 def tally_text(tally: Proportion) -> str:
@@ -140,33 +136,30 @@ def trials_record(done: Sequence[Trial]) -> dict[str, Any]:
     }
 
 
-def bounds_view(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> RenderableType:
+def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Face:
     """Lay out every bound of the theory, with what is runnable; `slacks` are the agents' at a feasible start."""
     kind = "exact" if slater.exact else "a lower bound"
     each = ", ".join(f"{slack:.4g}" for slack in slacks)
     lines = [
-        Text(f"epsilon {table.epsilon:g}, delta {table.delta:g}"),
-        Text(f"Slater constant of Definition 1: {slater.value:.6g} ({kind})"),
-        Text(f"slack of each agent's CMDP at a feasible start: {each or 'no feasible start is known'}"),
+        f"Slater constant of Definition 1: {slater.value:.6g} ({kind})",
+        f"slack of each agent's CMDP at a feasible start: {each or 'no feasible start is known'}",
     ]
     if table.slater != slater.value:
-        lines.append(Text(f"the bounds below assume a slack of {table.slater:g} instead"))
+        lines.append(f"the bounds below assume a slack of {table.slater:g} instead")
     algorithm = ""
     for row in sorted(table.rows, key=lambda row: row.algorithm):
         if row.algorithm != algorithm:
             algorithm = row.algorithm
-            lines.append(Text(f"\n{algorithm}", style="bold"))
+            lines.append(f"\n{algorithm}")
         lines += _bound_lines(row)
-    return Group(*lines)
+    return Face(f"epsilon {table.epsilon:g}, delta {table.delta:g}", parts=tuple(lines))
 
 
-def _bound_lines(row: BoundRow) -> list[Text]:
+def _bound_lines(row: BoundRow) -> list[str]:
     constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
     most = "for the values alone, up to" if row.version == ADAPTIVE else "up to"
     spent = f"{most} {_size(row.samples)} samples; up to {_size(row.programs)} dynamic programs"
-    judged = Text("    ")
-    judged.append(row.reason, style="green" if row.runnable else "yellow")
-    return [Text(f"  {row.version}: {constants}"), Text(f"    {spent}"), judged]
+    return [f"  {row.version}: {constants}", f"    {spent}", f"    {row.reason}"]
 
 
 def _size(number: float) -> str:

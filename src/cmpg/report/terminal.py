@@ -1,0 +1,76 @@
+"""What the command says of a game, a claim, and a run that goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
+from cmpg.equilibrium.result import Result, Step
+from cmpg.equilibrium.start import Start
+from cmpg.faces import Face
+from cmpg.games.contract import Game, Names
+from cmpg.games.faces import size_of
+from cmpg.games.potential.check import PotentialCheck
+
+
+def check_faces(game: Game, start: Start, potential: PotentialCheck) -> tuple[Face, Face, Face]:
+    """Say how large a game is, whether it is feasible, and whether it has a potential."""
+    ranges = f"values range over at most {game.reward_ranges.max():.6g}"
+    return Face("well formed", f"{size_of(game)}; {ranges}", good=True), _feasibility(start), _potential(potential)
+
+
+def _feasibility(start: Start) -> Face:
+    if start.policy is not None:
+        slack = "" if np.isinf(start.slack) else f"; slack {start.slack:.6g}"
+        return Face("feasible", f"{start.found_by}{slack}", good=True)
+    if start.proof is None:
+        told = f"{start.found_by}; least violation seen {-start.slack:.6g}"
+        return Face("feasibility unknown", told, good=False)
+    return Face("infeasible", start.proof.told.removeprefix("proof: "), good=False)
+
+
+def _potential(check: PotentialCheck) -> Face:
+    face = check.face()
+    odds = check.error_probability
+    wrong = "" if odds is None else f" (wrong with probability at most {odds:.1e})"
+    told = check.reason.rstrip(".") if check.witness is None else "no Markov potential game"
+    parts = () if check.witness is None else check.witness.told(check.names)
+    return replace(face, word=f"potential {face.word}", sentence=f"{told}{wrong}", parts=parts)
+
+
+def claim_face(certificate: Certificate, epsilon: float) -> Face:
+    """Say whether a claim holds."""
+    face, proved = certificate.face(), certificate.proves(epsilon)
+    loose = certificate.feasible and not proved
+    rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less." if loose else ""
+    return replace(face, word="PROVED" if proved else "NOT PROVED", sentence=f"{face.sentence}{rest}", good=proved)
+
+
+def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str:
+    """Say what the agents would do without the constraints, beside what they do with them."""
+    ending = "" if selfish.certified else f" ({selfish.status.name})"
+    if selfish.incumbent is None:
+        return f"without the constraints{ending}: {selfish.message}"
+    pairs = [f"{cost:.4g} of {float(limit):.4g}" for cost, limit in zip(selfish.costs, thresholds, strict=True)]
+    costs = ", ".join(pairs[:MOST_PRICES]) + (", …" if len(pairs) > MOST_PRICES else "")
+    noun = "value" if len(selfish.values) == 1 else "total value"
+    beside = "" if result.incumbent is None else f" (with them {result.values.sum():.6g})"
+    told = f"{'cost' if len(pairs) == 1 else 'costs'} {costs}, {noun} {selfish.values.sum():.6g}{beside}"
+    return f"without the constraints{ending}: {told}"
+
+
+def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
+    """Say in one line where a run stands: potential, cost against threshold, largest gain."""
+    pairs = zip(step.costs[:MOST_PRICES], thresholds[:MOST_PRICES], strict=True)
+    costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
+    if step.prices is not None:
+        prices = ", ".join(f"{price:.4g}" for price in step.prices[:MOST_PRICES])
+        return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
+    mover = "nobody" if step.mover is None else names.agent(step.mover)
+    return (
+        f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "
+        f"{mover} gains {step.gain:.3g}  {step.seconds:.1f} s"
+    )
