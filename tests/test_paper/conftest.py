@@ -7,7 +7,14 @@ import pytest
 from cmpg.paper import QUICK, Evidence
 
 TINY = replace(
-    QUICK, matrix_starts=60, grid_runs=2, own_cell_runs=10, deviation_checks=3, congestion_runs=2, congestion_endings=3
+    QUICK,
+    matrix_starts=60,
+    grid_runs=2,
+    own_cell_runs=10,
+    deviation_checks=3,
+    congestion_runs=2,
+    congestion_endings=3,
+    safe_accuracy=2.0,
 )
 
 

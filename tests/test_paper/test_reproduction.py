@@ -11,10 +11,8 @@ from cmpg.cli.main import main
 from cmpg.errors import CMPGError, FileError
 from cmpg.paper import congestion, counter_examples
 from cmpg.paper import reproduction as whole
-from cmpg.paper.claims import Finding, Picture, Section, agrees, near
-from cmpg.paper.evidence import Evidence
+from cmpg.paper.claims import Evidence, Finding, Picture, Section, agrees, near
 from cmpg.paper.figures import new_figure, paper_style, save
-from cmpg.paper.page import page
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +96,7 @@ def odd(_):
 def test_the_page_marks_what_is_unexpected_and_escapes_text():
     found = whole.reproduce(sections=[Section("Title", "note", (odd,), lambda _: ())])
     assert [each.claim.key for each in found.surprises] == ["odd"]
-    text = page(found.sections, {}, heading="Heading", authors="A & B", settings="none")
+    text = whole.page(found.sections, {}, heading="Heading", authors="A & B", settings="none")
     assert '<span class="verdict unexpected">' in text.split("<main>")[1]
     assert "Unexpected in this run: odd." in text
     assert "a &lt; b &amp; c" in text

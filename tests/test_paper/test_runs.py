@@ -13,12 +13,10 @@ from cmpg.cmdp.exact import Exact
 from cmpg.errors import GameError
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.games.potential.check import recheck
-from cmpg.paper import congestion_runs as crowd
-from cmpg.paper import grid_runs as grid
+from cmpg.paper import runs
 from cmpg.paper.algorithm_3 import AveragedPrimalDual, UniformFill
-from cmpg.paper.congestion_runs import largest_cycle
-from cmpg.paper.evidence import QUICK, Evidence, cost_curve, count_infeasible_runs, gain_curve, run_many
-from cmpg.paper.grid_runs import agent_ways, collision_probability, joint_ways
+from cmpg.paper.claims import QUICK, Evidence, cost_curve, count_infeasible_runs, gain_curve, run_many
+from cmpg.paper.runs import agent_ways, collision_probability, joint_ways, largest_cycle
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, grid_world, grid_world_local
 
@@ -27,12 +25,12 @@ def own_evidence(seed=0, jobs=1):
     return Evidence(seed, QUICK, jobs)
 
 
-# The grid.
+# The runs.
 
 
 def test_the_ways_of_the_figures_policy():
     local, joint = grid_world_local(), grid_world()
-    ways = joint_ways(joint, lift_policy(local, grid.figure_policy(local)))
+    ways = joint_ways(joint, lift_policy(local, runs.grid_figure_policy(local)))
     assert sum(way.probability for way in ways) == pytest.approx(1)
     assert agent_ways(ways, 0)[0].cells == (0, 1, 2, 3, 7, 11)
     assert [(way.cells, pytest.approx(way.probability)) for way in agent_ways(ways, 1)] == [
@@ -46,7 +44,7 @@ def test_ways_add_up_to_the_games_own_values_and_costs():
     """The rewards and collisions along the ways, weighted, are what the game says the policy is worth."""
     local, joint = grid_world_local(), grid_world()
     rewards = {1: 2.0, 4: 1.0, 11: 10.0}
-    for policy in (grid.figure_policy(local), grid.second_best_policy(local)):
+    for policy in (runs.grid_figure_policy(local), runs.second_best_policy(local)):
         lifted = lift_policy(local, policy)
         ways = joint_ways(joint, lifted)
         value = sum(way.probability * sum(rewards.get(c, 0.0) for pair in way.cells for c in pair) for way in ways)
@@ -64,7 +62,7 @@ def test_a_policy_that_mixes_everywhere_has_too_many_ways():
 def test_starts_of_cost_zero_cost_nothing():
     for game in (grid_world(), grid_world_local()):
         rng = np.random.default_rng(1)
-        assert all(game.at(grid.one_waits(game, rng)).costs[0] == 0 for _ in range(3))
+        assert all(game.at(runs.one_waits(game, rng)).costs[0] == 0 for _ in range(3))
 
 
 def test_the_own_cell_form_agrees_with_the_joint_form():
@@ -81,21 +79,21 @@ def test_the_own_cell_form_agrees_with_the_joint_form():
 
 
 def test_curves_carry_ended_runs_on():
-    runs = run_many(own_evidence(), grid_world_local(), grid.one_waits, count=6, what="test")
-    gains, costs = gain_curve(runs), cost_curve(runs)
-    longest = max(len(run.costs) for run in runs)
+    found = run_many(own_evidence(), grid_world_local(), runs.one_waits, count=6, what="test")
+    gains, costs = gain_curve(found), cost_curve(found)
+    longest = max(len(run.costs) for run in found)
     assert gains.mean.shape == (longest, 2)
     assert gains.mean[-1] == pytest.approx([0, 0], abs=1e-6)
     assert costs.mean[0] == 0
-    last = np.array([run.costs[-1] for run in runs])
+    last = np.array([run.costs[-1] for run in found])
     assert costs.mean[-1] == pytest.approx(last.mean())
     assert costs.error[-1] == pytest.approx(last.std(ddof=1) / 6**0.5)
-    assert all(run.settled and run.violations(0.1) == 0 for run in runs)
+    assert all(run.settled and run.violations(0.1) == 0 for run in found)
 
 
 def test_runs_have_the_same_bits_for_any_number_of_jobs():
     game = congestion_game()
-    one, two = (run_many(own_evidence(5, jobs), game, crowd.from_simplex, count=4, what="test") for jobs in (1, 2))
+    one, two = (run_many(own_evidence(5, jobs), game, runs.from_simplex, count=4, what="test") for jobs in (1, 2))
     assert [run.policy.fingerprint() for run in one] == [run.policy.fingerprint() for run in two]
 
 
@@ -104,16 +102,16 @@ def test_runs_have_the_same_bits_for_any_number_of_jobs():
 
 def test_endings_are_told_by_their_counts():
     split = [2] * 4 + [3] * 4
-    assert crowd.ending_of(crowd.figure_policy()) == crowd.FIGURE
-    assert crowd.ending_of(crowd.crowd_policy([split, [3] * 8], [[3] * 8, split])) == crowd.MIRROR
-    spread = crowd.crowd_policy([split, [0, 0, 1, 1, 2, 2, 3, 3]], [[3] * 8] * 2)
-    assert crowd.ending_of(spread) == crowd.COSTLESS
-    assert crowd.ending_of(JointPolicy.uniform(congestion_game().policy_shapes)) == crowd.OTHER
+    assert runs.ending_of(runs.congestion_figure_policy()) == runs.FIGURE
+    assert runs.ending_of(runs.crowd_policy([split, [3] * 8], [[3] * 8, split])) == runs.MIRROR
+    spread = runs.crowd_policy([split, [0, 0, 1, 1, 2, 2, 3, 3]], [[3] * 8] * 2)
+    assert runs.ending_of(spread) == runs.COSTLESS
+    assert runs.ending_of(JointPolicy.uniform(congestion_game().policy_shapes)) == runs.OTHER
 
 
 def test_normalised_starts_are_policies():
     game = congestion_game()
-    policy = crowd.normalised(game, np.random.default_rng(0))
+    policy = runs.normalised(game, np.random.default_rng(0))
     assert policy.shapes == game.policy_shapes
     assert all(np.allclose(table.sum(axis=-1), 1) for table in policy)
 
@@ -136,7 +134,7 @@ def test_the_climb_evaluates_what_the_game_evaluates():
 
 def agent_cmdp():
     game = grid_world_local()
-    return game.at(grid.figure_policy(game)).induced_cmdp(1)
+    return game.at(runs.grid_figure_policy(game)).induced_cmdp(1)
 
 
 def test_uniform_fill_changes_no_value_and_fills_what_is_not_visited():
@@ -149,15 +147,15 @@ def test_uniform_fill_changes_no_value_and_fills_what_is_not_visited():
 
 def test_the_averaged_loop_exceeds_the_threshold_and_is_refused():
     cmdp = agent_cmdp()
-    answer = AveragedPrimalDual(50, grid.MULTIPLIER_BOUND)(cmdp)
+    answer = AveragedPrimalDual(50, runs.MULTIPLIER_BOUND)(cmdp)
     assert answer.costs[0] > cmdp.thresholds[0]
     lost = count_infeasible_runs(
         own_evidence(),
         grid_world_local(),
-        grid.one_waits,
+        runs.one_waits,
         count=2,
         what="test",
-        solver=AveragedPrimalDual(20, grid.MULTIPLIER_BOUND),
+        solver=AveragedPrimalDual(20, runs.MULTIPLIER_BOUND),
         epsilon=0.1,
     )
     assert lost == 2

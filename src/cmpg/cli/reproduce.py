@@ -28,10 +28,9 @@ def reproduce(
     from rich.console import Console
 
     from cmpg.cli.output import ProgressDisplay
-    from cmpg.paper.evidence import FULL, QUICK, Evidence
+    from cmpg.paper.claims import FULL, QUICK, Evidence
     from cmpg.paper.figures import require_matplotlib
-    from cmpg.paper.page import claims_view
-    from cmpg.paper.reproduction import check_reproduction_folder, write
+    from cmpg.paper.reproduction import check_reproduction_folder, claims_view, write
     from cmpg.paper.reproduction import reproduce as compute
 
     check_reproduction_folder(output)

@@ -6,9 +6,9 @@
 ('Section 4, Proposition 3', 'D* and λ*', '3.5 at λ = 1')
 
 `reproduce` computes all claims, `write` leaves them as a folder with a page. To read the room: `claims` says what a row
-of the table is, `evidence` what rows are computed from; then one file per section of the paper (`counter_examples`,
-`theory`, `grid_world`, `congestion`, `learning`; the runs behind two of them are in `grid_runs` and `congestion_runs`);
-`algorithm_3` is that algorithm to the letter; `figures` draws, `page` lays out, `reproduction` is the whole.
+of the table is and what it is computed from; then one file per part of the paper (`counter_examples`, `theory`,
+`grid_world`, `congestion`, `learning`, `literal`, `lemmas`); `runs` are its experiments, `algorithm_3` and
+`algorithm_4` those algorithms to the letter; `figures` draws, `reproduction` makes the page.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from cmpg.paper.algorithm_3 import AveragedPrimalDual as AveragedPrimalDual
     from cmpg.paper.algorithm_3 import UniformFill as UniformFill
     from cmpg.paper.algorithm_3 import primal_dual as primal_dual
+    from cmpg.paper.algorithm_4 import algorithm_4 as algorithm_4
+    from cmpg.paper.claims import FULL as FULL
+    from cmpg.paper.claims import QUICK as QUICK
     from cmpg.paper.claims import CheckedClaim as CheckedClaim
+    from cmpg.paper.claims import Effort as Effort
+    from cmpg.paper.claims import Evidence as Evidence
     from cmpg.paper.claims import PaperClaim as PaperClaim
-    from cmpg.paper.evidence import FULL as FULL
-    from cmpg.paper.evidence import QUICK as QUICK
-    from cmpg.paper.evidence import Effort as Effort
-    from cmpg.paper.evidence import Evidence as Evidence
     from cmpg.paper.reproduction import CLAIMS as CLAIMS
     from cmpg.paper.reproduction import SECTIONS as SECTIONS
     from cmpg.paper.reproduction import Reproduction as Reproduction
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from cmpg.paper.reproduction import write as write
 
 _HOMES = {
-    "claims": ("CheckedClaim", "PaperClaim"),
-    "evidence": ("FULL", "QUICK", "Effort", "Evidence"),
+    "algorithm_4": ("algorithm_4",),
+    "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
     "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
     "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
 }

@@ -9,22 +9,48 @@ A claim is one function. Its name is the claim's key, its docstring is the state
 `expect` has one interval for each number of the finding. `cmpg reproduce` and the tests read the same rows: a claim
 whose numbers leave their intervals is marked "unexpected" on the page, ends the command with exit code 1, and fails
 its test. No expected number stands anywhere else.
+
+`Evidence` is what claims are computed from: how much is run, streams of random numbers, and studies that several claims
+share. Every study has a stream of its own, named after it: the same seed gives the same evidence, bit for bit, in any
+order and for any number of jobs. `run_many` is most of it: many runs of CA-CMPG. A cycle of the paper is one iteration:
+all agents solve once, and the one who gains most moves. Runs end after different numbers of cycles; from there on a run
+counts with gains of zero and with its last cost.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypeVar
 
-from cmpg.paper.evidence import Evidence
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.schedule import GreatestGain
+from cmpg.errors import CMPGError, SolverError
+from cmpg.games.contract import Game
+from cmpg.policy import JointPolicy
+
+Tick = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+Study = TypeVar("Study")
+
+Start = Callable[[Game, np.random.Generator], JointPolicy]
+"""Draws a feasible start."""
+
+BEYOND_ROUNDING = 1e-12
+"""A cost that exceeds its threshold by more than this is a violation, not rounding."""
 
 NOT_STATED = "not stated"
 """What stands in the paper's column where the paper is silent."""
 
-Computation = Callable[[Evidence], "Finding"]
+Computation = Callable[["Evidence"], "Finding"]
 
 Intervals = tuple[tuple[float, float], ...]
 """Where numbers must lie, ends included."""
@@ -117,6 +143,11 @@ def near(*values: float, tolerance: float = 1e-9) -> Intervals:
     return tuple((value - tolerance, value + tolerance) for value in values)
 
 
+def rough(*values: float) -> Intervals:
+    """Return an interval around each value that is given to two digits."""
+    return tuple((0.97 * value, 1.03 * value) for value in values)
+
+
 def between(low: float, high: float) -> Intervals:
     """Return one interval; rows are put together with `+`."""
     return ((low, high),)
@@ -190,3 +221,205 @@ def at_most(number: float, bound: float) -> str:
     ('at most 1e-09', '0.25')
     """
     return f"at most {bound:.0e}" if number <= bound else written(number, digits=4)
+
+
+# Evidence.
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Numbers of runs and draws; the defaults are the paper's, where it names any."""
+
+    dual_points: int = 1000
+    matrix_starts: int = 2000  # starts of the counter-example
+    grid_runs: int = 20  # of each variant of the grid world
+    own_cell_runs: int = 200  # for shares, and for the best of ten
+    deviation_checks: int = 60  # own-cell endings that are tried against joint-state deviations
+    congestion_runs: int = 50  # in the plots
+    congestion_endings: int = 100  # of each kind of start, for the shares of endings
+    primal_dual_steps: int = 200  # of the paper's solver, in each best response
+    cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
+    lemma_draws: int = 200
+    safe_accuracy: float = 0.5  # ε of Algorithm 4's run
+    learn_large_games: bool = True  # those that take minutes
+
+
+FULL = Effort()
+QUICK = Effort(
+    matrix_starts=100,
+    grid_runs=3,
+    own_cell_runs=20,
+    deviation_checks=6,
+    congestion_runs=6,
+    congestion_endings=6,
+    primal_dual_steps=50,
+    cycle_proposals=3000,
+    lemma_draws=50,
+    safe_accuracy=1.0,
+    learn_large_games=False,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What claims are computed from; a study that several claims share is made once.
+
+    Parameters
+    ----------
+    seed
+        Random seed for starts, tie-breaking and samples.
+    effort
+        How much to run: `FULL`, or `QUICK` for a first look with rough shares.
+    jobs
+        Threads; the evidence has the same bits for any number.
+    tick
+        Called with what is being done, how much is done, and how much there is.
+    """
+
+    seed: int = 1
+    effort: Effort = FULL
+    jobs: int = 1
+    tick: Tick = lambda *_: None
+    _studies: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise CMPGError(f"seed is {self.seed}; it must not be negative.")
+        if self.jobs < 1:
+            raise CMPGError(f"jobs is {self.jobs}; at least one is needed.")
+
+    def of(self, study: Callable[[Evidence], Study]) -> Study:
+        """Return what a study finds, from memory if it was made before."""
+        if study not in self._studies:
+            self._studies[study] = study(self)
+        found: Study = self._studies[study]
+        return found
+
+    def streams(self, name: str, count: int) -> list[np.random.Generator]:
+        """Return generators that depend on the seed and the name alone."""
+        root = np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(name.encode()),))
+        return [np.random.default_rng(child) for child in root.spawn(count)]
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return one such generator."""
+        return self.streams(name, 1)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class AscentRun:
+    """One run of CA-CMPG: what everybody could gain, and what was spent, in each cycle; and how it ended."""
+
+    result: Result
+    gains: FloatArray  # [cycles, n]
+    costs: FloatArray  # [cycles], before the cycle's move; the last cycle moves nobody
+    potential: float  # of the last policy: the common value, or the sum of own values
+
+    @property
+    def policy(self) -> JointPolicy:
+        """The policy that it ended with."""
+        return self.result.policy
+
+    @property
+    def settled(self) -> bool:
+        """Whether it ended with a certificate, after a cycle in which nobody gained more than ε/2."""
+        last = self.result.trace[-1]
+        return self.result.certified and last.mover is None and bool(last.gain <= self.result.epsilon / 2)
+
+    def violations(self, threshold: float) -> int:
+        """Count the iterates that exceed the threshold."""
+        return int(np.count_nonzero(self.costs > threshold + BEYOND_ROUNDING))
+
+
+def run_many(
+    evidence: Evidence,
+    game: Game,
+    start: Start,
+    *,
+    count: int,
+    what: str,
+    random_ties: bool = True,
+    common_value: bool = False,
+    **options: Any,
+) -> tuple[AscentRun, ...]:
+    """Run CA-CMPG from `count` random starts.
+
+    Threads, not processes: linear algebra then runs in one and the same way for any number of jobs, and so do the bits.
+
+    Parameters
+    ----------
+    evidence
+        Random streams, jobs, progress.
+    game
+        Any game.
+    start
+        Draws a feasible start.
+    count
+        How many runs.
+    what
+        What they are, in the progress line; also the name of their random stream.
+    random_ties
+        Whether ties between best responses are broken at random; otherwise the first action wins.
+    common_value
+        Whether all agents have the same reward, so that agent 0's value is the potential; otherwise the values add up.
+    options
+        Passed on to `coordinate_ascent`.
+    """
+    from joblib import Parallel, delayed  # heavy: imported where it is used
+
+    def one(rng: np.random.Generator) -> AscentRun:
+        drawn = start(game, rng)
+        ties = rng if random_ties else None
+        result = coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options)
+        return AscentRun(
+            result=result,
+            gains=np.array([step.gains for step in result.trace]),
+            costs=np.array([float(step.costs[0]) for step in result.trace]),
+            potential=float(result.values[0] if common_value else result.values.sum()),
+        )
+
+    jobs = Parallel(n_jobs=evidence.jobs, prefer="threads", return_as="generator")
+    done = []
+    for number, run in enumerate(jobs(delayed(one)(rng) for rng in evidence.streams(what, count)), 1):
+        done.append(run)
+        evidence.tick(what, number, count)
+    return tuple(done)
+
+
+def count_infeasible_runs(
+    evidence: Evidence, game: Game, start: Start, *, count: int, what: str, **options: Any
+) -> int:
+    """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
+    lost = 0
+    for number, rng in enumerate(evidence.streams(what, count), 1):
+        try:
+            coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
+        except SolverError:
+            lost += 1
+        evidence.tick(what, number, count)
+    return lost
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A mean over runs, and its standard error, by cycle."""
+
+    mean: FloatArray  # [cycles, ...]
+    error: FloatArray  # [cycles, ...]
+
+
+def gain_curve(runs: Sequence[AscentRun]) -> Curve:
+    """Average the gains of every agent: [cycles, n]; a run that has ended gains nothing."""
+    longest = max(len(run.gains) for run in runs)
+    return _curve([np.pad(run.gains, ((0, longest - len(run.gains)), (0, 0))) for run in runs])
+
+
+def cost_curve(runs: Sequence[AscentRun]) -> Curve:
+    """Average the cost: [cycles]; a run that has ended keeps its last cost."""
+    longest = max(len(run.costs) for run in runs)
+    return _curve([np.pad(run.costs, (0, longest - len(run.costs)), mode="edge") for run in runs])
+
+
+def _curve(rows: Sequence[FloatArray]) -> Curve:
+    table = np.stack(rows)
+    spread = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else np.zeros(table.shape[1:])
+    return Curve(table.mean(axis=0), spread)

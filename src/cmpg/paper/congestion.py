@@ -13,6 +13,8 @@ from cmpg.cmdp.planning import plan
 from cmpg.games.potential.check import Verdict, check_potential, recheck
 from cmpg.learning.slater import cmdp_slack
 from cmpg.paper.claims import (
+    AscentRun,
+    Evidence,
     Finding,
     Picture,
     Section,
@@ -28,24 +30,23 @@ from cmpg.paper.claims import (
     share,
     written,
 )
-from cmpg.paper.congestion_runs import (
+from cmpg.paper.counter_examples import NASH, largest_gain
+from cmpg.paper.figures import draw_action_counts, draw_endings, draw_four_cycle, draw_runs, draw_transitions
+from cmpg.paper.runs import (
+    CONGESTION_EPSILON,
     ENDINGS,
-    EPSILON,
     FIGURE,
     SAFE,
     LargestCycle,
     action_counts,
+    congestion_figure_policy,
     crowd_policy,
     ending_of,
     endings_of,
-    figure_policy,
     largest_cycle,
     run_congestion_games,
     witness_by_hand,
 )
-from cmpg.paper.counter_examples import NASH, largest_gain
-from cmpg.paper.evidence import AscentRun, Evidence
-from cmpg.paper.figures import draw_action_counts, draw_endings, draw_four_cycle, draw_runs, draw_transitions
 from cmpg.scenarios.paper import congestion_game, congestion_game_common_reward, congestion_game_exogenous
 
 ALPHA = 0.5
@@ -78,7 +79,7 @@ def congestion_figure(_: Evidence) -> Finding:
     """The figure's policy: four C and four D at step 1 in both states, eight D at step 2; from safe the system stays
     safe.
     """
-    game, policy = congestion_game(), figure_policy()
+    game, policy = congestion_game(), congestion_figure_policy()
     position, gain = game.at(policy), largest_gain(game, policy)
     low, high = position.values.min(), position.values.max()
     welfare, cost = float(position.values.sum()), position.costs[0]
@@ -104,7 +105,7 @@ def congestion_unconstrained(_: Evidence) -> Finding:
 )
 def congestion_slack(_: Evidence) -> Finding:
     """Slack that an agent has at the figure's policy, ζ_i."""
-    position = congestion_game().at(figure_policy())
+    position = congestion_game().at(congestion_figure_policy())
     slacks = [cmdp_slack(position.induced_cmdp(agent)) for agent in range(8)]
     return Finding.of(f"{listed(sorted(set(np.round(slacks, 12))))} for all 8 agents", max(np.abs(slacks)))
 
@@ -116,7 +117,7 @@ def congestion_slack(_: Evidence) -> Finding:
     "Section 7.2, Figure 3b",
     paper="over 50 runs",
     expect=near(1.0) + between(10.5, 15.5),
-    why=f"With ε = {EPSILON:g}. The certificate needs no potential, so it holds although the game has none.",
+    why=f"With ε = {CONGESTION_EPSILON:g}. The certificate needs no potential, so it holds although the game has none.",
 )
 def congestion_gains(evidence: Evidence) -> Finding:
     """The gains reach zero for all agents: they have converged to a Nash policy."""
@@ -201,7 +202,7 @@ def first_step(evidence: Evidence) -> Finding:
     games = found.first_step, found.game
     worst, every = (float(plan(game.joint_cmdp(), -np.ones(1), reward_weight=0.0).costs[0]) for game in games)
     there = sum(ending_of(run.policy) == FIGURE for run in found.vacuous)
-    gain = largest_gain(found.first_step, figure_policy())
+    gain = largest_gain(found.first_step, congestion_figure_policy())
     text = (
         f"the largest cost of any policy is then {written(worst)} = α, so the constraint is vacuous, and the figure's "
         f"policy is not Nash (an agent gains {written(gain, digits=4)}): {there} of {len(found.vacuous)} runs end "
@@ -275,7 +276,7 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
         Picture(
             "congestion-actions",
             f"How many agents play what, at both steps, {whose}.",
-            partial(draw_action_counts, action_counts(reached or figure_policy())),
+            partial(draw_action_counts, action_counts(reached or congestion_figure_policy())),
         ),
         Picture("congestion-endings", "Where the runs end.", partial(draw_endings, endings, ENDINGS)),
         Picture(

@@ -17,6 +17,7 @@ from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_dua
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.paper.claims import (
+    Evidence,
     Finding,
     Picture,
     Section,
@@ -29,10 +30,10 @@ from cmpg.paper.claims import (
     listed,
     near,
     rows_of,
+    run_many,
     share,
     written,
 )
-from cmpg.paper.evidence import Evidence, run_many
 from cmpg.paper.figures import DualCurve, draw_dual_function
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counter_example, modified_counter_example

@@ -18,15 +18,15 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import CMPGError
-from cmpg.paper.evidence import AscentRun, Curve, cost_curve, gain_curve
-from cmpg.paper.grid_runs import JointWay, Way, agent_ways
+from cmpg.paper.claims import AscentRun, Curve, cost_curve, gain_curve
+from cmpg.paper.runs import JointWay, Way, agent_ways
 from cmpg.scenarios.paper import GRID_REWARDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cmpg.paper.congestion_runs import HandWitness
+    from cmpg.paper.runs import HandWitness
 
 
 BLUE, RED, GREEN, GREY = "#4477aa", "#ee6677", "#228833", "#777777"
@@ -339,6 +339,21 @@ def draw_four_cycle(hand: HandWitness) -> Figure:
         horizontal = {"left": "left", "right": "right"}.get(side, "center")
         axes.text(x, y, text, ha=horizontal, va=side if horizontal == "center" else "center")
     axes.text(0.5, 0.5, f"around the cycle:\n${hand.residual:+g}$, not 0", ha="center", va="center", color=RED)
+    return figure
+
+
+def draw_regret(regret: FloatArray, order: float) -> Figure:
+    """Draw the regret of every round, added up, beside its order C√t."""
+    figure = new_figure(4.2, 2.7)
+    axes = figure.add_subplot()
+    light_grid(axes)
+    rounds = np.arange(1, len(regret) + 1)
+    axes.plot(rounds, regret, color=BLUE, label="regret")
+    axes.plot(rounds, order * np.sqrt(rounds), color=GREY, linestyle="--", label=r"$C\sqrt{t}$")
+    axes.set_xlabel("round $t$")
+    axes.set_xlim(0, len(regret))
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="lower right")
     return figure
 
 

@@ -17,6 +17,8 @@ from cmpg.equilibrium.start import feasible_start
 from cmpg.games.local.to_joint import lift_policy
 from cmpg.paper.claims import (
     ANY,
+    AscentRun,
+    Evidence,
     Finding,
     Picture,
     Section,
@@ -33,15 +35,14 @@ from cmpg.paper.claims import (
     written,
 )
 from cmpg.paper.counter_examples import NASH, ROOM, largest_gain
-from cmpg.paper.evidence import AscentRun, Evidence
 from cmpg.paper.figures import draw_grid_policies, draw_runs
-from cmpg.paper.grid_runs import (
-    ALPHA,
-    OPTIMUM,
+from cmpg.paper.runs import (
+    GRID_ALPHA,
+    GRID_OPTIMUM,
     JointWay,
     agent_ways,
     collision_probability,
-    figure_policy,
+    grid_figure_policy,
     joint_state_gaps,
     joint_ways,
     one_waits,
@@ -76,11 +77,11 @@ def _shown(evidence: Evidence) -> tuple[tuple[JointWay, ...], tuple[JointWay, ..
 # The policies of Figure 2.
 
 
-@agrees("Figure 2b", paper="what CA-CMPG returns", expect=near(OPTIMUM, ALPHA, 0.0))
+@agrees("Figure 2b", paper="what CA-CMPG returns", expect=near(GRID_OPTIMUM, GRID_ALPHA, 0.0))
 def figure_policy_value(_: Evidence) -> Finding:
     """The figure's policies: agent 1 along the bottom; agent 2 through (1, 0) with 0.1, through (0, 1) with 0.9."""
-    roomy = grid_world_local(threshold=ALPHA + ROOM)
-    policy = figure_policy(roomy)
+    roomy = grid_world_local(threshold=GRID_ALPHA + ROOM)
+    policy = grid_figure_policy(roomy)
     position, gain = roomy.at(policy), largest_gain(roomy, policy)
     worth, cost = float(position.values.sum()), float(position.costs[0])
     text = f"worth {written(worth)} at cost {written(cost)}; a Nash policy: gains {at_most(gain, NASH)}"
@@ -91,7 +92,7 @@ def figure_policy_value(_: Evidence) -> Finding:
 def figure_collisions(_: Evidence) -> Finding:
     """With the figure's policies the agents collide once, with probability 0.1."""
     local = grid_world_local()
-    ways = joint_ways(grid_world(), lift_policy(local, figure_policy(local)))
+    ways = joint_ways(grid_world(), lift_policy(local, grid_figure_policy(local)))
     collides = collision_probability(ways, free=FREE_CELLS)
     return Finding.of(written(collides), collides)
 
@@ -116,7 +117,7 @@ def _first_step_right(ways: tuple[JointWay, ...], agent: int) -> float:
 
 @added(
     EXPERIMENT,
-    expect=near(OPTIMUM, OPTIMUM, 1.0, 1),
+    expect=near(GRID_OPTIMUM, GRID_OPTIMUM, 1.0, 1),
     why="Strong duality holds here, and still the dual may return an infeasible policy.",
 )
 def grid_duality(evidence: Evidence) -> Finding:
@@ -136,21 +137,21 @@ def grid_dual_policy(evidence: Evidence) -> Finding:
     return Finding.of(text, worst.value, worst.costs[0], worst.feasible)
 
 
-@added(EXPERIMENT, expect=near(0.0, ALPHA, tolerance=1e-12), why="Waiting at the start costs nothing.")
+@added(EXPERIMENT, expect=near(0.0, GRID_ALPHA, tolerance=1e-12), why="Waiting at the start costs nothing.")
 def grid_least_cost(_: Evidence) -> Finding:
     """The least cost, and the slack that it leaves."""
     slack = feasible_start(grid_world()).slack
-    return Finding.of(f"cost {written(ALPHA - slack)}, slack {written(slack)}", ALPHA - slack, slack)
+    return Finding.of(f"cost {written(GRID_ALPHA - slack)}, slack {written(slack)}", GRID_ALPHA - slack, slack)
 
 
-@added(EXPERIMENT, expect=near(OPTIMUM, OPTIMUM, ALPHA, ALPHA, 1))
+@added(EXPERIMENT, expect=near(GRID_OPTIMUM, GRID_OPTIMUM, GRID_ALPHA, GRID_ALPHA, 1))
 def grid_restarts(evidence: Evidence) -> Finding:
     """`solve` with ten restarts finds the optimum, in both information structures."""
     games = grid_world(), grid_world_local()
     rng = evidence.rng("grid world: restarts")
     joint, own = (solve(game, epsilon=1e-6, restarts=TEN, rng=rng) for game in games)
     worth = float(joint.values[0]), float(own.values.sum())
-    within = all(result.certified and result.costs[0] <= ALPHA for result in (joint, own))
+    within = all(result.certified and result.costs[0] <= GRID_ALPHA for result in (joint, own))
     return Finding.of(
         f"{listed(worth)} at cost {listed([*joint.costs, *own.costs])}", *worth, *joint.costs, *own.costs, within
     )
@@ -175,7 +176,7 @@ def gains_vanish(evidence: Evidence) -> Finding:
 @agrees(
     "Section 7.1, Figure 3a",
     paper="0, then close to 0.1",
-    expect=near(0.0, tolerance=0) + near(ALPHA, ALPHA, tolerance=0.02),
+    expect=near(0.0, tolerance=0) + near(GRID_ALPHA, GRID_ALPHA, tolerance=0.02),
 )
 def grid_costs(evidence: Evidence) -> Finding:
     """The agents start from a strictly feasible policy of cost 0, and converge to a cost close to α = 0.1."""
@@ -185,12 +186,12 @@ def grid_costs(evidence: Evidence) -> Finding:
     for name, runs in {"joint-state": found.joint_waiting, "own-cell": found.local_waiting}.items():
         last = np.array([run.costs[-1] for run in runs])
         means.append(float(last.mean()))
-        full = int(np.count_nonzero(np.abs(last - ALPHA) <= 1e-6))
+        full = int(np.count_nonzero(np.abs(last - GRID_ALPHA) <= 1e-6))
         texts.append(f"{name}: end {written(means[-1], digits=4)} on average, exactly α in {share(full, len(runs))}")
     return Finding.of("; ".join(texts), first, *means)
 
 
-@added(EXPERIMENT, expect=between(0, ALPHA) + ANY + ANY)
+@added(EXPERIMENT, expect=between(0, GRID_ALPHA) + ANY + ANY)
 def random_starts(evidence: Evidence) -> Finding:
     """The same from random feasible starts."""
     found = evidence.of(run_grid_worlds)
@@ -208,7 +209,7 @@ def _at_optimum(runs: Sequence[AscentRun]) -> str:
 
 
 def _optimal_share(runs: Sequence[AscentRun]) -> float:
-    return sum(abs(run.potential - OPTIMUM) <= 1e-6 for run in runs) / len(runs)
+    return sum(abs(run.potential - GRID_OPTIMUM) <= 1e-6 for run in runs) / len(runs)
 
 
 def _mean_worth(runs: Sequence[AscentRun]) -> float:
@@ -217,7 +218,7 @@ def _mean_worth(runs: Sequence[AscentRun]) -> float:
 
 @added(
     "Lemma 3",
-    expect=between(0, 0.5) + ANY + above(0.5) + between(22.5, OPTIMUM + 1e-6),
+    expect=between(0, 0.5) + ANY + above(0.5) + between(22.5, GRID_OPTIMUM + 1e-6),
     why="Others' deviations reach those rows. All endings are certified Nash policies.",
 )
 def unvisited_rows(evidence: Evidence) -> Finding:
@@ -276,7 +277,7 @@ def own_cell_best_of_ten(evidence: Evidence) -> Finding:
     """Own-cell: the best of ten starts with random ties is 23.1."""
     runs = evidence.of(run_grid_worlds).local_waiting
     tens = [runs[t : t + TEN] for t in range(0, len(runs) - TEN + 1, TEN)]
-    reached = sum(abs(max(run.potential for run in ten) - OPTIMUM) <= 1e-6 for ten in tens)
+    reached = sum(abs(max(run.potential for run in ten) - GRID_OPTIMUM) <= 1e-6 for ten in tens)
     return Finding.of(share(reached, len(tens)), reached / len(tens))
 
 
@@ -299,7 +300,7 @@ def discarded_runs(evidence: Evidence) -> Finding:
     """The primal-dual solver returns feasible policies; the published experiment drops runs that turn infeasible."""
     found, steps = evidence.of(run_grid_worlds), evidence.effort.primal_dual_steps
     runs = [run for each in vars(found).values() if isinstance(each, tuple) for run in each]
-    outside = sum(run.violations(ALPHA) for run in runs)
+    outside = sum(run.violations(GRID_ALPHA) for run in runs)
     iterates, attempts = sum(len(run.costs) for run in runs), len(found.joint_waiting)
     text = (
         f"exact responses: {outside} of {iterates} iterates of {len(runs)} runs are infeasible, none is left out; the "
@@ -331,12 +332,12 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
         Picture(
             "grid-world-runs",
             f"{texts} {number} runs from starts of cost 0.",
-            partial(draw_runs, waiting, threshold=ALPHA),
+            partial(draw_runs, waiting, threshold=GRID_ALPHA),
         ),
         Picture(
             "grid-world-runs-random-starts",
             f"{texts} {number} runs from random feasible starts.",
-            partial(draw_runs, drawn, threshold=ALPHA),
+            partial(draw_runs, drawn, threshold=GRID_ALPHA),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Sections 4 and 5 on numbers: the propositions, Lemma 1, Theorem 1, Examples 1 and 2, and occupancy measures."""
+"""Sections 4 and 5 on numbers: the propositions, Lemma 1, Theorem 1, Examples 1 and 2."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
@@ -18,6 +17,8 @@ from cmpg.equilibrium.ascent import theorem_1_bound
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.contract import Game
 from cmpg.paper.claims import (
+    AscentRun,
+    Evidence,
     Finding,
     Picture,
     Section,
@@ -32,10 +33,8 @@ from cmpg.paper.claims import (
     rows_of,
     written,
 )
-from cmpg.paper.congestion_runs import run_congestion_games
-from cmpg.paper.evidence import AscentRun, Evidence
 from cmpg.paper.figures import draw_bars
-from cmpg.paper.grid_runs import run_grid_worlds
+from cmpg.paper.runs import run_congestion_games, run_grid_worlds
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, counter_example, grid_world
 
@@ -202,53 +201,6 @@ def example_2(_: Evidence) -> Finding:
     return Finding.of(text, *recipe, *block)
 
 
-def _random_cmdp(evidence: Evidence) -> tuple[CMDP, list[FloatArray]]:
-    """A CMDP of three states and four steps, and three policies."""
-    rng = evidence.rng("occupancies")
-    cmdp = CMDP(
-        transition=rng.dirichlet(np.ones(3), size=(4, 3, 2)),
-        reward=rng.random((4, 3, 2)),
-        costs=np.zeros((0, 1, 3, 2)),
-        thresholds=np.zeros(0),
-        initial=np.array([1.0, 0.0, 0.0]),
-        horizon=4,
-    )
-    return cmdp, [rng.dirichlet(np.ones(2), size=(4, 3)) for _ in range(3)]
-
-
-@agrees("Lemma 3", paper="equal", expect=near(0.0, tolerance=1e-12))
-def occupancy_mean(evidence: Evidence) -> Finding:
-    """The policy with the mean occupancy has the mean value."""
-    cmdp, policies = evidence.of(_random_cmdp)
-    mean = np.mean([occupancy(cmdp, policy) for policy in policies], axis=0)
-    merged = policy_from_occupancy(mean, np.full((4, 3, 2), 0.5))
-    off = abs(float(evaluate(cmdp, merged).value) - float(np.mean([evaluate(cmdp, each).value for each in policies])))
-    return Finding.of(f"off by {at_most(off, 1e-12)}", off)
-
-
-@differs(
-    "Definition 2",
-    paper="P_h",
-    expect=above(1e-3),
-    why="The index is h − 1; here transition[h] leads from step h to step h + 1.",
-)
-def occupancy_index(evidence: Evidence) -> Finding:
-    """The occupancy recursion leads to step h with P_h."""
-    cmdp, (policy, *_) = evidence.of(_random_cmdp)
-    printed, true = float((_printed_occupancy(cmdp, policy) * cmdp.reward).sum()), float(evaluate(cmdp, policy).value)
-    text = f"P_h gives the value {written(printed, digits=5)}; P_(h−1) gives the true one, {written(true, digits=5)}"
-    return Finding.of(text, abs(printed - true))
-
-
-def _printed_occupancy(cmdp: CMDP, policy: FloatArray) -> FloatArray:
-    """The recursion as printed: ρ_h = Σ ρ_{h−1} P_h π_h."""
-    found = [cmdp.initial[:, None] * policy[0]]
-    for step in range(1, cmdp.num_steps):
-        arrivals = found[-1].ravel() @ cmdp.matrix(step)
-        found.append(arrivals[:, None] * policy[step])
-    return np.array(found)
-
-
 def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     counts = evidence.of(_moves)
     rows = {
@@ -262,7 +214,7 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
 
 
 SECTION = Section(
-    title="Propositions, lemmas and Theorem 1",
+    title="Propositions, Lemma 1 and Theorem 1",
     note="What the paper proves about known models, tried on its own games.",
     claims=rows_of(globals()),
     pictures=_pictures,

@@ -1,0 +1,120 @@
+"""Algorithm 4 to the letter: T_0 episodes of a safe policy, T of DOPE, then M of each policy, and the best is returned.
+
+DOPE (Bura et al. 2022) is for rewards and costs in [0, 1] and one constraint. With n visits of (h, s, a) so far,
+
+    β_h(s, a, s') = √(4 p̂ (1 − p̂) L/n) + 14 L/(3n),   L = ln(2S²AHK/δ),   K = T_0 + T,   β̄ = Σ_{s'} β,   β = 1 if n = 0,
+
+it plays in every episode the policy of the extended problem over policies and kernels
+
+    maximise V^{r̄}(π, p)   subject to   V^{c̄}(π, p) ≤ α,  |p − p̂| ≤ β,   c̄ = c + Hβ̄,   r̄ = r + H²β̄/(α − α_S),
+
+one episode each, solved anew every time. The last step leads nowhere, so there β̄ = 0. The paper has T = 4C²/ε² with
+C = SH³√A/(α − α_S), M = 16H²/ε² ln(2C/εδ), and T_0 = S²AH⁴/(α − α_S)², all of them up to constants and logarithms that
+it hides; here the hidden factors are one. Where T_0 was too short the extended problem has no solution yet, and π_S is
+played on; those rounds are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.box import BoxCMDP, optimistic_response
+from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.learning.bounds import SafeConstants, Size, safe_constants
+from cmpg.learning.confidence import PaperInterval, empirical_cmdp, transition_box
+from cmpg.learning.samples import Samples
+from cmpg.learning.simulator import InducedProblem
+
+
+@dataclass(frozen=True, eq=False)
+class DopeRun:
+    """What Algorithm 4 played, and what it returns."""
+
+    constants: SafeConstants  # T, T_0, M
+    policies: tuple[FloatArray, ...]  # π_1, …, π_T: each [H, S, A]
+    means: FloatArray  # [T]: the mean reward of M episodes of each
+    safe_rounds: int  # rounds beyond T_0 in which the safe policy was all that was left
+
+    @property
+    def policy(self) -> FloatArray:
+        """The policy with the best mean: [H, S, A]."""
+        return self.policies[int(self.means.argmax())]
+
+
+def algorithm_4(
+    problem: InducedProblem, safe_policy: FloatArray, *, safe_cost: float, epsilon: float, delta: float
+) -> DopeRun:
+    """Learn a best response by DOPE and its online-to-batch conversion.
+
+    Parameters
+    ----------
+    problem
+        One agent's CMDP behind the door, with known rewards and costs in [0, 1] and one constraint.
+    safe_policy : [H, S, A]
+        π_S, strictly feasible.
+    safe_cost
+        α_S = V^c(π_S), less than the threshold.
+    epsilon, delta
+        The paper promises a policy within ε of the best with probability 1 − δ.
+    """
+    constants = dope_constants(problem, safe_cost=safe_cost, epsilon=epsilon, delta=delta)
+    _check(problem)
+    rounds = int(constants.iterations)
+    samples = problem.no_samples() + problem.roll_out(safe_policy, int(constants.first_phase))
+    settings = {"margin": float(problem.known.thresholds[0]) - safe_cost, "delta": delta}
+    episodes = rounds + int(constants.first_phase)
+    policies, fallen_back = [], 0
+    for _ in range(rounds):
+        policy = _exploration_policy(extended_problem(problem, samples, rounds=episodes, **settings))
+        fallen_back += policy is None
+        policies.append(safe_policy if policy is None else policy)
+        samples = samples + problem.roll_out(policies[-1], 1)
+    reward = problem.payoffs[0]
+    seen = (problem.roll_out(policy, constants.episodes) for policy in policies)
+    means = np.array([float((each.visits * reward).sum()) / constants.episodes for each in seen])
+    return DopeRun(constants, tuple(policies), means, fallen_back)
+
+
+def dope_constants(problem: InducedProblem, *, safe_cost: float, epsilon: float, delta: float) -> SafeConstants:
+    """Return T, T_0 and M, with one in the place of what the paper's Õ hides."""
+    horizon, states, actions = problem.shape
+    unit = Size(states, actions, horizon, np.ones(horizon), np.ones((1, horizon)), states)
+    margin = float(problem.known.thresholds[0]) - safe_cost
+    return safe_constants(unit, margin=margin, epsilon=epsilon, delta=delta, printed=True)
+
+
+def _check(problem: InducedProblem) -> None:
+    if problem.known.num_constraints != 1:
+        raise CMPGError(f"Algorithm 4 is for one constraint; there are {problem.known.num_constraints}.")
+    reward, costs = problem.payoffs
+    for name, table in (("rewards", reward), ("costs", costs)):
+        if table.min() < 0 or table.max() > 1:
+            raise CMPGError(f"{name} are between {table.min():.4g} and {table.max():.4g}; Algorithm 4 wants [0, 1].")
+
+
+def extended_problem(problem: InducedProblem, samples: Samples, *, margin: float, rounds: int, delta: float) -> BoxCMDP:
+    """Return the extended problem of one episode: r̄ and c̄ over the kernels within β of p̂; K is `rounds`."""
+    horizon = problem.shape[0]
+    empirical = empirical_cmdp(problem, samples)
+    lower, upper = empirical.transition.copy(), empirical.transition.copy()
+    # The interval is for one probability: δ is shared by the S²A(H − 1) entries, which makes L what it is above.
+    lower[:-1], upper[:-1] = transition_box(samples, delta=delta, interval=PaperInterval(rounds))
+    radii = np.maximum(upper - empirical.transition, empirical.transition - lower).sum(axis=-1)
+    program = replace(
+        empirical,
+        reward=empirical.reward + horizon**2 * radii / margin,
+        costs=empirical.costs + horizon * radii,
+        trusted=True,
+    )
+    return BoxCMDP(program, lower, upper, trusted=True)
+
+
+def _exploration_policy(extended: BoxCMDP) -> FloatArray | None:
+    """Solve the extended problem, or return None where it has no solution."""
+    try:
+        return optimistic_response(extended).policy
+    except InfeasibleError:
+        return None
