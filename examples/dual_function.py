@@ -20,7 +20,7 @@ def draw(out: Path = Path("dual_function.svg"), *, points: int = 1000) -> Path:
     multipliers = np.linspace(0, 2, points)
     figure = Figure(figsize=(8, 3), layout="constrained")
     for axes, (name, game) in zip(figure.subplots(1, 2), games.items(), strict=True):
-        report = cmpg.analyse_duality(game)
+        report = cmpg.duality.analyse_duality(game)
         axes.plot(multipliers, dual_function(game, multipliers), label="d(λ)")
         axes.plot(report.dual.multipliers, [report.dual.value], "o", label=f"D* = {report.dual.value:.4f}")
         axes.axhline(report.primal.lower, color="green", linestyle="--", label=f"P* = {report.primal.lower:.4f}")

@@ -16,7 +16,7 @@ WIDTH = 4
 def draw(out: Path = Path("grid_world_policies.svg"), *, restarts: int = 5, seed: int = 1) -> Path:
     game = cmpg.scenarios.grid_world()
     found = cmpg.solve(game, restarts=restarts, rng=np.random.default_rng(seed))
-    dual = max(cmpg.analyse_duality(game, limit=8).maximisers.found, key=lambda each: each.costs[0])
+    dual = max(cmpg.duality.analyse_duality(game, limit=8).maximisers.found, key=lambda each: each.costs[0])
     figure = Figure(figsize=(8, 4), layout="constrained")
     panels = figure.subplots(1, 2)
     show(panels[0], game, found.policy)

@@ -54,7 +54,7 @@ def test_solve_finds_its_own_start_and_repeats_to_the_bit(sample, seed):
         assert first.certified, first.message
     assert first.status is second.status
     assert first.status in (Status.CERTIFIED, Status.FEASIBILITY_UNKNOWN)
-    if first.policy is not None:
+    if first.incumbent is not None:
         assert first.policy.fingerprint() == second.policy.fingerprint()
         exact = certify(game, first.policy, first.multipliers, exact=True)
         assert exact.epsilon <= epsilon

@@ -382,7 +382,7 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
 
 
 def test_an_interruption_before_there_is_a_policy(tmp_path):
-    with patch("cmpg.equilibrium.solve.feasible_start", side_effect=KeyboardInterrupt):
+    with patch("cmpg.equilibrium.start.feasible_start", side_effect=KeyboardInterrupt):
         ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
     assert ran.code == 130
     assert ran.err == "interrupted before a feasible policy was known: there is nothing to keep\n"
@@ -412,7 +412,7 @@ def test_ctrl_c_between_restarts_keeps_the_best_so_far():
 
 
 def test_too_little_memory_is_no_traceback():
-    with patch("cmpg.equilibrium.solve.feasible_start", side_effect=MemoryError):
+    with patch("cmpg.equilibrium.start.feasible_start", side_effect=MemoryError):
         ran = cmpg("solve", "grid-world")
     assert ran.code == 2
     assert is_one_paragraph(ran.err)
@@ -512,7 +512,7 @@ def test_certify_without_multipliers_proposes_some(tmp_path, run):
         (([[[1, 0]]], [[[1, 0, 0]]]), {}, r"policy[1] has shape [1, 1, 3]; [1, 1, 2] is required"),
         (([[[1, 0]]], [[[1, 1]]]), {}, "agent_1[h=0, s=0] sums to 2"),
         (([[[1, 0]]], [[[1, 0]]]), {"multipliers": [[0, 1], [0, 1]]}, "multipliers has shape [2, 2]; [2, 1]"),
-        (([[[1, 0]]], [[[1, 0]]]), {"multipliers": [[0], [-1]]}, "a price is at least zero"),
+        (([[[1, 0]]], [[[1, 0]]]), {"multipliers": [[0], [-1]]}, "a multiplier is at least zero"),
     ],
 )
 def test_policies_of_another_shape(tmp_path, radios, tables, fields, words):
@@ -573,7 +573,7 @@ def test_scenario_options_reach_the_scenario():
         (["solve", "congestion", "--cost-at", "never"], "one of every step, first step is required"),
         (["check", "congestion", "--agents", "14"], "on the command line congestion-counting"),
         (["solve", "grid-world", "extra"], "unexpected extra argument"),
-        (["solve", "grid-world", "--prefer", "me"], "--prefer is 'me'; one of potential, welfare is required"),
+        (["solve", "grid-world", "--prefer", "me"], "--prefer is 'me'; one of auto, potential, welfare is required"),
         (["solve", "grid-world", "--solver", "magic"], "one of exact, lp, primal-dual is required"),
         (["solve", "grid-world", "--schedule", "never"], "one of auto, greatest-gain, round-robin is required"),
         (["solve", "grid-world", "--epsilon", "0"], "--epsilon is 0.0; a positive number is required"),

@@ -44,7 +44,6 @@ def test_the_command_itself_is_two_calls(name):
     assert [each for each in hops(name) if "." not in each] == ["main", "solve"]
 
 
-@pytest.mark.xfail(reason="13 calls; ten of them lie between the command and Exact, in equilibrium/", strict=False)
 @pytest.mark.parametrize("name", ["grid-world", "charging"])
 def test_at_most_nine_calls_lead_from_the_command_to_the_solver(name):
     assert len(hops(name)) <= 9
@@ -67,7 +66,7 @@ class _Waiting(io.StringIO):
     ("slow", "told"),
     [
         ("cmpg.cli.targets.Target.build", "building the game  "),
-        ("cmpg.equilibrium.solve.feasible_start", "looking for a feasible start  "),
+        ("cmpg.equilibrium.start.feasible_start", "looking for a feasible start  "),
     ],
 )
 def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):

@@ -79,7 +79,7 @@ def test_local_games_can_be_compared_too(method):
 
 
 def test_a_joint_planner_needs_joint_tables():
-    with pytest.raises(GameError, match="has no joint tables"):
+    with pytest.raises(GameError, match="cannot be planned for jointly"):
         JointPlanner()(small_local_game(), idle(small_local_game()))
 
 

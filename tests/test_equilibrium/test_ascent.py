@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
@@ -66,7 +67,6 @@ class CountingSolver:
     """Exact, and a count of its calls."""
 
     def __init__(self):
-        from cmpg.cmdp.exact import Exact
 
         self.calls, self.exact = 0, Exact()
 
@@ -88,8 +88,34 @@ class Cheater:
 def test_a_solver_that_breaks_the_constraints_is_caught():
     game = counter_example()
     start = JointPolicy(([[[0.4, 0.6]]], [[[0.4, 0.6]]]))
-    with pytest.raises(SolverError, match="Cheater returned a policy for agent 0 that exceeds a threshold"):
-        coordinate_ascent(game, start, solver=Cheater())
+    result = coordinate_ascent(game, start, solver=Cheater())
+    assert result.status is Status.LIMIT
+    assert "Cheater returned a policy for agent" in result.message
+    assert "that exceeds a threshold" in result.message
+    assert result.policy.fingerprint() == start.fingerprint()
+    assert result.certificate.feasible
+
+
+class Broken:
+    """A solver that fails after its first answers."""
+
+    def __init__(self, good):
+        self.left = good
+
+    def __call__(self, cmdp, *, rng=None):
+        self.left -= 1
+        if self.left < 0:
+            raise SolverError("no answer within the time allowed.")
+        return Exact()(cmdp, rng=rng)
+
+
+@pytest.mark.parametrize("good", [0, 2, 3, 5])
+def test_a_solver_that_fails_ends_with_a_status_and_the_feasible_incumbent(good):
+    result = solve(grid_world(), solver=Broken(good))
+    assert result.status in (Status.LIMIT, Status.CERTIFIED)
+    assert result.certificate.feasible
+    if not result.certified:
+        assert "no answer within the time allowed" in result.message
 
 
 def test_an_infeasible_start_is_refused():

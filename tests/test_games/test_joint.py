@@ -488,3 +488,40 @@ def test_rewards_of_any_size_keep_their_relative_precision(scale):
     exact = game.exact().at(policy).values
     for found, value in zip(game.at(policy).values, exact, strict=True):
         assert abs(Fraction(found) - value) <= Fraction(game.at(policy).induced_cmdp(0).rounding) * value
+
+
+# One-shot games
+
+
+def test_matrices_make_a_one_shot_game():
+    first, second = np.array([[3.0, 0, 1], [5, 1, 2]]), np.array([[3.0, 5, 0], [0, 1, 7]])
+    game = JointGame.from_matrices(first, second, cost=[[0, 0, 1], [0, 1, 1]], threshold=0.5, agent_names=("A", "B"))
+    policy = JointPolicy(([[[0.25, 0.75]]], [[[0.5, 0.3, 0.2]]]))
+    row, column = policy[0][0, 0], policy[1][0, 0]
+    position = game.at(policy)
+    np.testing.assert_allclose(position.values, [row @ first @ column, row @ second @ column])
+    assert position.costs[0] == pytest.approx(row @ [[0, 0, 1], [0, 1, 1]] @ column)
+    assert (game.horizon, game.names.agent(1), game.thresholds.tolist()) == (1, "B", [0.5])
+
+
+def test_three_agents_may_share_a_payoff_and_have_several_constraints_or_none():
+    payoff = np.arange(8.0).reshape(2, 2, 2)
+    game = JointGame.from_matrices(payoff, cost=[payoff, 7 - payoff], threshold=[4, 5])
+    assert (game.num_agents, game.num_constraints) == (3, 2)
+    assert game.at(game.uniform_policy()).costs.tolist() == [3.5, 3.5]
+    assert JointGame.from_matrices(payoff).num_constraints == 0
+
+
+@pytest.mark.parametrize(
+    ("payoffs", "more", "problem"),
+    [
+        ((), {}, "0 payoff matrices are given; at least one"),
+        (([[1, 2], [3, 4]],) * 3, {}, "3 payoff matrices are given; 2 are required"),
+        (([[1, 2], [3, 4]], [[1, 2]]), {}, r"payoffs\[1\] has shape \[1, 2\]; \[2, 2\]"),
+        (([[1, 2], [3, 4]],), {"cost": [[0, 1], [1, 0]]}, "cost and threshold go together"),
+        (([[1, 2], [3, 4]],), {"cost": [[0, 1]], "threshold": 1}, "costs has shape"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(payoffs, more, problem):
+    with pytest.raises(GameError, match=problem):
+        JointGame.from_matrices(*payoffs, **more)

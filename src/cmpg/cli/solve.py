@@ -33,9 +33,10 @@ def solve(
     prefer: Annotated[
         str,
         typer.Option(
-            help="Which equilibrium is best: potential or welfare.", autocompletion=lambda: ["potential", "welfare"]
+            help="Which equilibrium is best: by potential or by welfare; auto takes the potential where there is one.",
+            autocompletion=lambda: ["auto", "potential", "welfare"],
         ),
-    ] = "potential",
+    ] = "auto",
     solver: Annotated[
         str,
         typer.Option(
@@ -99,9 +100,9 @@ def solve(
         # Ctrl-C while this runs must not lose what was asked for first.
         with suppress(KeyboardInterrupt):
             if free is not None and result.status.name != "INTERRUPTED":
-                unbound = find(free, epsilon=epsilon, **(settings | {"solver": None}))
+                unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
     asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
-    asked |= {"start": start and str(start), "exact": exact}
+    asked |= {"exact": exact} | ({} if start is None else {"start": str(start)})
     solved = _Solved(game, replace(result, settings={**result.settings, **asked}), unbound, target.origin(seed=seed))
     solved.deliver(output=output, seed=drawn, as_json=as_json)
     raise typer.Exit(0 if result.certified else 1)
@@ -110,7 +111,7 @@ def solve(
 def _preference(word: str) -> Any:
     from cmpg.equilibrium.solve import by_potential, by_welfare
 
-    return chosen("prefer", word, {"potential": by_potential, "welfare": by_welfare})
+    return chosen("prefer", word, {"auto": None, "potential": by_potential, "welfare": by_welfare})
 
 
 def _schedule(word: str) -> Any:

@@ -1,1 +1,43 @@
 """What others would do: methods without a certificate, before the same judge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
+
+if TYPE_CHECKING:
+    from cmpg.comparison.comparison import CertifiedAscent as CertifiedAscent
+    from cmpg.comparison.comparison import GameComparison as GameComparison
+    from cmpg.comparison.comparison import compare as compare
+    from cmpg.comparison.methods import COMPARATORS as COMPARATORS
+    from cmpg.comparison.methods import Comparator as Comparator
+    from cmpg.comparison.methods import Comparison as Comparison
+    from cmpg.comparison.methods import IndependentGradient as IndependentGradient
+    from cmpg.comparison.methods import JointPlanner as JointPlanner
+    from cmpg.comparison.methods import LagrangianDual as LagrangianDual
+    from cmpg.comparison.methods import LagrangianGradient as LagrangianGradient
+    from cmpg.comparison.methods import NashCA as NashCA
+    from cmpg.comparison.methods import SwitchingGradient as SwitchingGradient
+
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "comparison": (
+            "CertifiedAscent",
+            "GameComparison",
+            "compare",
+        ),
+        "methods": (
+            "COMPARATORS",
+            "Comparison",
+            "Comparator",
+            "LagrangianDual",
+            "LagrangianGradient",
+            "IndependentGradient",
+            "SwitchingGradient",
+            "JointPlanner",
+            "NashCA",
+        ),
+    },
+)

@@ -51,6 +51,8 @@ class CertifiedAscent:
         began = time.perf_counter()
         result = solve(game, start=start, epsilon=self.epsilon, rng=rng, time_limit=self.time_limit)
         seconds = time.perf_counter() - began
+        if result.incumbent is None:
+            raise InfeasibleError(f"the ascent ended without a policy: {result.message}")
         path = np.array([*(step.costs for step in result.trace if step.mover is not None), result.costs])
         excess = (path - np.asarray(game.thresholds, dtype=np.float64)).reshape(len(path), -1)
         rounding = game.at(result.policy).cost_rounding

@@ -37,9 +37,11 @@ from cmpg.cmdp.planning import plan
 from cmpg.comparison.gradients import Anchor, gradient_step, policy_gradients, squared_distance
 from cmpg.duality.branch_and_bound import marginals
 from cmpg.duality.dual_function import lagrangian
+from cmpg.equilibrium.loop import Answer, Rules, take_turns
+from cmpg.equilibrium.schedule import GreatestGain
 from cmpg.errors import GameError
 from cmpg.games.contract import Game, Position
-from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.game import as_joint, joint_or_none
 from cmpg.games.potential.stage_reward import joint_planner
 from cmpg.policy import JointPolicy
 
@@ -188,14 +190,10 @@ class JointPlanner:
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
         """Run the method; the start does not matter."""
-        if not isinstance(game, JointGame):
-            raise GameError(
-                "only a game on a joint state can be planned for jointly; this form of game has no joint tables. "
-                "Leave JointPlanner out of the comparison."
-            )
-        run = _Run(game)
-        best = Exact()(game.floats().joint_cmdp(), rng=rng)
-        return run.ended(self, run.see(game.at(marginals(game, best.policy))), upper_bound=best.bound)
+        joint = as_joint(game, wanted="cannot be planned for jointly")
+        run = _Run(joint)
+        best = Exact()(joint.floats().joint_cmdp(), rng=rng)
+        return run.ended(self, run.see(joint.at(marginals(joint, best.policy))), upper_bound=best.bound)
 
 
 @dataclass(frozen=True)
@@ -209,14 +207,15 @@ class NashCA:
         """Run the method."""
         run = _Run(game)
         free = np.zeros(len(game.thresholds))
+
+        def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
+            chosen = _best_answer(position, agent, free, rng)
+            return Answer(chosen.policy, chosen.gain)
+
+        rules = Rules(schedule=GreatestGain(), enough=self.epsilon, max_moves=self.max_moves)
         position = run.see(game.at(start))
-        for _ in range(self.max_moves):
-            answers = [_best_answer(position, agent, free, rng) for agent in range(game.num_agents)]
-            mover = max(range(game.num_agents), key=lambda agent: answers[agent].gain)
-            if answers[mover].gain <= self.epsilon:
-                break
-            position = run.see(position.replace(mover, answers[mover].policy))
-        return run.ended(self, position)
+        ending = take_turns(position, answer, rules, on_move=run.see, traced=False)
+        return run.ended(self, ending.position)
 
 
 COMPARATORS: tuple[Comparator, ...] = (
@@ -339,13 +338,14 @@ class _Maximiser:
 
 def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
     """Plan jointly where the potential is the value of one reward, else ascend from where one stands."""
-    if isinstance(game, JointGame):
+    joint = joint_or_none(game)
+    if joint is not None:
         try:
-            planner = joint_planner(game)
+            planner = joint_planner(joint)
         except GameError:
             return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
         return _Maximiser(
-            lambda _, multipliers: game.at(game.split(plan(planner, multipliers, rng=rng).actions)), exact=True
+            lambda _, multipliers: game.at(joint.split(plan(planner, multipliers, rng=rng).actions)), exact=True
         )
     return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
 
@@ -353,15 +353,13 @@ def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
 def _penalised_ascent(
     position: Position, prices: FloatArray, rng: np.random.Generator | None, *, max_rounds: int = 50
 ) -> Position:
-    for _ in range(max_rounds):
-        rests = True
-        for agent in range(len(position.policy)):
-            answer = _best_answer(position, agent, prices, rng)
-            if answer.gain > 1e-9 * max(1.0, abs(answer.value)):
-                position, rests = position.replace(agent, answer.policy), False
-        if rests:
-            break
-    return position
+    def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
+        chosen = _best_answer(position, agent, prices, rng)
+        worth = chosen.gain > 1e-9 * max(1.0, abs(chosen.value))
+        return Answer(chosen.policy, chosen.gain if worth else 0.0)
+
+    rules = Rules(max_answers=max_rounds * len(position.policy))
+    return take_turns(position, answer, rules, traced=False).position
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,45 @@
 """Why not Lagrange? The dual function, its maximisers, and the best feasible policy with a proof."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
+
+if TYPE_CHECKING:
+    from cmpg.duality.branch_and_bound import PrimalBound as PrimalBound
+    from cmpg.duality.branch_and_bound import best_product_policy as best_product_policy
+    from cmpg.duality.dual_function import DualityReport as DualityReport
+    from cmpg.duality.dual_function import DualValue as DualValue
+    from cmpg.duality.dual_function import StrongDuality as StrongDuality
+    from cmpg.duality.dual_function import analyse_duality as analyse_duality
+    from cmpg.duality.dual_function import dual_function as dual_function
+    from cmpg.duality.dual_function import dual_maximisers as dual_maximisers
+    from cmpg.duality.dual_function import dual_value as dual_value
+    from cmpg.duality.dual_function import lagrangian as lagrangian
+    from cmpg.duality.dual_function import penalised_game as penalised_game
+    from cmpg.duality.dual_function import primal_value as primal_value
+    from cmpg.duality.maximisers import DualMaximisers as DualMaximisers
+
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "branch_and_bound": (
+            "PrimalBound",
+            "best_product_policy",
+        ),
+        "dual_function": (
+            "DualValue",
+            "DualityReport",
+            "StrongDuality",
+            "analyse_duality",
+            "dual_function",
+            "dual_maximisers",
+            "dual_value",
+            "lagrangian",
+            "penalised_game",
+            "primal_value",
+        ),
+        "maximisers": ("DualMaximisers",),
+    },
+)

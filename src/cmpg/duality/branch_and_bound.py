@@ -26,11 +26,12 @@ import scipy.sparse as sp
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
-from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
-from cmpg.games.joint.game import JointGame, JointPosition
+from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.position import JointPosition
 from cmpg.policy import JointPolicy
 
 ESCAPE_PENALTY = 4.0
@@ -219,9 +220,9 @@ class _Incumbent:
         table = np.where(weights > NOISE, weights, 0.0)
         if not table.any():  # the relaxation has put all its weight on the escape
             return self
-        # A first policy is worth a long climb. Later boxes are narrow, and a round or two makes up what is missing.
+        # A first policy is worth many rounds. Later boxes are narrow, and a round or two makes up what is missing.
         rounds = 20 if self.policy is None else 2
-        found = climb(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
+        found = settled(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
         value = float(found.present(0).value)
         if value <= self.value or not meets_thresholds(found):
             return self
@@ -235,20 +236,18 @@ def marginals(game: JointGame, joint: FloatArray) -> JointPolicy:
     return JointPolicy(tuple(table.sum(axis=tuple(2 + j for j in agents if j != i)) for i in agents))
 
 
-def climb(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
+def settled(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
     """Let the agents answer in turn until the common value rests.
 
     Unlike coordinate ascent this may start from an infeasible policy: an agent who cannot meet the constraints alone
     does the most that it can for them. It may also end at an infeasible policy.
     """
-    before = -np.inf
+    before, rules = -np.inf, Rules(max_answers=position.game.num_agents)
     for _ in range(max_rounds):
-        for agent in range(position.game.num_agents):
-            try:
-                table = _answer(position.induced_cmdp(agent))
-            except SolverError:  # rounding hides whether the agent can meet the thresholds: nothing to gain from here
-                return position
-            position = position.replace(agent, table)
+        ending = take_turns(position, _answer, rules, traced=False)
+        position = ending.position
+        if ending.moves < position.game.num_agents:
+            return position
         value = float(position.present(0).value) if is_feasible(position) else -np.inf
         if value > -np.inf and value <= before + 1e-10 * abs(before):
             break
@@ -256,11 +255,17 @@ def climb(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
     return position
 
 
-def _answer(cmdp: CMDP) -> FloatArray:
+def _answer(position: JointPosition, agent: int, _: np.random.Generator | None) -> Answer:
+    """Return what an agent does in its turn, whatever it gains: a loss may pay for feasibility."""
+    cmdp = position.induced_cmdp(agent)
     try:
-        return Exact()(cmdp).policy
+        return Answer(Exact()(cmdp).policy, 1.0)
     except InfeasibleError:
-        return greatest_slack(cmdp).policy
+        return Answer(greatest_slack(cmdp).policy, 1.0)
+    except (
+        SolverError
+    ) as problem:  # rounding hides whether the agent can meet the thresholds: nothing to gain from here
+        raise LoopLimit(str(problem)) from None
 
 
 def meets_thresholds(position: JointPosition) -> bool:

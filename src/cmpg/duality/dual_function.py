@@ -27,13 +27,13 @@ import numpy as np
 from cmpg.arrays import FloatArray, check_shape, first_index, frozen, numbers, place, to_exact, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
-from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, climb, marginals, meets_thresholds
+from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, marginals, meets_thresholds, settled
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
 from cmpg.faces import MOST_ROWS, Face, Table, fixed, html, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names
-from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.potential.stage_reward import has_common_reward, joint_planner, with_common_reward
 from cmpg.policy import JointPolicy
 
@@ -65,13 +65,15 @@ def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
     """
     checked = _checked_multipliers(game, multipliers)
     position = game.at(policy)
-    common = isinstance(game, JointGame) and has_common_reward(game)
+    joint = joint_or_none(game)
+    common = joint is not None and has_common_reward(joint)
     potential = position.values[0] if common else game.potential(policy)
     return float(potential + checked @ np.asarray(game.thresholds - position.costs, dtype=np.float64))
 
 
 def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2)."""
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     checked = _checked_multipliers(game, multipliers)
     checked = to_exact(checked) if game.is_exact else to_floats(checked)
     penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
@@ -105,6 +107,7 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
     >>> dual_function(counter_example(), [0.0, 1.0, 2.0])
     array([4. , 3.5, 4. ])
     """
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     grid = numbers("multipliers", multipliers)
     if grid.ndim == 1 and game.num_constraints == 1:
         grid = grid[:, None]
@@ -142,6 +145,7 @@ def dual_value(game: JointGame) -> DualValue:
     >>> round(answer.value, 9), answer.multipliers
     (3.5, array([1.]))
     """
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     planned = Exact()(joint_planner(game))
     value = float(planned.value)
     return DualValue(value, max(planned.bound, value), planned.multipliers, planned.policy)
@@ -174,6 +178,7 @@ def primal_value(
     rng
         For random starts; a generator with seed 0 unless given.
     """
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     common = with_common_reward(game)
     dual = dual_value(common)
     start = common.at(marginals(common, dual.correlated))
@@ -182,7 +187,7 @@ def primal_value(
     if common.num_states == common.num_steps == 1 and np.prod(common.num_actions) <= MAX_JOINT_ACTIONS:
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
-    candidates = [climb(start)]
+    candidates = [settled(start)]
     if not (meets_thresholds(candidates[0]) and candidates[0].present(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
         runs = solve(common, epsilon=tolerance, restarts=restarts, rng=generator)
@@ -280,6 +285,7 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
     [(3.0, True), (4.0, False)]
     """
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     checked = _checked_multipliers(game, multipliers)
     return maximisers_of(game.floats(), joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
 
@@ -300,6 +306,7 @@ def analyse_duality(
     rng
         For random starts; a generator with seed 0 unless given.
     """
+    game = as_joint(game, wanted="has no dual function that this library can compute")
     dual = dual_value(game)
     return DualityReport(
         primal=primal_value(game, tolerance=tolerance, rng=rng),

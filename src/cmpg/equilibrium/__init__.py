@@ -1,1 +1,89 @@
-"""Many agents: equilibria, certificates, starts, duality."""
+"""Many agents: the loop, its starts, Algorithm 1, certificates and results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.ascent import coordinate_ascent as coordinate_ascent
+    from cmpg.equilibrium.ascent import theorem_1_bound as theorem_1_bound
+    from cmpg.equilibrium.best_responses import certify_with_best_responses as certify_with_best_responses
+    from cmpg.equilibrium.best_responses import proposed_multipliers as proposed_multipliers
+    from cmpg.equilibrium.certificate import Certificate as Certificate
+    from cmpg.equilibrium.certificate import Feasibility as Feasibility
+    from cmpg.equilibrium.certificate import InfeasibilityProof as InfeasibilityProof
+    from cmpg.equilibrium.certificate import certify as certify
+    from cmpg.equilibrium.certificate import prove_infeasible as prove_infeasible
+    from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.loop import Answer as Answer
+    from cmpg.equilibrium.loop import Ending as Ending
+    from cmpg.equilibrium.loop import Rules as Rules
+    from cmpg.equilibrium.loop import take_turns as take_turns
+    from cmpg.equilibrium.result import Incumbent as Incumbent
+    from cmpg.equilibrium.result import Result as Result
+    from cmpg.equilibrium.result import Status as Status
+    from cmpg.equilibrium.result import Step as Step
+    from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
+    from cmpg.equilibrium.schedule import RoundRobin as RoundRobin
+    from cmpg.equilibrium.schedule import Schedule as Schedule
+    from cmpg.equilibrium.solve import by_potential as by_potential
+    from cmpg.equilibrium.solve import by_welfare as by_welfare
+    from cmpg.equilibrium.solve import solve as solve
+    from cmpg.equilibrium.start import Cheapest as Cheapest
+    from cmpg.equilibrium.start import Start as Start
+    from cmpg.equilibrium.start import StartMethod as StartMethod
+    from cmpg.equilibrium.start import feasible_start as feasible_start
+    from cmpg.equilibrium.start import random_start as random_start
+
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "ascent": (
+            "coordinate_ascent",
+            "theorem_1_bound",
+        ),
+        "best_responses": (
+            "certify_with_best_responses",
+            "proposed_multipliers",
+        ),
+        "certificate": (
+            "Certificate",
+            "Feasibility",
+            "InfeasibilityProof",
+            "certify",
+            "prove_infeasible",
+        ),
+        "common_price": ("CommonPrice",),
+        "loop": (
+            "Answer",
+            "Ending",
+            "Rules",
+            "take_turns",
+        ),
+        "result": (
+            "Incumbent",
+            "Result",
+            "Status",
+            "Step",
+        ),
+        "schedule": (
+            "GreatestGain",
+            "RoundRobin",
+            "Schedule",
+        ),
+        "solve": (
+            "by_potential",
+            "by_welfare",
+            "solve",
+        ),
+        "start": (
+            "Cheapest",
+            "Start",
+            "StartMethod",
+            "feasible_start",
+            "random_start",
+        ),
+    },
+)

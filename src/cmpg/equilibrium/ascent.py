@@ -14,20 +14,20 @@ judged by `certify`, which needs no potential.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import evaluate, occupancy
+from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
-from cmpg.equilibrium.loop import Answer, Climb, Ending, Rules
-from cmpg.equilibrium.result import Incumbent, Result, Status, Step
+from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
+from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
@@ -39,8 +39,6 @@ FEW_AGENTS = 4
 
 SPENT = 1e-9
 """A budget of which no more than this is left is spent."""
-
-OnProgress = Callable[[Step], None]
 
 
 def coordinate_ascent(
@@ -56,7 +54,7 @@ def coordinate_ascent(
     time_limit: float = np.inf,
     workers: int = 1,
     rng: np.random.Generator | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Result:
     """Run CA-CMPG from a feasible start, and certify where it ends.
 
@@ -76,7 +74,7 @@ def coordinate_ascent(
         At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains:
         what a policy does off its path decides what others' deviations are worth.
     multipliers : [n, k]
-        Prices to try first. An agent whose gain they bound by ε/2 is not solved for: its policy is a good response
+        Multipliers to try first. An agent whose gain they bound by ε/2 is not solved for: its policy is a good response
         already.
     max_iterations
         Moves at most; Theorem 1's bound unless given.
@@ -102,19 +100,20 @@ def coordinate_ascent(
         enough=epsilon / 2,
         max_moves=theorem_1_bound(game, epsilon) if max_iterations is None else max_iterations,
         most_gain=float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
+        no_return=True,
         deadline=time.monotonic() + time_limit,
     )
-    climb = Climb(
-        num_agents=game.num_agents,
-        answer=answers,
-        rules=rules,
-        at_rest=_Polish(game.num_agents, rng) if polish and game.information is Information.JOINT_STATE else _stay,
+    polishing = polish and game.information is Information.JOINT_STATE
+    ending = take_turns(
+        position,
+        answers,
+        rules,
+        at_rest=_Polish(game.num_agents, rng) if polishing else lambda position, _: position,
         same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
         workers=workers,
         rng=rng,
-        on_progress=on_progress or (lambda _: None),
+        on_progress=on_progress,
     )
-    ending = climb.run(position)
     settings = {
         "solver": repr(best_response),
         "schedule": repr(rules.schedule),
@@ -124,24 +123,26 @@ def coordinate_ascent(
         "kernels": kernels_used(),
     }
     concluded = _concluded(game, ending, answers, epsilon=epsilon)
-    return replace(concluded, max_iterations=rules.max_moves, start=start, settings=settings)
+    return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
 
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float) -> Result:
-    """Certify where the climb ended: the certificate decides, not the loop."""
-    prices = np.zeros((game.num_agents, len(game.thresholds)))
+    """Certify where the loop ended: the certificate decides, not the loop."""
+    multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):
         known = ending.answers.get(agent)
-        prices[agent] = known.detail.multipliers if known else answers.prices(ending.position, agent)
-    certificate = certify(game, ending.position.policy, prices)
-    status, message = _verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges)
+        multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
+    certificate = certify(game, ending.position.policy, multipliers)
+    status, message = _verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(
         status=status,
         message=message,
         epsilon=epsilon,
-        incumbent=Incumbent(ending.position.policy, prices, certificate),
+        incumbent=Incumbent(ending.position.policy, multipliers, certificate),
+        game=game,
         trace=ending.trace,
         moves=ending.moves,
+        refused=answers.failures,
     )
 
 
@@ -160,42 +161,62 @@ class _Answers:
 
     def __init__(self, solver: Solver, epsilon: float, multipliers: FloatArray | None) -> None:
         self._solver, self._epsilon = solver, epsilon
-        self._prices = {} if multipliers is None else dict(enumerate(multipliers))
+        self._last = {} if multipliers is None else dict(enumerate(multipliers))
         self._guided = multipliers is not None
+        self.failed = ""  # what the solver said when it last failed
+        self.failures = 0
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
         cmdp, table = position.induced_cmdp(agent), position.policy[agent]
         present = position.present(agent)
-        prices = self._prices.get(agent)
-        if prices is not None:
-            bound = dual_bound(cmdp, prices)
+        last = self._last.get(agent)
+        if last is not None:
+            bound = dual_bound(cmdp, last)
             if bound - present.value <= self._epsilon / 2:
-                proof = BestResponse(table, present.value, present.costs, prices, bound, 1)
+                proof = BestResponse(table, present.value, present.costs, last, bound, 1)
                 return Answer(table, max(float(bound - present.value), 0.0), proof)
-        response = self._solver_for(prices, cmdp.thresholds - present.costs)(cmdp, rng=rng)
-        self._prices[agent] = response.multipliers
-        judged = evaluate(cmdp, response.policy)
-        self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
+        try:
+            response = self._solver_for(last, cmdp.thresholds - present.costs)(cmdp, rng=rng)
+            judged = evaluate(cmdp, response.policy)
+            self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
+        except (InfeasibleError, SolverError) as problem:
+            return self._unanswered(agent, table, present, str(problem), cmdp.num_constraints)
+        self._last[agent] = response.multipliers
         gain = float(judged.value - present.value)
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
         return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
 
-    def prices(self, position: Position, agent: int) -> FloatArray:
+    def _unanswered(
+        self, agent: int, table: FloatArray, present: Evaluation, problem: str, num_constraints: int
+    ) -> Answer:
+        """Let an agent without a response keep its policy, which is feasible; the certificate says what that proves."""
+        self.failed = f"agent {agent} has no response: {problem}"
+        self.failures += 1
+        last = self._last.get(agent, np.zeros(num_constraints))
+        return Answer(table, 0.0, BestResponse(table, present.value, present.costs, last, np.inf, 0))
+
+    def multipliers(self, position: Position, agent: int) -> FloatArray:
         """Return multipliers for an agent who was not asked at this position: the last ones, or a best response's."""
-        known = self._prices.get(agent) if self._guided else None
-        return self._solver(position.induced_cmdp(agent)).multipliers if known is None else known
+        known = self._last.get(agent) if self._guided else None
+        if known is not None:
+            return np.asarray(known)
+        try:
+            return np.asarray(self._solver(position.induced_cmdp(agent)).multipliers)
+        except (InfeasibleError, SolverError) as problem:
+            self.failed = f"agent {agent} has no response: {problem}"
+            return np.asarray(self._last.get(agent, np.zeros(len(position.costs))))
 
-    def _solver_for(self, prices: FloatArray | None, slacks: FloatArray) -> Solver:
-        """Return the solver; where a single budget is spent, the last price that the agent paid is a guess of the next.
+    def _solver_for(self, last: FloatArray | None, slacks: FloatArray) -> Solver:
+        """Return the solver; where a single threshold is spent, the agent's last multiplier is a guess of the next.
 
-        Only where prices were given: a guess changes what the answer does in states that are never visited, which
+        Only where multipliers were given: a guess changes what the answer does in states that are never visited, which
         matters where others' deviations lead there.
         """
         spent = len(slacks) == 1 and abs(slacks[0]) < SPENT
-        if self._guided and prices is not None and spent and isinstance(self._solver, Exact):
-            return replace(self._solver, near=float(prices[0]))
+        if self._guided and last is not None and spent and isinstance(self._solver, Exact):
+            return replace(self._solver, near=float(last[0]))
         return self._solver
 
     def _require_feasible(self, agent: int, over: FloatArray, margins: FloatArray) -> None:
@@ -204,10 +225,6 @@ class _Answers:
                 f"{type(self._solver).__name__} returned a policy for agent {agent} that exceeds a threshold "
                 f"by {over.max():.3g}. Use Exact(), or a solver that returns feasible policies."
             )
-
-
-def _stay(position: Position, answers: Mapping[int, Answer]) -> Position:  # noqa: ARG001
-    return position
 
 
 class _Polish:
@@ -228,8 +245,7 @@ class _Polish:
         if visited.all() or position.policy.fingerprint() == self._polished:
             return position
         for agent in range(self._num_agents):
-            prices = answers[agent].detail.multipliers
-            best = greedy_policy(position.induced_cmdp(agent), prices, rng=self._rng)
+            best = greedy_policy(position.induced_cmdp(agent), answers[agent].detail.multipliers, rng=self._rng)
             position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
         self._polished = position.policy.fingerprint()
         return position
@@ -251,13 +267,15 @@ def proved_text(certificate: Certificate) -> str:
 
 
 def _verdict(
-    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray
+    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
 ) -> tuple[Status, str]:
     """Say how it ended."""
     if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
         return Status.CERTIFIED, proved_text(certificate)
     if ending.status is not Status.CERTIFIED:
         return ending.status, ending.message
+    if failed:
+        return Status.LIMIT, f"{failed} The last feasible policy is kept."
     rounding = float(certificate.rounding.max())
     if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
         return Status.LIMIT, (

@@ -154,7 +154,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     policy
         One table per agent.
     multipliers : [n, k]
-        The prices that prove the gains; zeros where they are not given, which is enough where no constraint binds.
+        The multipliers that prove the gains; zeros where they are not given, which is enough where no constraint binds.
     exact
         Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
 
@@ -167,11 +167,11 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     True
     """
     judged = _exact_game(game) if exact else game
-    prices = check_multipliers(game, multipliers)
+    judging = check_multipliers(game, multipliers)
     if _is_exact(judged):
-        prices = to_exact(prices)
+        judging = to_exact(judging)
     position = judged.at(policy)
-    judged_agents = [_judge_agent(position, agent, prices[agent]) for agent in range(game.num_agents)]
+    judged_agents = [_judge_agent(position, agent, judging[agent]) for agent in range(game.num_agents)]
     values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
     return Certificate(
@@ -182,7 +182,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         bounds=bounds.astype(np.float64),
         costs=np.asarray(position.costs, dtype=np.float64),
         thresholds=np.asarray(judged.thresholds, dtype=np.float64),
-        multipliers=np.asarray(prices, dtype=np.float64),
+        multipliers=np.asarray(judging, dtype=np.float64),
         rounding=allowance,
         information=game.information,
         arithmetic="exact" if _is_exact(judged) else "floating point",
@@ -190,22 +190,23 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     )
 
 
-def _judge_agent(position: Position, agent: int, prices: FloatArray) -> tuple[Any, Any, float]:
+def _judge_agent(position: Position, agent: int, multipliers: FloatArray) -> tuple[Any, Any, float]:
     """What one agent gets, what it could get at most, and how much rounding could hide in the difference."""
     cmdp = position.induced_cmdp(agent)
     present = evaluate(cmdp, position.policy[agent])
     # A game may hand its agents a little less than is left, for rounding; a deviation may spend all that is left.
-    withheld = prices @ (present.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
-    allowance = gain_rounding(cmdp, prices) + float(2 * np.asarray(prices, dtype=np.float64) @ position.cost_rounding)
-    return present.value, dual_bound(cmdp, prices) + withheld, allowance
+    withheld = multipliers @ (present.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
+    allowance = gain_rounding(cmdp, multipliers)
+    allowance += float(2 * np.asarray(multipliers, dtype=np.float64) @ position.cost_rounding)
+    return present.value, dual_bound(cmdp, multipliers) + withheld, allowance
 
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
     """Return how much rounding could hide in `dual_bound` minus `evaluate`, as a rigorous bound."""
     if cmdp.is_exact:
         return 0.0
-    prices = np.asarray(multipliers, dtype=np.float64)
-    return 2 * cmdp.rounding * float(cmdp.sizes[0] + prices @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    multipliers = np.asarray(multipliers, dtype=np.float64)
+    return 2 * cmdp.rounding * float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
 
 
 def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
@@ -213,13 +214,13 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     shape = (game.num_agents, len(game.thresholds))
     if multipliers is None:
         return np.zeros(shape)
-    prices = numbers("multipliers", multipliers, error=PolicyError)
-    if prices.size == 0 and 0 in shape:
+    given = numbers("multipliers", multipliers, error=PolicyError)
+    if given.size == 0 and 0 in shape:
         return np.zeros(shape)
-    check_shape("multipliers", prices.shape, shape, error=PolicyError)
-    if (prices < 0).any():
-        raise PolicyError("multipliers has a negative entry; a price is at least zero.")
-    return prices
+    check_shape("multipliers", given.shape, shape, error=PolicyError)
+    if (given < 0).any():
+        raise PolicyError("multipliers has a negative entry; a multiplier is at least zero.")
+    return given
 
 
 def _judge_feasibility(game: Game, position: Position, policy: JointPolicy) -> Feasibility:
@@ -290,25 +291,40 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     multipliers : [k]
         λ ≥ 0.
     """
-    weights = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
-    check_shape("multipliers", weights.shape, (len(game.thresholds),))
-    least, allowance = _least_cost(game, weights)
-    limit = float(weights @ np.asarray(game.thresholds, dtype=np.float64))
+    given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
+    check_shape("multipliers", given.shape, (len(game.thresholds),))
+    if (given < 0).any():
+        raise GameError("multipliers has a negative entry; only multipliers of at least zero can prove anything.")
+    return least_spending(game, given).proof
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSpending:
+    """What a planner who chooses all actions pays at least for λ·c."""
+
+    policy: JointPolicy | None  # that pays no more, where one planner chose it
+    proof: InfeasibilityProof  # which may hold or not
+
+
+def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
+    """Plan for λ·c alone: the cheapest policy is a start, and a proof of infeasibility where even it costs too much."""
+    policy, least, allowance = _least_cost(game, multipliers)
+    limit = float(multipliers @ np.asarray(game.thresholds, dtype=np.float64))
     least, limit = least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit)
-    return InfeasibilityProof(weights, least, limit, game.names)
+    return LeastSpending(policy, InfeasibilityProof(multipliers, least, limit, game.names))
 
 
-def _least_cost(game: Game, weights: FloatArray) -> tuple[float, float]:
-    """The least V^{λ·c} over all joint policies, and how much rounding could hide in it."""
+def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None, float, float]:
+    """The least V^{λ·c} over all joint policies, a policy that attains it, and how much rounding could hide in it."""
     if isinstance(game, CentralPlanner):
         planner: Any = in_floats(game)
-        policy, least = cheapest_policy(planner, weights)
-        return least, float(np.abs(weights) @ planner.at(policy).cost_rounding)
+        policy, least = cheapest_policy(planner, multipliers)
+        return policy, least, float(np.abs(multipliers) @ planner.at(policy).cost_rounding)
     alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
     if alone is None:
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
-    plans = [plan(cmdp, weights, reward_weight=0.0) for cmdp in alone]
-    least = float(sum(weights @ each.costs for each in plans))
-    allowance = sum(float(weights @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
-    return least, allowance
+    plans = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in alone]
+    least = float(sum(multipliers @ each.costs for each in plans))
+    allowance = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
+    return None, least, allowance

@@ -1,108 +1,115 @@
-"""A better start for many agents: let everybody pay the same prices for the budgets, and steer the prices.
+"""Where all agents agree on the price of the thresholds: a better start for many agents.
 
 In turns, the first agent whose constraint binds would take all that is left, and the others could only respond within
-a sliver of budget whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent
-maximises V^{r_i} − λ·V^c, one plan and no constraint, at common prices λ; that is the paper's penalised game
-(Proposition 2), a potential game as well. Nobody pays anything at first: where that breaks no budget, it is the
-answer. Otherwise all pay a price that is surely high, and from then on, after each round of moves, the price of a
-budget is raised where too much of it is used, and lowered where too little is; then the agents come to rest, and
-where a budget does not hold, or much of it is left, its price is changed once more.
+a sliver whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent maximises
+V^{r_i} − λ·V^c, one plan and no constraint, at common multipliers λ; that is the paper's penalised game (Proposition
+2), a potential game as well. Nobody pays anything at first: if that breaks no threshold, it is the answer. Otherwise
+all pay a price that is surely high. From then on, after each round of moves, a multiplier is raised where too much of
+its threshold is used, and lowered where too little is; then the agents come to rest, and where a threshold is not met,
+or much of it is left, its multiplier is changed once more.
 
-Guarantee: the policy is feasible, being the given one where nothing better is found. Where the agents rest at prices λ
-and slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at the prices: so the
-better the prices, the less is left for the ascent to do, and all agents' multipliers are nearly the same.
+Guarantee: the policy is feasible, being the given one if nothing better is found. Where the agents rest at λ with
+slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at λ: so the better λ, the
+less is left for the ascent to do, and the agents' own multipliers are nearly the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
-from cmpg.equilibrium.start import is_feasible
+from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
+from cmpg.equilibrium.result import Status, Step
+from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
 from cmpg.games.contract import Game, Position
 from cmpg.policy import JointPolicy
 
 ROUNDS = 18
-"""Rounds of moves, before each of which the prices are changed."""
+"""Rounds of moves; the multipliers are changed before each of them."""
 
 AIM = 0.985
-"""The share of a budget that shall be used: the price of a budget is multiplied by what is used over this."""
+"""The share of a threshold to use: its multiplier is multiplied by what is used over this."""
 
 LARGEST_STEP = 8.0
 """But by no more than this; and by its square root, the root of that, …, each time that the direction changes."""
 
 SMALLEST_STEP = 1.03
-"""Where the largest step has become as small as this, prices are as good as they get."""
+"""Once the largest step is as small as this, the multipliers are as good as they get."""
 
 LAST_ROUNDS = 15
 """Rounds of moves at most until the agents are taken to be at rest."""
 
 RAISES = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
-"""At the last prices the agents may come to rest outside the budgets after all; those prices are then raised."""
+"""At the last multipliers the agents may come to rest above a threshold after all; its multiplier is then raised."""
 
 LOWERINGS, ENOUGH = 4, 0.97
-"""Lower prices are tried so many times, while less than this share of every budget is used."""
+"""Lower multipliers are tried this many times, while less than this share of every threshold is used."""
 
 COARSE, FINE = 1e-4, 1e-7
-"""While prices change, and at the end, a gain of less than this share of an agent's range is not worth a move."""
+"""While multipliers change, and at the end, a gain of less than this share of an agent's range is not worth a move."""
 
 NOTHING = 1e-9
 
 LARGEST_PRICE = 1e250
 """Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
 
-OnRound = Callable[[Position, FloatArray], None]
-"""Told after each round of moves: the position, and the prices."""
 
+@dataclass(frozen=True)
+class CommonPrice:
+    """Begin where all agents agree on the multipliers; from a feasible policy, which is sought unless given."""
 
-@dataclass(frozen=True, eq=False)
-class PricedStart:
-    """A feasible policy, and the prices of the budgets at which the agents came to it."""
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Start:
+        """Return a feasible policy near which all agents agree on the multipliers.
 
-    policy: JointPolicy
-    multipliers: FloatArray  # [k]
-    interrupted: bool = False  # by the user, before the search was over
-
-
-def price_start(
-    game: Game,
-    start: JointPolicy,
-    *,
-    rng: np.random.Generator | None = None,
-    deadline: float = np.inf,
-    on_round: OnRound = lambda *_: None,
-) -> PricedStart:
-    """Return a feasible policy near which all agents agree on the prices of the budgets.
-
-    Parameters
-    ----------
-    game
-        A game with at least one constraint and a finite horizon.
-    start
-        A feasible policy; it is returned as it is where it has no slack.
-    rng
-        Breaks ties at random.
-    deadline
-        On the clock of time.monotonic. Then, as after Ctrl-C, the last feasible policy that was seen is returned.
-    on_round
-        Called after each round of moves.
-    """
-    search = _Search(game, game.at(start), rng=rng, deadline=deadline, on_round=on_round)
-    interrupted = False
-    try:
-        if is_feasible(search.first) and np.all(search.slacks > 0):
-            _look(search)
-    except _OutOfTime:
-        pass
-    except KeyboardInterrupt:
-        interrupted = True
-    return PricedStart(search.best.position.policy, search.best.prices, interrupted)
+        Parameters
+        ----------
+        game
+            A game with a finite horizon.
+        begin
+            A feasible policy; it is returned as it is where it has no slack.
+        rng
+            Breaks ties at random.
+        deadline
+            On the clock of time.monotonic. Then, as after Ctrl-C, the last feasible policy that was seen is returned.
+        on_progress
+            Told each move, with the multipliers that everybody pays.
+        """
+        found = Cheapest()(game, begin, deadline=deadline)
+        if found.policy is None or len(game.thresholds) == 0:
+            return found
+        search = _Search(game, game.at(found.policy), rng=rng, deadline=deadline, on_progress=on_progress)
+        interrupted = False
+        try:
+            if is_feasible(search.first) and np.all(search.slacks > 0):
+                _look(search)
+        except _OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        best = search.best
+        return Start(
+            best.position.policy,
+            worst_slack(best.position),
+            None,
+            f"common multipliers, from {found.found_by}",
+            multipliers=best.multipliers,
+            trace=tuple(search.trace),
+            begin=found.policy,
+            interrupted=interrupted,
+        )
 
 
 def _look(search: _Search) -> None:
@@ -126,7 +133,7 @@ def _look(search: _Search) -> None:
 @dataclass(frozen=True, eq=False)
 class _Priced:
     position: Position
-    prices: FloatArray  # [k]
+    multipliers: FloatArray  # [k]
 
 
 class _OutOfTime(Exception):
@@ -134,46 +141,61 @@ class _OutOfTime(Exception):
 
 
 class _Search:
-    """What the phases share: where it all began, how agents settle, and the last feasible position with its prices."""
+    """What the phases share: where it all began, how agents settle, and the last feasible position."""
 
     def __init__(
-        self, game: Game, first: Position, *, rng: np.random.Generator | None, deadline: float, on_round: OnRound
+        self, game: Game, first: Position, *, rng: np.random.Generator | None, deadline: float, on_progress: OnProgress
     ) -> None:
         self.game, self.first, self.slacks = game, first, game.thresholds - first.costs
         self.best = _Priced(first, np.zeros(len(self.slacks)))
-        self._rng, self._deadline, self._on_round = rng, deadline, on_round
+        self.trace: list[Step] = []
+        self._rng, self._deadline, self._on_progress = rng, deadline, on_progress
+        self._began = time.monotonic()
 
     def used(self, position: Position) -> FloatArray:
-        """Return what share of each budget is used, beyond what the start uses: [k]."""
+        """Return what share of each threshold is used, beyond what the start uses: [k]."""
         return np.asarray((position.costs - self.first.costs) / self.slacks)
 
-    def settle(self, position: Position, prices: FloatArray, *, rounds: int, worth: float) -> Position:
-        """Let agents in turn move to what is best for them at these prices, until nobody gains or for a few rounds."""
-        agents, quiet = self.game.num_agents, 0
-        for turn in range(rounds * agents):
-            if time.monotonic() > self._deadline:
-                raise _OutOfTime
-            agent = turn % agents
+    def settle(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
+        """Let agents in turn move to what is best for them at these multipliers, until nobody gains."""
+
+        def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
             cmdp, present = position.induced_cmdp(agent), position.present(agent)
-            best = maximise(cmdp, prices)
-            gain = best.value - float(present.value - prices @ present.costs)
-            quiet = quiet + 1 if gain <= 0 or gain <= _least_gain(cmdp, prices, worth) else 0
-            if quiet == 0:
-                position = position.replace(agent, _best_table(cmdp, best, prices, rng=self._rng))
-            if agent == agents - 1:
-                self._on_round(position, prices)
-            if quiet >= agents:
-                break
-        if is_feasible(position):
-            self.best = _Priced(position, prices)
-        return position
+            best = maximise(cmdp, multipliers)
+            gain = best.value - float(present.value - multipliers @ present.costs)
+            if gain <= 0 or gain <= _least_gain(cmdp, multipliers, worth):
+                return Answer(position.policy[agent], 0.0)
+            return Answer(_best_table(cmdp, best, multipliers, rng=self._rng), gain)
+
+        rules = Rules(max_answers=rounds * self.game.num_agents, deadline=self._deadline)
+        ending = take_turns(
+            position, answer, rules, on_progress=lambda step: self._tell(step, multipliers), traced=False
+        )
+        self._record(ending, multipliers)
+        if is_feasible(ending.position):
+            self.best = _Priced(ending.position, multipliers)
+        if ending.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if time.monotonic() > self._deadline:
+            raise _OutOfTime
+        return ending.position
+
+    def _tell(self, step: Step, multipliers: FloatArray) -> None:
+        seconds = time.monotonic() - self._began
+        self._on_progress(replace(step, iteration=len(self.trace) + 1, seconds=seconds, multipliers=multipliers))
+
+    def _record(self, ending: Ending[Position], multipliers: FloatArray) -> None:
+        unknown = np.full(self.game.num_agents, np.nan)
+        costs, seconds = np.asarray(ending.position.costs, dtype=np.float64), time.monotonic() - self._began
+        step = Step(len(self.trace) + 1, None, np.nan, unknown, costs, 0.0, seconds, multipliers, ending.moves)
+        self.trace.append(step)
 
 
 def _steered(search: _Search, begin: _Priced) -> _Priced:
-    """Change the prices by how much of each budget is used, let everybody move once, and so on."""
-    position, prices = begin.position, begin.prices
-    largest = np.full(len(prices), np.log(LARGEST_STEP))
-    before = np.zeros(len(prices))
+    """Change the multipliers by how much of each threshold is used, let everybody move once, and so on."""
+    position, multipliers = begin.position, begin.multipliers
+    largest = np.full(len(multipliers), np.log(LARGEST_STEP))
+    before = np.zeros(len(multipliers))
     quiet = False
     for _ in range(ROUNDS):
         used = search.used(position)
@@ -181,48 +203,48 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
             break
         change = np.log(np.maximum(used / AIM, NOTHING))
         largest = np.where(change * before < 0, largest / 2, largest)
-        prices = prices * np.exp(np.clip(change, -largest, largest))
+        multipliers = multipliers * np.exp(np.clip(change, -largest, largest))
         before = change
-        moved = search.settle(position, prices, rounds=1, worth=COARSE)
+        moved = search.settle(position, multipliers, rounds=1, worth=COARSE)
         quiet, position = moved is position, moved
-    return _Priced(position, prices)
+    return _Priced(position, multipliers)
 
 
 def _rest(search: _Search, steered: _Priced) -> bool:
-    """Let the agents come to rest, at higher prices where the budgets do not hold; return whether they hold then."""
-    position, prices = steered.position, steered.prices
+    """Let the agents come to rest, at higher multipliers where a threshold is not met; return whether all are."""
+    position, multipliers = steered.position, steered.multipliers
     for factor in RAISES:
-        prices = prices * np.where(position.costs > search.game.thresholds, factor, 1.0)
-        position = search.settle(position, prices, rounds=LAST_ROUNDS, worth=FINE)
+        multipliers = multipliers * np.where(position.costs > search.game.thresholds, factor, 1.0)
+        position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
             return True
     return False
 
 
 def _lower(search: _Search) -> None:
-    """Lower the prices at which the agents rest, until nearly all of a budget is used, or it would not hold."""
+    """Lower the multipliers at which the agents rest, until nearly all of a threshold is used, or one is not met."""
     broke = np.zeros(len(search.slacks))
     for _ in range(LOWERINGS):
         held = search.best
         used = search.used(held.position)
         if used.max() > ENOUGH:
             break
-        prices = held.prices * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
-        prices = np.where(prices > broke, prices, np.sqrt(held.prices * broke))
-        if not is_feasible(search.settle(held.position, prices, rounds=LAST_ROUNDS, worth=FINE)):
-            broke = prices
+        multipliers = held.multipliers * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
+        multipliers = np.where(multipliers > broke, multipliers, np.sqrt(held.multipliers * broke))
+        if not is_feasible(search.settle(held.position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
+            broke = multipliers
 
 
-def _least_gain(cmdp: CMDP, prices: FloatArray, worth: float) -> float:
+def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:
     """Return how much a move must gain to be worth it: a share of the agent's range, and more than rounding."""
-    noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + prices @ cmdp.sizes[1:])
+    noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + multipliers @ cmdp.sizes[1:])
     return max(noise, worth * cmdp.reward_range)
 
 
-def _best_table(cmdp: CMDP, best: Maximum, prices: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
+def _best_table(cmdp: CMDP, best: Maximum, multipliers: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
     """Return the table of the best actions; where a budget is free, that of a plan, which spends no more of it than
     it must.
     """
-    if prices.all():
+    if multipliers.all():
         return certain_rows(best.actions(rng), cmdp.num_actions)
-    return plan(cmdp, prices, rng=rng).policy(cmdp.num_actions)
+    return plan(cmdp, multipliers, rng=rng).policy(cmdp.num_actions)

@@ -1,11 +1,12 @@
-"""The loop that CA-CMPG and CA-CMPG-E share: ask for answers, let somebody move, until everybody is quiet.
+"""The loop: agents take turns, and whoever gains enough moves, until nobody does.
 
-It has two slots. `answer(position, agent, rng)` finds a response and measures its gain: computed where the model is
-known, estimated from episodes where it is not. `at_rest(position, answers)` is asked when nobody gains enough, and
-may go on from another position.
+CA-CMPG, CA-CMPG-E, the search for a common price, phase one, Nash-CA and the penalised game are all this loop. What
+tells them apart are the answers (`answer(position, agent, rng)` finds a response and measures its gain: exactly where
+the model is known, from episodes where it is not), the schedule (who is asked next), and the rules (when to move, and
+when to stop). `at_rest(position, answers)` is asked when nobody gains enough, and may go on from another position.
 
-The loop ends on any game: a policy seen before, or gains that add up to more than a potential allows, end it with
-NOT_POTENTIAL; time and moves are limited; Ctrl-C keeps the incumbent.
+The loop ends on any game if moves, answers or time are limited, or if a policy seen before, or gains that add up to
+more than a potential allows, end it with NOT_POTENTIAL. Ctrl-C keeps the incumbent.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Status, Step
-from cmpg.equilibrium.schedule import Schedule
+from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.policy import JointPolicy
+
+OnProgress = Callable[[Step], None]
 
 
 class Place(Protocol):
-    """Where the climb stands: all that the loop needs to know of a position."""
+    """Where the loop stands: all that it needs to know of a position."""
 
     @property
     def policy(self) -> JointPolicy:
@@ -47,23 +51,26 @@ class Answer:
 
     table: FloatArray  # [H, S_i, A_i]
     gain: float
-    detail: Any  # what found it: a BestResponse, or what a learner knows
+    detail: Any = None  # what found it: a BestResponse, or what a learner knows
+    moved: Any = None  # the position after the move, where measuring the gain has made it already
 
 
 @dataclass(frozen=True)
 class Rules:
     """When to move, and when to stop."""
 
-    schedule: Schedule
-    enough: float  # ε/2: smaller gains do not move
-    max_moves: int
-    most_gain: float  # Σ G_i: more than this in all proves that there is no potential
+    schedule: Schedule = field(default_factory=RoundRobin)
+    enough: float = 0.0  # only a larger gain moves: ε/2 in CA-CMPG
+    max_moves: float = np.inf
+    max_answers: float = np.inf  # asked for in all; n of them are one round
+    most_gain: float = np.inf  # Σ G_i: more than this in all proves that there is no potential
+    no_return: bool = False  # whether a policy seen before proves that too, since every move gained
     deadline: float = np.inf  # on the clock of time.monotonic
 
 
 @dataclass(frozen=True, eq=False)
 class Ending(Generic[Where]):
-    """Where a climb ended, and why."""
+    """Where the loop ended, and why."""
 
     status: Status
     message: str
@@ -73,109 +80,160 @@ class Ending(Generic[Where]):
     moves: int
 
 
-class ClimbLimit(Exception):
+class LoopLimit(Exception):
     """Raised inside the loop, or by an answer, when time, moves or samples run out; it ends with status LIMIT."""
 
 
-@dataclass(eq=False)
-class Climb(Generic[Where]):
-    """One run of the loop; its state is the trace so far and the answers known at the current position."""
+def take_turns(
+    position: Where,
+    answer: Callable[[Where, int, np.random.Generator | None], Answer],
+    rules: Rules,
+    *,
+    at_rest: Callable[[Where, Mapping[int, Answer]], Where] = lambda position, _: position,
+    same_problem: Callable[[Where, int, Where], bool] = lambda *_: False,
+    workers: int = 1,
+    rng: np.random.Generator | None = None,
+    on_progress: OnProgress = lambda _: None,
+    on_move: Callable[[Where], Any] = lambda _: None,
+    traced: bool = True,
+) -> Ending[Where]:
+    """Let agents take turns until nobody gains enough, or something else ends it.
 
-    num_agents: int
+    Parameters
+    ----------
+    position
+        Where to begin.
+    answer
+        Finds a response of one agent and its gain.
+    rules
+        Who is asked next, when to move, when to stop.
+    at_rest
+        Called with the position and everybody's answers when nobody gains enough; what it returns is gone on from,
+        unless that is the same position.
+    same_problem
+        Whether an agent's problem at a new position is that of an earlier one, so that its answer still holds.
+    workers
+        Threads that answer at the same time, where the schedule asks several agents at once.
+    rng
+        Each answer gets a stream of its own, so that the bits do not depend on the workers.
+    on_progress
+        Told each `Step`.
+    on_move
+        Told each new position.
+    traced
+        Whether the ending keeps all steps.
+    """
+    turns = _Turns(answer, rules, same_problem, workers, rng, on_progress, traced, num_agents=len(position.policy))
+    seen = {position.policy.fingerprint()} if rules.no_return else set()
+    try:
+        while True:
+            gains = partial(turns.gains, position)
+            mover = rules.schedule.next_mover(gains, turns.num_agents, last=turns.last, enough=rules.enough)
+            turns.record(position, mover)
+            if mover is None:
+                rested = at_rest(position, turns.answers)
+                if rested is position:
+                    return turns.ending(Status.CERTIFIED, "nobody gains enough.", position)
+                position, turns.answers = rested, {}
+                continue
+            position = turns.move(position, mover)
+            on_move(position)
+            key = position.policy.fingerprint() if rules.no_return else b""
+            if key in seen or turns.total > rules.most_gain:
+                return turns.ending(Status.NOT_POTENTIAL, turns.why_not_potential(key in seen), position)
+            if rules.no_return:
+                seen.add(key)
+    except KeyboardInterrupt:
+        return turns.ending(Status.INTERRUPTED, "interrupted by the user.", position)
+    except LoopLimit as limit:
+        return turns.ending(Status.LIMIT, str(limit), position)
+
+
+@dataclass(eq=False)
+class _Turns(Generic[Where]):
+    """The state of one run: the trace so far, and the answers known at the current position."""
+
     answer: Callable[[Where, int, np.random.Generator | None], Answer]
     rules: Rules
-    at_rest: Callable[[Where, Mapping[int, Answer]], Where]
-    same_problem: Callable[[Where, int, Where], bool]  # whether an agent's problem is the same at two positions
-    workers: int = 1
-    rng: np.random.Generator | None = None
-    on_progress: Callable[[Step], None] = field(default=lambda _: None)
+    same_problem: Callable[[Where, int, Where], bool]
+    workers: int
+    rng: np.random.Generator | None
+    on_progress: OnProgress
+    traced: bool
+    num_agents: int
+    trace: list[Step] = field(default_factory=list)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    decisions: int = 0
+    asked: int = 0
+    moves: int = 0
+    total: float = 0.0  # of the gains
+    last: int = -1  # who moved last
+    began: float = field(default_factory=time.monotonic)
 
-    def __post_init__(self) -> None:
-        self._trace: list[Step] = []
-        self._answers: dict[int, Answer] = {}
-        self._moves = 0
-        self._total = 0.0
-        self._last = -1
-        self._began = time.monotonic()
-
-    def run(self, position: Where) -> Ending[Where]:
-        """Climb until nobody gains enough, or something else ends it."""
-        seen = {position.policy.fingerprint()}
-        try:
-            while True:
-                mover = self._next_mover(position)
-                if mover is None:
-                    rested = self.at_rest(position, self._answers)
-                    if rested is position:
-                        return self._ending(Status.CERTIFIED, "nobody gains enough.", position)
-                    position, self._answers = rested, {}
-                    continue
-                position = self._move(position, mover)
-                key = position.policy.fingerprint()
-                if key in seen or self._total > self.rules.most_gain:
-                    return self._ending(Status.NOT_POTENTIAL, self._why_not_potential(key in seen), position)
-                seen.add(key)
-        except KeyboardInterrupt:
-            return self._ending(Status.INTERRUPTED, "interrupted by the user.", position)
-        except ClimbLimit as limit:
-            return self._ending(Status.LIMIT, str(limit), position)
-
-    def _next_mover(self, position: Where) -> int | None:
-        def gains(agents: Iterable[int]) -> FloatArray:
-            return self._gains(position, list(agents))
-
-        mover = self.rules.schedule.next_mover(gains, self.num_agents, last=self._last, enough=self.rules.enough)
-        self._record(position, mover)
-        return mover
-
-    def _gains(self, position: Where, agents: list[int]) -> FloatArray:
-        missing = [agent for agent in agents if agent not in self._answers]
-        if missing and time.monotonic() > self.rules.deadline:
-            raise ClimbLimit("the time limit was reached.")
+    def gains(self, position: Where, agents: Iterable[int]) -> FloatArray:
+        """Return the gains of the named agents; those that are not known yet are asked for."""
+        agents = list(agents)
+        missing = [agent for agent in agents if agent not in self.answers]
+        if missing:
+            self._require_time_and_answers()
+            self.asked += len(missing)
         streams = [None] * len(missing) if self.rng is None else self.rng.spawn(len(missing))
-        jobs = list(zip(missing, streams, strict=True))
-        if self.workers > 1 and len(jobs) > 1:
+        if self.workers > 1 and len(missing) > 1:
             from joblib import Parallel, delayed  # heavy: imported where it is used
 
             run = Parallel(n_jobs=self.workers, prefer="threads")
-            answers = run(delayed(self.answer)(position, agent, stream) for agent, stream in jobs)
+            asked = [delayed(self.answer)(position, *job) for job in zip(missing, streams, strict=True)]
+            self.answers.update(zip(missing, run(asked), strict=True))
         else:
-            answers = [self.answer(position, agent, stream) for agent, stream in jobs]
-        self._answers.update(zip(missing, answers, strict=True))
-        return np.array([self._answers[agent].gain for agent in agents])
+            for agent, stream in zip(missing, streams, strict=True):
+                self.answers[agent] = self.answer(position, agent, stream)
+        return np.array([self.answers[agent].gain for agent in agents])
 
-    def _record(self, position: Where, mover: int | None) -> None:
+    def _require_time_and_answers(self) -> None:
+        if time.monotonic() > self.rules.deadline:
+            raise LoopLimit("the time limit was reached.")
+        if self.asked >= self.rules.max_answers:
+            raise LoopLimit(f"{self.asked} answers were asked for, as many as allowed.")
+
+    def record(self, position: Where, mover: int | None) -> None:
+        """Note who could gain how much, and who moves."""
         gains = np.full(self.num_agents, np.nan)
-        for agent, answer in self._answers.items():
+        for agent, answer in self.answers.items():
             gains[agent] = answer.gain
         gain = float(np.nanmax(gains)) if mover is None else float(gains[mover])
         costs = np.asarray(position.costs, dtype=np.float64)
-        seconds = time.monotonic() - self._began
-        self._trace.append(Step(len(self._trace) + 1, mover, gain, gains, costs, self._total, seconds))
-        self.on_progress(self._trace[-1])
+        seconds = time.monotonic() - self.began
+        step = Step(self.decisions + 1, mover, gain, gains, costs, self.total, seconds)
+        self.decisions += 1
+        if self.traced:
+            self.trace.append(step)
+        self.on_progress(step)
 
-    def _move(self, position: Where, mover: int) -> Where:
-        if self._moves >= self.rules.max_moves:
-            raise ClimbLimit(f"the limit of {self.rules.max_moves} moves was reached.")
-        chosen = self._answers[mover]
-        moved = position.replace(mover, chosen.table)
+    def move(self, position: Where, mover: int) -> Where:
+        """Let one agent play its answer."""
+        if self.moves >= self.rules.max_moves:
+            raise LoopLimit(f"the limit of {self.rules.max_moves} moves was reached.")
+        chosen = self.answers[mover]
+        moved: Where = position.replace(mover, chosen.table) if chosen.moved is None else chosen.moved
         # The mover's own problem has not changed, and it plays the answer now.
         kept = {mover: Answer(chosen.table, 0.0, chosen.detail)}
-        for agent, answer in self._answers.items():
+        for agent, answer in self.answers.items():
             if agent != mover and self.same_problem(moved, agent, position):
                 kept[agent] = answer
-        self._answers, self._last = kept, mover
-        self._moves += 1
-        self._total += chosen.gain
+        self.answers, self.last = kept, mover
+        self.moves += 1
+        self.total += chosen.gain
         return moved
 
-    def _why_not_potential(self, repeated: bool) -> str:
+    def why_not_potential(self, repeated: bool) -> str:
+        """Say what proves that the game has no potential."""
         if repeated:
-            return f"move {self._moves} leads back to a policy seen before, though every move gained."
+            return f"move {self.moves} leads back to a policy seen before, though every move gained."
         return (
-            f"{self._moves} moves gained {self._total:.6g} in all, more than the {self.rules.most_gain:.6g} "
+            f"{self.moves} moves gained {self.total:.6g} in all, more than the {self.rules.most_gain:.6g} "
             "that a potential allows."
         )
 
-    def _ending(self, status: Status, message: str, position: Where) -> Ending[Where]:
-        return Ending(status, message, position, dict(self._answers), tuple(self._trace), self._moves)
+    def ending(self, status: Status, message: str, position: Where) -> Ending[Where]:
+        """Return where the loop stands."""
+        return Ending(status, message, position, dict(self.answers), tuple(self.trace), self.moves)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,11 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, InfeasibilityProof
 from cmpg.errors import InfeasibleError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, line, text
+from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.games.potential.check import FourCycle
 
 
 class Status(Enum):
@@ -29,16 +33,17 @@ class Status(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One iteration: who could gain how much, and who moved."""
+    """One iteration: who could gain how much, and who moved; or one round of the search for common multipliers."""
 
     iteration: int
-    mover: int | None  # None where nobody gained enough
-    gain: float  # of the mover; the largest one where nobody moved
-    gains: FloatArray  # [n]; nan where the schedule did not ask
-    costs: FloatArray  # [k], before the move
+    mover: int | None  # None where nobody gained enough, and for a round
+    gain: float  # of the mover; the largest one where nobody moved; nan for a round
+    gains: FloatArray  # [n]; nan where nobody asked
+    costs: FloatArray  # [k], before the move; after it for a round
     potential: float  # sum of the gains so far: Φ(now) − Φ(start)
     seconds: float
-    prices: FloatArray | None = None  # [k]: of the budgets, while a common price is sought before the first iteration
+    multipliers: FloatArray | None = None  # [k]: what everybody paid in a round of the search; None in the ascent
+    moves: int = 0  # made in a round of the search
 
     __repr__ = fields_line
 
@@ -56,18 +61,25 @@ class Incumbent:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The ending of `coordinate_ascent` or `solve`."""
+    """The ending of `coordinate_ascent` or `solve`.
+
+    `policy`, `multipliers` and `certificate` are those of the incumbent. A run that ended INFEASIBLE or
+    FEASIBILITY_UNKNOWN has none, and asking for them raises.
+    """
 
     status: Status
     message: str
     epsilon: float
-    incumbent: Incumbent | None  # None where no feasible policy was found
+    incumbent: Incumbent | None = None
+    game: Game | None = None
     trace: tuple[Step, ...] = ()
-    moves: int = 0
+    moves: int = 0  # of the ascent
+    search_moves: int = 0  # of the search for a start
     max_iterations: int = 0
+    refused: int = 0  # responses that the solver failed to give, or that broke a threshold
     start: JointPolicy | None = None
     proof: InfeasibilityProof | None = None
-    witness: Any = None  # a 4-cycle that refutes the potential property, where status says so
+    witness: FourCycle | None = None  # refutes the potential property, where status says so
     settings: Mapping[str, Any] = field(default_factory=dict)
     equilibria: tuple[Result, ...] = ()  # all distinct certified endings of the restarts, best first
 
@@ -78,34 +90,33 @@ class Result:
 
     @property
     def policy(self) -> JointPolicy:
-        """The policy; an `InfeasibleError` where no feasible one was found."""
-        return self._found.policy
+        """The joint policy."""
+        return self._found().policy
 
     @property
     def multipliers(self) -> FloatArray:
-        """λ, the witness of the certificate: [n, k]; an `InfeasibleError` where no feasible policy was found."""
-        return self._found.multipliers
+        """λ_i of every agent, which prove what it can gain at most: [n, k]."""
+        return self._found().multipliers
 
     @property
     def certificate(self) -> Certificate:
-        """What is proved about the policy; an `InfeasibleError` where no feasible one was found."""
-        return self._found.certificate
+        """What is proved about the policy."""
+        return self._found().certificate
 
-    @property
-    def values(self) -> FloatArray:
-        """V^{r_i} at the policy: [n]; empty where there is no policy."""
-        return np.zeros(0) if self.incumbent is None else self.certificate.values
-
-    @property
-    def costs(self) -> FloatArray:
-        """V^{c_j} at the policy: [k]; empty where there is no policy."""
-        return np.zeros(0) if self.incumbent is None else self.certificate.costs
-
-    @property
     def _found(self) -> Incumbent:
         if self.incumbent is None:
             raise InfeasibleError(f"the result has no policy, because it ended {self.status.name}: {self.message}")
         return self.incumbent
+
+    @property
+    def values(self) -> FloatArray:
+        """V^{r_i} at the policy: [n]; empty where there is no policy."""
+        return np.zeros(0) if self.incumbent is None else self.incumbent.certificate.values
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^{c_j} at the policy: [k]; empty where there is no policy."""
+        return np.zeros(0) if self.incumbent is None else self.incumbent.certificate.costs
 
     def face(self) -> Face:
         """Return what to show: how it ended and what to do, agents, constraints, other equilibria, and the proof."""
@@ -115,8 +126,12 @@ class Result:
             parts.append(self.proof.told)
         if self.incumbent is not None:
             parts += self.certificate.tables()
-            work = f"{counted(self.moves, 'move')} in {counted(len(self.trace), 'iteration')}"
+            ascent = [step for step in self.trace if step.multipliers is None]
+            work = f"{counted(self.moves, 'move')} in {counted(len(ascent), 'iteration')}"
             parts.append(f"{work}, of at most {counted(self.max_iterations, 'move')}")
+            if self.search_moves:
+                rounds = counted(len(self.trace) - len(ascent), "round")
+                parts.append(f"before that, {counted(self.search_moves, 'move')} in {rounds}: {self.settings['start']}")
             if self.witness is not None:
                 parts += self.witness.told(self.certificate.names)
         if len(self.equilibria) > 1:

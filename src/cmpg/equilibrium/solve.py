@@ -5,24 +5,28 @@ among the endings.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.ascent import OnProgress, coordinate_ascent, proved_text
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
-from cmpg.equilibrium.common_price import price_start
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.response import Solver
+from cmpg.equilibrium.ascent import coordinate_ascent, proved_text
+from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.common_price import CommonPrice
+from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
-from cmpg.equilibrium.start import Start, feasible_start, is_feasible, random_start
-from cmpg.errors import CMPGError
-from cmpg.games.contract import Game, Information, Position, in_floats
-from cmpg.games.potential.check import check_potential
+from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
+from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible, random_start
+from cmpg.errors import CMPGError, GameError, PolicyError
+from cmpg.games.contract import Game, Information, in_floats
+from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 
 Preference = Callable[[Game, JointPolicy], float]
@@ -42,11 +46,18 @@ def solve(
     game: Game,
     *,
     epsilon: float = 1e-6,
-    start: JointPolicy | None = None,
+    start: JointPolicy | StartMethod | None = None,
+    solver: Solver | Literal["exact", "lp", "primal-dual"] = "exact",
+    schedule: Schedule | Literal["greatest-gain", "round-robin"] | None = None,
+    polish: bool = True,
     restarts: int = 1,
-    prefer: Preference = by_potential,
+    prefer: Preference | Literal["potential", "welfare"] | None = None,
+    max_iterations: int | None = None,
+    time_limit: float = np.inf,
+    workers: int = 1,
     rng: np.random.Generator | None = None,
-    **settings: Any,
+    seed: int | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Result:
     """Find a feasible policy from which no agent gains more than epsilon by leaving, and prove it.
 
@@ -57,15 +68,29 @@ def solve(
     epsilon
         No agent shall gain more than this.
     start
-        A feasible joint policy; sought where it is not given.
+        A feasible joint policy, or a method that finds one: `Cheapest()`, or `CommonPrice()`, which is the default
+        where agents see their own states only and there are constraints.
+    solver
+        Finds the best responses of the ascent. The search for a common price needs none: it plans without constraints.
+    schedule
+        Who moves next: by greatest gain up to four agents, in turns above, unless given.
+    polish
+        At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains.
     restarts
         Runs in all: the first from `start`, the others from random feasible policies with random ties.
     prefer
-        Which of the distinct equilibria is returned; all are in `result.equilibria`.
-    rng
-        For random starts and ties; needed with restarts.
-    settings
-        Passed on to `coordinate_ascent`: solver, schedule, polish, max_iterations, time_limit, workers, on_progress.
+        Which of the distinct equilibria is returned; all are in `result.equilibria`. By potential in games that are
+        known to have one, and by welfare in others, unless given.
+    max_iterations
+        Moves of one ascent at most; Theorem 1's bound unless given.
+    time_limit
+        Seconds for everything: starts, ascents and restarts.
+    workers
+        Threads that solve CMDPs at the same time, if the schedule asks several agents at once.
+    rng, seed
+        For random starts and ties: a generator, or the seed of one; needed with restarts.
+    on_progress
+        Called with each `Step`; while a common price is sought, its `multipliers` are set.
 
     Examples
     --------
@@ -74,87 +99,209 @@ def solve(
     >>> result.status.name, result.certificate.feasible
     ('CERTIFIED', True)
     """
+    _require_game(game)
+    began = time.monotonic()
+    deadline = began + time_limit
+    draws = _generator(rng, seed)
     if restarts < 1:
         raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
-    if restarts > 1 and rng is None:
-        raise CMPGError("restarts draw random starts: pass rng=np.random.default_rng(seed).")
+    if restarts > 1 and draws is None:
+        raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
     played = in_floats(game)
-    found = Start(start, np.nan, None, "given") if start is not None else feasible_start(played)
-    if found.policy is None:
-        return _without_start(found, epsilon)
-    ascend = partial(_ascend, played, epsilon=epsilon, settings=settings)
-    runs = [ascend(found.policy, priced=start is None, rng=rng if restarts == 1 else None)]
+    method = _start_method(played, start)
+    score = _preference(game, prefer) if restarts > 1 else by_welfare
+    ascend = partial(
+        coordinate_ascent,
+        epsilon=epsilon,
+        solver=_solver(solver),
+        schedule=_schedule(schedule),
+        polish=polish,
+        max_iterations=max_iterations,
+        workers=workers,
+    )
+    ties = draws if restarts == 1 else None
+    first = found = method(played, rng=ties, deadline=deadline, on_progress=on_progress)
+    if first.policy is None:
+        return _without_start(game, first, epsilon)
+    runs: list[Result] = []
     # Ctrl-C keeps what the runs so far have found.
     with suppress(KeyboardInterrupt):
-        while len(runs) < restarts and runs[-1].status is not Status.INTERRUPTED:
-            assert rng is not None
-            runs.append(ascend(random_start(played, found.policy, rng=rng), priced=True, rng=rng))
-    result = _with_witness(played, _best_of(played, runs, prefer))
-    result = _moved_inside(played, result, rng=rng, settings=settings)
-    return _judged_exactly(game, result) if played is not game else result
+        while found.policy is not None:
+            spent = time.monotonic() - began
+            run = ascend(
+                played,
+                found.policy,
+                multipliers=_common_multipliers(found, played),
+                time_limit=0.0 if found.interrupted else _left(deadline),
+                rng=ties,
+                on_progress=partial(_tell_later, on_progress, spent),
+            )
+            runs.append(_with_search(run, found, method, spent))
+            if len(runs) == restarts or runs[-1].status is Status.INTERRUPTED or time.monotonic() > deadline:
+                break
+            assert draws is not None
+            began, ties = time.monotonic(), draws
+            method = _again(method, played)
+            begin = random_start(played, first.begin or first.policy, rng=draws)
+            found = method(played, begin, rng=draws, deadline=deadline, on_progress=on_progress)
+    result = _with_witness(played, _best_of(played, runs, score))
+    result = _moved_inside(played, result, partial(ascend, time_limit=_left(deadline), rng=draws))
+    return replace(_judged_exactly(game, result) if played is not game else result, game=game)
 
 
-def _ascend(
-    game: Game,
-    start: JointPolicy,
-    *,
-    priced: bool,
-    epsilon: float,
-    rng: np.random.Generator | None,
-    settings: dict[str, Any],
-) -> Result:
-    """Run the ascent; among agents who see their own states only, from where all agree on the price of the budget."""
-    if not priced or game.information is not Information.OWN_STATE or len(game.thresholds) == 0:
-        return coordinate_ascent(game, start, epsilon=epsilon, rng=rng, **settings)
-    began, limit = time.monotonic(), settings.get("time_limit", np.inf)
-    tell = settings.get("on_progress") or (lambda _: None)
-    rounds = count(1)
+@dataclass(frozen=True)
+class _Given:
+    """Begin from a policy that the caller knows to be feasible."""
 
-    def on_round(position: Position, prices: FloatArray) -> None:
-        unknown = np.full(game.num_agents, np.nan)
-        costs, seconds = np.asarray(position.costs, dtype=np.float64), time.monotonic() - began
-        tell(Step(next(rounds), None, np.nan, unknown, costs, 0.0, seconds, prices))
+    policy: JointPolicy
 
-    better = price_start(game, start, rng=rng, deadline=began + limit, on_round=on_round)
-    spent = time.monotonic() - began
-    left = {"time_limit": 0.0 if better.interrupted else max(limit - spent, 0.0), "on_progress": _later(tell, spent)}
-    prices = np.tile(better.multipliers, (game.num_agents, 1))
-    result = coordinate_ascent(
-        game, better.policy, epsilon=epsilon, multipliers=prices, rng=rng, **{**settings, **left}
-    )
-    trace = tuple(replace(step, seconds=step.seconds + spent) for step in result.trace)
-    if better.interrupted and not result.certified:
-        return _with(result, trace=trace, status=Status.INTERRUPTED, message="interrupted by the user.")
-    return _with(result, trace=trace)
+    def __call__(
+        self,
+        game: Game,  # noqa: ARG002
+        begin: JointPolicy | None = None,  # noqa: ARG002
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002
+        deadline: float = np.inf,  # noqa: ARG002
+        on_progress: OnProgress = lambda _: None,  # noqa: ARG002
+    ) -> Start:
+        return Start(self.policy, np.nan, None, "given")
+
+    def __repr__(self) -> str:
+        return "a given policy"
 
 
-def _later(tell: OnProgress, spent: float) -> OnProgress:
-    """Count the seconds from when the search for a price began."""
-    return lambda step: tell(replace(step, seconds=step.seconds + spent))
+def _start_method(game: Game, start: JointPolicy | StartMethod | None) -> StartMethod:
+    if isinstance(start, JointPolicy):
+        return _Given(start)
+    if start is None:
+        own_states = game.information is Information.OWN_STATE
+        return CommonPrice() if own_states and len(game.thresholds) else Cheapest()
+    if not callable(start):
+        raise PolicyError(
+            f"start is a {type(start).__name__}; a JointPolicy is wanted, such as JointPolicy((table_0, table_1)), "
+            "or a method: Cheapest() or CommonPrice()."
+        )
+    return start
 
 
-def _without_start(found: Start, epsilon: float) -> Result:
+def _again(method: StartMethod, game: Game) -> StartMethod:
+    """Return how a restart begins: as the first run did, but not from the same policy again."""
+    return _start_method(game, None) if isinstance(method, _Given) else method
+
+
+def _solver(solver: Solver | str) -> Solver:
+    if not isinstance(solver, str):
+        return _callable("solver", solver)
+    if solver == "exact":
+        return Exact()
+    if solver == "lp":
+        from cmpg.cmdp.linear_program import LinearProgram  # heavy: it brings HiGHS
+
+        return LinearProgram()
+    if solver == "primal-dual":
+        from cmpg.cmdp.primal_dual import PrimalDual
+
+        return PrimalDual()
+    raise _unknown("solver", solver, ("exact", "lp", "primal-dual"))
+
+
+def _schedule(schedule: Schedule | str | None) -> Schedule | None:
+    named: dict[str, Schedule] = {"greatest-gain": GreatestGain(), "round-robin": RoundRobin()}
+    if not isinstance(schedule, str):
+        return schedule
+    if schedule not in named:
+        raise _unknown("schedule", schedule, named)
+    return named[schedule]
+
+
+def _preference(game: Game, prefer: Preference | str | None) -> Preference:
+    """Return how to compare equilibria; a potential only where there is one."""
+    if prefer is None:
+        return by_welfare if game.potential_proof() is None else by_potential
+    if not isinstance(prefer, str):
+        chosen = _callable("prefer", prefer)
+    elif prefer in ("potential", "welfare"):
+        chosen = by_potential if prefer == "potential" else by_welfare
+    else:
+        raise _unknown("prefer", prefer, ("potential", "welfare"))
+    if chosen is by_potential and check_potential(game, rng=np.random.default_rng(0)).verdict is Verdict.REFUTED:
+        raise CMPGError("this game has no potential to compare equilibria by: use prefer='welfare'.")
+    return chosen
+
+
+def _generator(rng: np.random.Generator | None, seed: int | None) -> np.random.Generator | None:
+    if rng is None:
+        return None if seed is None else np.random.default_rng(seed)
+    if seed is not None:
+        raise CMPGError("both rng and seed are given; one of them is enough.")
+    if not isinstance(rng, np.random.Generator):
+        raise CMPGError(f"rng is a {type(rng).__name__}; pass seed=1, or rng=np.random.default_rng(1).")
+    return rng
+
+
+Value = TypeVar("Value")
+
+
+def _callable(name: str, value: Value) -> Value:
+    if not callable(value):
+        raise CMPGError(f"{name} is a {type(value).__name__}, which cannot be called; see the documentation of solve.")
+    return value
+
+
+def _unknown(name: str, value: str, known: Iterable[str]) -> CMPGError:
+    return CMPGError(f"{name} is {value!r}; one of {', '.join(map(repr, known))} is known.")
+
+
+def _require_game(game: Game) -> None:
+    """Refuse what is not a game at all; `check_game` finds what is wrong with one."""
+    if isinstance(game, (str, Path)):
+        raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
+    if not hasattr(type(game), "at") or not hasattr(type(game), "policy_shapes"):
+        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.0)
+
+
+def _common_multipliers(found: Start, game: Game) -> FloatArray | None:
+    return None if found.multipliers is None else np.tile(found.multipliers, (game.num_agents, 1))
+
+
+def _tell_later(tell: OnProgress, spent: float, step: Step) -> None:
+    """Count the seconds from when the search for a start began."""
+    tell(replace(step, seconds=step.seconds + spent))
+
+
+def _with_search(run: Result, found: Start, method: StartMethod, spent: float) -> Result:
+    """Put the rounds of the search before the iterations of the ascent, and name the method."""
+    ascent = tuple(replace(step, seconds=step.seconds + spent) for step in run.trace)
+    settings = {"start": repr(method), **run.settings}
+    result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings)
+    if found.interrupted and not result.certified:
+        return replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
+    return result
+
+
+def _without_start(game: Game, found: Start, epsilon: float) -> Result:
     if found.proof is not None:
         least, limit = found.proof.least_cost, found.proof.limit
         text = f"every joint policy spends at least {least:.9g} of a weighted budget of {limit:.9g}."
-        return Result(Status.INFEASIBLE, text, epsilon, None, proof=found.proof)
+        return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=found.proof)
     text = f"{found.found_by}; the least violation seen is {-found.slack:.6g}. Pass a feasible `start` if you know one."
-    return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, None)
+    return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
 
 
 def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
     """Rank the certified endings, and drop those that repeat another's values and costs."""
     certified = [run for run in runs if run.certified]
-    if not certified:
+    if not certified or len(runs) == 1:
         return runs[0]
-    if len(runs) == 1:
-        return runs[0]
-    ranked = sorted(certified, key=lambda run: -prefer(game, run.policy))
     distinct: list[Result] = []
-    for run in ranked:
+    for run in sorted(certified, key=lambda run: -prefer(game, run.policy)):
         if not any(_alike(run, other) for other in distinct):
             distinct.append(run)
-    return _with(distinct[0], equilibria=tuple(distinct))
+    return replace(distinct[0], equilibria=tuple(distinct))
 
 
 def _alike(one: Result, other: Result) -> bool:
@@ -162,56 +309,52 @@ def _alike(one: Result, other: Result) -> bool:
     return bool(np.all(np.abs(first - second) <= 1e-6 * np.maximum(1.0, np.abs(second))))
 
 
-def _with(result: Result, **changes: Any) -> Result:
-    return replace(result, **changes)
-
-
-def _judged(result: Result, certificate: Certificate, message: str) -> Result:
-    """Return a result about the same policy with another certificate."""
-    return replace(result, message=message, incumbent=Incumbent(result.policy, result.multipliers, certificate))
-
-
-def _moved_inside(game: Game, result: Result, *, rng: np.random.Generator | None, settings: dict[str, Any]) -> Result:
+def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result]) -> Result:
     """Where a threshold is met only up to rounding, try again with thresholds lowered by what rounding can hide."""
     start = result.start
-    if start is None or not result.certified:
-        return result
-    if result.certificate.feasibility is Feasibility.PROVEN:
+    if start is None or not result.certified or result.certificate.feasibility is Feasibility.PROVEN:
         return result
     room = 4 * game.at(start).cost_rounding + 4 * game.at(result.policy).cost_rounding
     inner = game.with_thresholds(game.thresholds - room)
     if not is_feasible(inner.at(start)):
         return result
-    again = coordinate_ascent(inner, start, epsilon=result.epsilon, rng=rng, **settings)
+    again = ascend(inner, start)
     if not again.certified:
         return result
     certificate = certify(game, again.policy, again.multipliers)
     proved = certificate.proves(result.epsilon) and certificate.feasibility is Feasibility.PROVEN
     if not proved:
         return result
-    judged = _judged(again, certificate, proved_text(certificate))
-    return _with(judged, equilibria=result.equilibria)
+    trace = tuple(step for step in result.trace if step.multipliers is not None) + again.trace
+    return replace(
+        result,
+        message=proved_text(certificate),
+        incumbent=Incumbent(again.policy, again.multipliers, certificate),
+        trace=trace,
+        moves=again.moves,
+        settings={**result.settings, "moved_inside": True},
+    )
 
 
 def _with_witness(game: Game, result: Result) -> Result:
     """Where the ascent found that there is no potential, add a 4-cycle that anybody can check again."""
     if result.status is not Status.NOT_POTENTIAL:
         return result
-    return _with(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
+    return replace(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
 
 
 def _judged_exactly(game: Game, result: Result) -> Result:
-    """A game given in exact numbers gets its certificate in exact numbers."""
+    """Give a game in exact numbers a certificate in exact numbers."""
     if result.incumbent is None:
         return result
     certificate = certify(game, result.policy, result.multipliers, exact=True)
-    if result.certified and not certificate.proves(result.epsilon):
-        text = (
-            f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {certificate.feasibility.value}."
-        )
-        return _with(_judged(result, certificate, text), status=Status.LIMIT)
+    judged = replace(result, incumbent=replace(result.incumbent, certificate=certificate))
     if not result.certified:
-        return _judged(result, certificate, result.message)
+        return judged
+    if not certificate.proves(result.epsilon):
+        met = certificate.feasibility.value
+        text = f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {met}."
+        return replace(judged, status=Status.LIMIT, message=text)
     gain, kind = certificate.epsilon, certificate.information
     text = f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind}, exact arithmetic)."
-    return _judged(result, certificate, text)
+    return replace(judged, message=text)

@@ -17,16 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
-from cmpg.equilibrium.certificate import InfeasibilityProof, prove_infeasible
-from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position, cheapest_policy
+from cmpg.equilibrium.certificate import InfeasibilityProof, least_spending, prove_infeasible
+from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
+from cmpg.equilibrium.result import Status, Step
+from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position
 from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
@@ -40,9 +44,52 @@ class Start:
     slack: float  # min_j (α_j − V^{c_j}) of the policy, or of the best one seen
     proof: InfeasibilityProof | None
     found_by: str
+    multipliers: FloatArray | None = None  # [k]: common to all agents, where the search found some
+    trace: tuple[Step, ...] = ()  # rounds of the search
+    begin: JointPolicy | None = None  # where the search began, if it did not begin here
+    interrupted: bool = False  # by the user, before the search was over
+
+    @property
+    def moves(self) -> int:
+        """How many moves the search made."""
+        return sum(step.moves for step in self.trace)
 
 
-def feasible_start(game: Game, *, rng: np.random.Generator | None = None) -> Start:
+class StartMethod(Protocol):
+    """Finds where the ascent begins."""
+
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Start:
+        """Return a feasible policy; `begin` is one that is known already."""
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """Begin where the constraints cost least: the planner's cheapest policy, or what phase one finds."""
+
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,  # noqa: ARG002
+    ) -> Start:
+        """Return `begin`, or seek a feasible policy."""
+        if begin is not None:
+            return Start(begin, np.nan, None, "given")
+        return feasible_start(game, rng=rng, deadline=deadline)
+
+
+def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadline: float = np.inf) -> Start:
     """Find a feasible joint policy, with as much slack as the method gives.
 
     Parameters
@@ -51,6 +98,8 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None) -> Sta
         Any game.
     rng
         Breaks ties at random.
+    deadline
+        On the clock of time.monotonic: then phase one ends where it is.
     """
     if len(game.thresholds) == 0:
         return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: everybody mixes evenly")
@@ -60,19 +109,20 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None) -> Sta
             return planned
     if isinstance(game, IndependentAgents) and (alone := game.private_cmdps()) is not None:
         return _block_start(game, alone)
-    return _phase_one(game, rng)
+    return _phase_one(game, rng, deadline)
 
 
 def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
     """Ask the central planner: a deterministic policy that is feasible, or weights that prove that there is none."""
     assert isinstance(game, CentralPlanner)
     if len(game.thresholds) == 1:
-        weights, (policy, _) = np.ones(1), cheapest_policy(game, np.ones(1))
+        least = least_spending(game, np.ones(1))
+        policy, proof = least.policy, least.proof
+        assert policy is not None
     else:
         widest = greatest_slack(game.joint_cmdp(), rng=rng)
-        weights = widest.multipliers
+        proof = prove_infeasible(game, widest.multipliers)
         policy = max((game.split(each.actions) for each in widest.plans), key=lambda each: worst_slack(game.at(each)))
-    proof = prove_infeasible(game, weights)
     if proof.holds:
         return Start(None, float(proof.limit - proof.least_cost), proof, "weights that no policy can meet")
     position = game.at(policy)
@@ -107,16 +157,19 @@ def _may_be_feasible(position: Position) -> bool:
     return bool(np.all(position.slacks >= -position.cost_rounding))
 
 
-def _phase_one(game: Game, rng: np.random.Generator | None) -> Start:
-    """Agents in turn move to their greatest slack, from the best simple candidate."""
+def _phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> Start:
+    """Let agents in turn move to their greatest slack, from the best simple candidate."""
     position = _best_candidate(game)
     found_by = "phase one: agents in turn lower the worst cost"
+    rules = Rules(max_answers=game.num_agents, deadline=deadline)
     for _ in range(MAX_PASSES):
         if is_feasible(position):
             return Start(position.policy, worst_slack(position), None, found_by)
         before = worst_slack(position)
-        for agent in range(game.num_agents):
-            position = _safer(position, agent, rng)
+        ending = take_turns(position, lambda position, agent, _: _safer(position, agent, rng), rules, traced=False)
+        position = ending.position
+        if ending.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         if worst_slack(position) <= before + 1e-12 * abs(before):
             break
     if _may_be_feasible(position):
@@ -143,14 +196,16 @@ def _candidates(game: Game) -> Iterator[JointPolicy]:
     yield JointPolicy.uniform(shapes)
 
 
-def _safer(position: Position, agent: int, rng: np.random.Generator | None) -> Position:
+def _safer(position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
+    """Return the response of greatest slack; what it gains is slack, if that is more than rounding."""
     cmdp = position.induced_cmdp(agent)
     if cmdp.num_constraints == 1:
         table = plan(cmdp, np.ones(1), reward_weight=0.0, rng=rng).policy(cmdp.num_actions)
     else:
         table = greatest_slack(cmdp, rng=rng).policy
     moved = position.replace(agent, table)
-    return moved if worst_slack(moved) > worst_slack(position) + float(cost_margins(cmdp).max()) else position
+    gain = worst_slack(moved) - worst_slack(position)
+    return Answer(table, gain if gain > float(cost_margins(cmdp).max()) else 0.0, moved=moved)
 
 
 def random_start(game: Game, safe: JointPolicy, *, rng: np.random.Generator) -> JointPolicy:

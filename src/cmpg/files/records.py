@@ -84,6 +84,7 @@ def result_record(
         "equilibria": [
             {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
             for each in result.equilibria
+            if each.incumbent is not None
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
@@ -195,6 +196,7 @@ def write_run(
     digest = hashlib.sha256((folder / "game.npz").read_bytes()).hexdigest()
     if result.incumbent is not None:
         result.policy.save(folder / "policy.npz", multipliers=result.multipliers)
+    if result.incumbent is not None:
         _write_text(folder / "certificate.json", json_text(certificate_record(result.certificate)))
     _write_text(folder / "trace.csv", trace_table(result))
     record = result_record(result, game, seed=seed, game_hash=digest, selfish=selfish)

@@ -1,1 +1,79 @@
-"""What a game is, in three forms with one contract."""
+"""What a game is: one contract, three forms, and whether there is a potential."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
+
+if TYPE_CHECKING:
+    from cmpg.games.check import GameCheck as GameCheck
+    from cmpg.games.check import check_game as check_game
+    from cmpg.games.contract import CentralPlanner as CentralPlanner
+    from cmpg.games.contract import ExactCosts as ExactCosts
+    from cmpg.games.contract import ExactForm as ExactForm
+    from cmpg.games.contract import Game as Game
+    from cmpg.games.contract import IndependentAgents as IndependentAgents
+    from cmpg.games.contract import InducedPosition as InducedPosition
+    from cmpg.games.contract import Information as Information
+    from cmpg.games.contract import Names as Names
+    from cmpg.games.contract import Position as Position
+    from cmpg.games.contract import PotentialKind as PotentialKind
+    from cmpg.games.contract import PotentialProof as PotentialProof
+    from cmpg.games.contract import potential_by_moves as potential_by_moves
+    from cmpg.games.counting.classes import EveryCount as EveryCount
+    from cmpg.games.counting.classes import LargestCount as LargestCount
+    from cmpg.games.counting.game import CountingGame as CountingGame
+    from cmpg.games.joint.game import JointGame as JointGame
+    from cmpg.games.local.agent import LocalAgent as LocalAgent
+    from cmpg.games.local.game import LocalGame as LocalGame
+    from cmpg.games.local.to_joint import lift_policy as lift_policy
+    from cmpg.games.local.to_joint import to_joint as to_joint
+    from cmpg.games.potential.check import FourCycle as FourCycle
+    from cmpg.games.potential.check import PotentialCheck as PotentialCheck
+    from cmpg.games.potential.check import Verdict as Verdict
+    from cmpg.games.potential.check import check_potential as check_potential
+    from cmpg.games.potential.check import recheck as recheck
+
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "check": (
+            "GameCheck",
+            "check_game",
+        ),
+        "contract": (
+            "CentralPlanner",
+            "ExactCosts",
+            "ExactForm",
+            "Game",
+            "IndependentAgents",
+            "InducedPosition",
+            "Information",
+            "Names",
+            "Position",
+            "PotentialKind",
+            "PotentialProof",
+            "potential_by_moves",
+        ),
+        "counting.classes": (
+            "EveryCount",
+            "LargestCount",
+        ),
+        "counting.game": ("CountingGame",),
+        "joint.game": ("JointGame",),
+        "local.agent": ("LocalAgent",),
+        "local.game": ("LocalGame",),
+        "local.to_joint": (
+            "lift_policy",
+            "to_joint",
+        ),
+        "potential.check": (
+            "FourCycle",
+            "PotentialCheck",
+            "Verdict",
+            "check_potential",
+            "recheck",
+        ),
+    },
+)

@@ -9,8 +9,9 @@ True
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
     from cmpg.learning.a_priori import APriori as APriori
@@ -43,31 +44,20 @@ if TYPE_CHECKING:
     from cmpg.learning.slater import cmdp_slack as cmdp_slack
     from cmpg.learning.slater import slater_constant as slater_constant
 
-_HOMES = {
-    "a_priori": ("APriori",),
-    "bounds": ("bounds_table",),
-    "environment": ("Environment", "EnvironmentSimulator"),
-    "exploration": ("Pace",),
-    "generative": ("Adaptive",),
-    "ascent": ("learn",),
-    "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
-    "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
-    "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
-    "shared": ("learn_shared",),
-    "simulator": ("GameSimulator", "InducedProblem", "Simulator"),
-    "slater": ("cmdp_slack", "slater_constant"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [*_HOME_OF]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name when it is first used."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'cmpg.learning' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"cmpg.learning.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "a_priori": ("APriori",),
+        "bounds": ("bounds_table",),
+        "environment": ("Environment", "EnvironmentSimulator"),
+        "exploration": ("Pace",),
+        "generative": ("Adaptive",),
+        "ascent": ("learn",),
+        "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
+        "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
+        "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
+        "shared": ("learn_shared",),
+        "simulator": ("GameSimulator", "InducedProblem", "Simulator"),
+        "slater": ("cmdp_slack", "slater_constant"),
+    },
+)

@@ -39,8 +39,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import worst_case
-from cmpg.equilibrium.loop import Answer, Climb, ClimbLimit, Ending, Rules
-from cmpg.equilibrium.result import Status, Step
+from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, Rules, take_turns
+from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import GreatestGain, Schedule
 from cmpg.errors import BudgetError, SimulatorError, StartError
 from cmpg.learning.bounds import AscentConstants, ascent_constants
@@ -66,7 +66,7 @@ def learn(
     learner: Learner | None = None,
     schedule: Schedule | None = None,
     time_limit: float = np.inf,
-    on_progress: Callable[[Step], None] | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> LearnResult:
     """Learn an ε-Nash policy of a game whose transition is unknown.
 
@@ -100,21 +100,15 @@ def learn(
     beginning = _beginning(simulator, start)
     constants = ascent_constants(simulator.known, epsilon=epsilon, delta=delta)
     run = _Run(simulator, beginning, constants, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
-    climb = Climb(
-        num_agents=simulator.known.num_agents,
-        answer=run.answer,
-        rules=Rules(
-            schedule=schedule or GreatestGain(),
-            enough=epsilon / 2,
-            max_moves=constants.max_iterations - 1,
-            most_gain=np.inf,
-            deadline=time.monotonic() + time_limit,
-        ),
-        at_rest=lambda position, _: position,
-        same_problem=lambda *_: False,
-        on_progress=on_progress or (lambda _: None),
+    rules = Rules(
+        schedule=schedule or GreatestGain(),
+        enough=epsilon / 2,
+        max_moves=constants.max_iterations - 1,
+        no_return=True,
+        deadline=time.monotonic() + time_limit,
     )
-    result = run.conclude(climb.run(Measured(run.play, beginning.policy)))
+    ending = take_turns(Measured(run.play, beginning.policy), run.answer, rules, on_progress=on_progress)
+    result = run.conclude(ending)
     if run.error is not None:
         run.error.result = result
         raise run.error
@@ -188,7 +182,7 @@ class _Run:
         try:
             samples = self.simulator.roll_out(policy, self.constants.episodes, purpose="values")
         except BudgetError as stop:
-            raise ClimbLimit(str(stop)) from None
+            raise LoopLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
         returns = mean_returns(self.simulator.known, samples)
@@ -217,7 +211,7 @@ class _Run:
         try:
             response = self.learner(problem, epsilon=self.epsilon / 4, delta=self.constants.response_delta)
         except BudgetError as stop:
-            raise ClimbLimit(str(stop)) from None
+            raise LoopLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
         if response.status is ResponseStatus.INFEASIBLE and position.policy is self.beginning.policy:
@@ -226,9 +220,9 @@ class _Run:
         return response
 
     def _stop(self, error: SimulatorError | StartError) -> NoReturn:
-        """End the climb, so that its result can go with the error."""
+        """End the loop, so that its result can go with the error."""
         self.error = error
-        raise ClimbLimit(str(error)) from error
+        raise LoopLimit(str(error)) from error
 
     def conclude(self, ending: Ending[Measured]) -> LearnResult:
         """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""

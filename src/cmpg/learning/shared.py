@@ -208,11 +208,11 @@ def _tightened(model: JointModel, start: JointPolicy, *, epsilon: float) -> Roun
 
 def _solved(model: JointModel, thresholds: FloatArray, start: JointPolicy, *, epsilon: float) -> Round | None:
     """Solve the empirical game with other thresholds, and bound what it is worth; None where no start is found."""
-    game = replace(model.game, thresholds=frozen(np.asarray(thresholds)), trusted=True)
-    found = _ascent(game, start, epsilon / 16).incumbent
-    if found is None:
+    game = model.game.with_thresholds(thresholds)
+    result = _ascent(game, start, epsilon / 16)
+    if result.incumbent is None:
         return None
-    policy = found.policy
+    policy = result.policy
     bounds = bound_policy(model, policy)
     feasible = bool(np.all(bounds.cost_ceilings <= model.game.thresholds))
     return Round(0, policy, bounds.gap, bounds.cost_ceilings, feasible)

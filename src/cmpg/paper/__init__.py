@@ -13,8 +13,9 @@ of the table is and what it is computed from; then one file per part of the pape
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
     from cmpg.paper.algorithm_3 import Algorithm3 as Algorithm3
@@ -34,23 +35,12 @@ if TYPE_CHECKING:
     from cmpg.paper.reproduction import reproduce as reproduce
     from cmpg.paper.reproduction import write as write
 
-_HOMES = {
-    "algorithm_4": ("algorithm_4",),
-    "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
-    "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
-    "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = list(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name when it is first used."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'cmpg.paper' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"cmpg.paper.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = front_door(
+    __name__,
+    {
+        "algorithm_4": ("algorithm_4",),
+        "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
+        "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
+        "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
+    },
+)

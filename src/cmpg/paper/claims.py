@@ -32,7 +32,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.schedule import GreatestGain
-from cmpg.errors import CMPGError, SolverError
+from cmpg.errors import CMPGError
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
@@ -391,10 +391,7 @@ def count_infeasible_runs(
     """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
     lost = 0
     for number, rng in enumerate(evidence.streams(what, count), 1):
-        try:
-            coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
-        except SolverError:
-            lost += 1
+        lost += coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options).refused > 0
         evidence.tick(what, number, count)
     return lost
 

@@ -66,8 +66,8 @@ def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
     """Say in one line where a run stands: potential, cost against threshold, largest gain."""
     pairs = zip(step.costs[:MOST_PRICES], thresholds[:MOST_PRICES], strict=True)
     costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
-    if step.prices is not None:
-        prices = ", ".join(f"{price:.4g}" for price in step.prices[:MOST_PRICES])
+    if step.multipliers is not None:
+        prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MOST_PRICES])
         return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
     mover = "nobody" if step.mover is None else names.agent(step.mover)
     return (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +26,12 @@ from cmpg.arrays import (
     to_exact,
     to_floats,
 )
-from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Game, Information, Names, PotentialProof, checked_names, potential_by_moves
 from cmpg.games.faces import game_face
-from cmpg.games.joint.averages import Others, average_roundings, average_rows
-from cmpg.games.joint.exact_costs import exact_costs
+from cmpg.games.joint.position import JointPosition
 from cmpg.games.joint.tabulation import StepFunction, tabulate
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -238,19 +235,78 @@ class JointGame:
         initial: Any,
         horizon: int | None = None,
         discount: float | None = None,
+        agent_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[Sequence[str]] | None = None,
+        constraint_names: Sequence[str] | None = None,
     ) -> JointGame:
         """Build a stationary game from `step(state, actions) -> next-state distribution, rewards, costs`.
 
         The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
         and costs one per constraint. The transition is stored sparsely where that is smaller.
         """
-        budgets = numbers("thresholds", thresholds)
+        limits = numbers("thresholds", thresholds)
         return cls(
-            **tabulate(step, (num_states, *num_actions), len(budgets)),
-            thresholds=budgets,
+            **tabulate(step, (num_states, *num_actions), len(limits)),
+            thresholds=limits,
             initial=initial,
             horizon=horizon,
             discount=discount,
+            agent_names=agent_names,
+            state_names=state_names,
+            action_names=action_names,
+            constraint_names=constraint_names,
+        )
+
+    @classmethod
+    def from_matrices(
+        cls,
+        *payoffs: Any,
+        cost: Any = None,
+        threshold: Any = None,
+        agent_names: Sequence[str] | None = None,
+        action_names: Sequence[Sequence[str]] | None = None,
+        constraint_names: Sequence[str] | None = None,
+    ) -> JointGame:
+        """Build a one-shot game from payoff matrices, as game theorists write them.
+
+        Parameters
+        ----------
+        payoffs : [A_1, …, A_n] each
+            One for each agent, with one axis per agent; or a single one, which all agents share.
+        cost : [A_1, …, A_n], or [k, A_1, …, A_n]
+            Of one constraint, or of several.
+        threshold : number, or [k]
+            What the expected cost may be at most.
+
+        Examples
+        --------
+        >>> game = JointGame.from_matrices([[3, 2], [2, 4]], cost=[[0, 0], [0, 1]], threshold=0.5)
+        >>> game.num_agents, game.at(game.uniform_policy()).costs
+        (2, array([0.25]))
+        """
+        tables = [numbers(f"payoffs[{i}]", each) for i, each in enumerate(payoffs)]
+        if not tables or len(tables) not in (1, tables[0].ndim):
+            needed = tables[0].ndim if tables else "at least one"
+            raise GameError(f"{len(tables)} payoff matrices are given; {needed} are required, one axis for each agent.")
+        for i, each in enumerate(tables):
+            check_shape(f"payoffs[{i}]", each.shape, tables[0].shape)
+        if (cost is None) != (threshold is None):
+            raise GameError("cost and threshold go together: pass both, or neither.")
+        actions = tables[0].shape
+        paid = numbers("cost", [] if cost is None else cost)
+        paid = paid[None] if paid.ndim == len(actions) else paid
+        rewards = np.stack(tables if len(tables) > 1 else tables * len(actions))
+        return cls(
+            transition=np.ones((1, 1, *actions, 1)),
+            rewards=rewards[:, None, None],
+            costs=paid[:, None, None] if len(paid) else [],
+            thresholds=np.atleast_1d(numbers("threshold", [] if threshold is None else threshold)),
+            initial=[1.0],
+            horizon=1,
+            agent_names=agent_names,
+            action_names=action_names,
+            constraint_names=constraint_names,
         )
 
 
@@ -274,104 +330,6 @@ def as_joint(game: Game, *, wanted: str) -> JointGame:
         advice = "Joint tables are needed: build a JointGame, or call `to_joint` on a small local or counting game."
         raise UnsupportedError(type(game).__name__, wanted, advice)
     return joint
-
-
-@dataclass(frozen=True, eq=False)
-class JointPosition:
-    """A joint game at a joint policy."""
-
-    game: JointGame
-    policy: JointPolicy
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """V^{r_i}: [n]."""
-        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
-
-    @cached_property
-    def costs(self) -> FloatArray:
-        """V^{c_j}: [k]."""
-        return evaluate(self.induced_cmdp(0), self.policy[0]).costs
-
-    @property
-    def slacks(self) -> FloatArray:
-        """α − V^c: [k]."""
-        return np.asarray(self.game.thresholds - self.costs)
-
-    @property
-    def cost_rounding(self) -> FloatArray:
-        """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(0), self.costs)
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent])
-
-    def induced_cmdp(self, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces while the others keep to their policies."""
-        if agent not in self._cmdps:
-            self._cmdps[agent] = self._induce(agent)
-        return self._cmdps[agent]
-
-    def same_problem(self, agent: int, earlier: JointPosition) -> bool:  # noqa: ARG002
-        """Return False: whoever moves changes the averages of everybody else."""
-        return False
-
-    def exact_costs(self, policy: JointPolicy) -> list[Fraction] | None:
-        """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
-        return exact_costs(self.game, policy)
-
-    def replace(self, agent: int, table: Any) -> JointPosition:
-        """Return the position after one agent has changed its policy; what the others face is computed anew."""
-        moved = JointPosition(self.game, self.policy.move(agent, table))
-        if agent in self._cmdps:
-            moved._cmdps[agent] = self._cmdps[agent]
-        own_half = self._others.in_first_half(agent)
-        moved._halves.update({key: mean for key, mean in self._halves.items() if key[1] == own_half})
-        return moved
-
-    @cached_property
-    def _cmdps(self) -> dict[int, CMDP]:
-        return {}
-
-    @cached_property
-    def _others(self) -> Others:
-        return Others(self.policy)
-
-    @property
-    def _roundings(self) -> int:
-        dense = average_roundings(self.game.num_actions)
-        return max(dense, average_roundings(self.game.num_actions, sparse=True)) if self.game.is_sparse else dense
-
-    @cached_property
-    def _halves(self) -> dict[tuple[str, bool], FloatArray]:
-        """Tables that all agents share, averaged over one half of the agents, by name and half that is left."""
-        return {}
-
-    def _shared_average(self, name: str, table: FloatArray, agent: int) -> FloatArray:
-        key = (name, self._others.in_first_half(agent))
-        if key not in self._halves:
-            self._halves[key] = self._others.start(table, keep=agent)
-        return self._others.finish(self._halves[key], keep=agent)
-
-    def _induce(self, agent: int) -> CMDP:
-        game = self.game
-        if game.is_sparse:
-            transition: Any = average_rows(game.transition, self.policy, keep=agent)
-        else:
-            transition = frozen(self._shared_average("transition", game.transition, agent))
-        costs = [self._shared_average(f"cost {j}", cost, agent) for j, cost in enumerate(game.costs)]
-        return CMDP(
-            transition=transition,
-            reward=frozen(self._others.average(game.rewards[agent], keep=agent)),
-            costs=frozen(np.stack(costs) if costs else np.zeros((0, 1, game.num_states, game.num_actions[agent]))),
-            thresholds=game.thresholds,
-            initial=game.initial,
-            horizon=game.horizon,
-            discount=game.discount,
-            entry_roundings=self._roundings,
-            trusted=True,
-        )
 
 
 def _checked_tables(game: JointGame) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Many agents at common prices: where `price_start` ends, what its prices prove, and where `solve` ends from there."""
+"""Many agents at common prices: where `CommonPrice` ends, what its prices prove, and where `solve` ends from there."""
 
 import time
 from dataclasses import replace
@@ -14,9 +14,9 @@ from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doo
 
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility, certify
-from cmpg.equilibrium.common_price import price_start
+from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import is_feasible, random_start
+from cmpg.equilibrium.start import Cheapest, is_feasible, random_start
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Information
 from cmpg.games.local.to_joint import lift_policy, to_joint
@@ -44,7 +44,7 @@ def assert_what_the_prices_promise(game, priced):
 def test_the_policy_is_feasible_and_the_prices_bound_every_gain(game, seed, ties):
     rng = np.random.default_rng(seed)
     start = random_start(game, always(game, 0), rng=rng)
-    priced = price_start(game, start, rng=rng if ties else None)
+    priced = CommonPrice()(game, start, rng=rng if ties else None)
     assert certify(game, priced.policy).feasibility is Feasibility.PROVEN
     # The joint form knows nothing of loads.
     spent = to_joint(game).at(lift_policy(game, priced.policy)).costs
@@ -65,7 +65,7 @@ def test_a_start_without_slack_is_returned_as_it_is(game, seed):
     thresholds = game.at(start).costs + rng.random(game.num_constraints)
     tight = rng.integers(game.num_constraints)
     thresholds[tight] = game.at(start).costs[tight]
-    priced = price_start(replace(game, thresholds=thresholds), start)
+    priced = CommonPrice()(replace(game, thresholds=thresholds), start)
     assert priced.policy is start
     assert not priced.multipliers.any()
 
@@ -74,7 +74,7 @@ def test_a_start_without_slack_is_returned_as_it_is(game, seed):
 @given(game=crowds(), seed=st.integers(0, 2**32 - 1))
 def test_where_no_budget_binds_nothing_has_a_price_and_nobody_gains(game, seed):
     free = replace(game, thresholds=np.full(game.num_constraints, 1e6))
-    priced = price_start(free, game.random_policy(rng=np.random.default_rng(seed)))
+    priced = CommonPrice()(free, game.random_policy(rng=np.random.default_rng(seed)))
     assert not priced.multipliers.any()
     proof = certify(free, priced.policy, np.zeros((game.num_agents, game.num_constraints)))
     assert (proof.gains <= AT_REST * game.reward_ranges + proof.rounding).all()
@@ -85,12 +85,12 @@ def test_where_no_budget_binds_nothing_has_a_price_and_nobody_gains(game, seed):
 def test_where_a_budget_binds_it_has_a_price(agents, share):
     most = agents * (agents - 1.0)
     game = crossing(agents, thresholds=[share * most])
-    priced = price_start(game, always(game, 0))
+    priced = CommonPrice()(game, always(game, 0))
     assert priced.multipliers[0] > 0
     proof = assert_what_the_prices_promise(game, priced)
     assert proof.feasibility is Feasibility.PROVEN
     assert proof.values.sum() > 0
-    selfish = price_start(replace(game, thresholds=[most + 1]), always(game, 0))
+    selfish = CommonPrice()(replace(game, thresholds=[most + 1]), always(game, 0))
     assert selfish.multipliers[0] == 0
     assert game.at(selfish.policy).costs[0] == pytest.approx(most)
 
@@ -98,17 +98,17 @@ def test_where_a_budget_binds_it_has_a_price(agents, share):
 def test_of_two_budgets_the_one_that_binds_has_the_price():
     """They count the same pairs, and the second one allows all of them."""
     game = crossing(6, thresholds=[10.0, 31.0], constraints=2)
-    priced = price_start(game, always(game, 0))
+    priced = CommonPrice()(game, always(game, 0))
     assert priced.multipliers[0] > 10 * priced.multipliers[1]
     assert_what_the_prices_promise(game, priced)
 
 
 def test_agents_come_to_rest_and_a_budget_that_breaks_late_is_noticed():
     free, bound = queue(6, threshold=1.5), queue(6, threshold=0.5)
-    priced = price_start(free, always(free, 0))
+    priced = CommonPrice()(free, always(free, 0))
     assert priced.multipliers.tolist() == [0.0]
     assert free.at(priced.policy).values.tolist() == [1.0] * 6
-    priced = price_start(bound, always(bound, 0))
+    priced = CommonPrice()(bound, always(bound, 0))
     assert priced.multipliers[0] > 0
     assert_what_the_prices_promise(bound, priced)
     assert bound.at(priced.policy).values.tolist() == [0.0, *[1.0] * 5]
@@ -117,7 +117,7 @@ def test_agents_come_to_rest_and_a_budget_that_breaks_late_is_noticed():
 def test_ties_are_broken_by_the_generator_and_by_nothing_else():
     game, found = twin_doors(5), set()
     for seed in range(8):
-        first, second = (price_start(game, always(game, 0), rng=np.random.default_rng(seed)) for _ in range(2))
+        first, second = (CommonPrice()(game, always(game, 0), rng=np.random.default_rng(seed)) for _ in range(2))
         assert first.policy.fingerprint() == second.policy.fingerprint()
         assert first.multipliers.tolist() == second.multipliers.tolist()
         found.add(first.policy.fingerprint())
@@ -127,14 +127,14 @@ def test_ties_are_broken_by_the_generator_and_by_nothing_else():
 def test_a_deadline_ends_the_search_with_what_is_feasible():
     game = crossing(6, thresholds=[10.0])
     start = always(game, 0)
-    assert price_start(game, start, deadline=time.monotonic() - 1).policy is start
-    rounds = []
+    assert CommonPrice()(game, start, deadline=time.monotonic() - 1).policy is start
+    moves = []
 
-    def stop_after_three(position, prices):
-        rounds.append(prices)
-        time.sleep(0.02 if len(rounds) > 2 else 0)
+    def stop_after_three(step):
+        moves.append(step)
+        time.sleep(0.02 if len(moves) > 2 else 0)
 
-    stopped = price_start(game, start, deadline=time.monotonic() + 0.02, on_round=stop_after_three)
+    stopped = CommonPrice()(game, start, deadline=time.monotonic() + 0.02, on_progress=stop_after_three)
     assert is_feasible(game.at(stopped.policy))
     assert not stopped.interrupted
     result = cmpg.solve(game, time_limit=0.0)
@@ -158,19 +158,35 @@ def test_an_interruption_keeps_the_last_feasible_policy():
     assert result.values.sum() > 0
 
 
-def test_rounds_are_told_and_time_runs_on():
+def test_the_search_is_told_named_counted_and_in_the_trace():
     told = []
     result = cmpg.solve(crossing(6, thresholds=[10.0]), on_progress=told.append)
-    rounds = [step for step in told if step.prices is not None]
+    assert result.settings["start"] == "CommonPrice()"
+    rounds = [step for step in result.trace if step.multipliers is not None]
+    ascent = result.trace[len(rounds) :]
     assert [step.iteration for step in rounds] == list(range(1, len(rounds) + 1))
-    assert told[: len(rounds)] == rounds
-    assert [step.iteration for step in result.trace] == [step.iteration for step in told[len(rounds) :]]
-    assert np.all(np.diff([step.seconds for step in [*rounds, *result.trace]]) >= 0)
+    assert all(step.multipliers is None for step in ascent)
+    assert result.search_moves == sum(step.moves for step in rounds) > 0
+    searched = [step for step in told if step.multipliers is not None]
+    assert told[: len(searched)] == searched
+    assert len([step for step in searched if step.mover is not None]) == result.search_moves
+    assert [step.iteration for step in ascent] == [step.iteration for step in told[len(searched) :]]
+    assert np.all(np.diff([step.seconds for step in result.trace]) >= 0)
+
+
+def test_another_start_is_honoured():
+    game = crossing(6, thresholds=[10.0])
+    result = cmpg.solve(game, start=Cheapest())
+    assert result.settings["start"] == "Cheapest()"
+    assert all(step.multipliers is None for step in result.trace)
+    given = cmpg.solve(game, start=always(game, 0))
+    assert given.settings["start"] == "a given policy"
+    assert given.search_moves == 0
 
 
 def test_a_budget_that_no_price_could_keep_is_no_trouble():
     game = crossing(3, thresholds=[1e-310])
-    assert price_start(game, always(game, 0)).multipliers.tolist() == [0.0]
+    assert CommonPrice()(game, always(game, 0)).multipliers.tolist() == [0.0]
     assert cmpg.solve(game).certificate.feasible
 
 

@@ -1,0 +1,202 @@
+"""Is a user's own class a game? A walk through the contract with random policies, which says what is wrong.
+
+Checked: every member is there and of its kind; shapes fit together; values and costs of a position are those of the
+CMDPs that it induces; a move changes what it must and nothing else; the mover's CMDP stays the same; costs do not
+depend on whose CMDP they are read from; other thresholds change the slacks alone; and where a potential is claimed, its
+change is the mover's gain. A check by random policies can refute a game and never prove one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.model import CMDP
+from cmpg.errors import CMPGError
+from cmpg.games.contract import Game, Information, Names, Position, PotentialProof
+from cmpg.policy import JointPolicy
+
+GAME = (
+    "num_agents",
+    "thresholds",
+    "horizon",
+    "discount",
+    "policy_shapes",
+    "reward_ranges",
+    "information",
+    "names",
+    "at",
+    "potential",
+    "potential_proof",
+    "with_thresholds",
+)
+POSITION = (
+    "policy",
+    "values",
+    "costs",
+    "slacks",
+    "cost_rounding",
+    "induced_cmdp",
+    "present",
+    "replace",
+    "same_problem",
+)
+
+TOLERANCE = 1e-8
+"""Two ways to the same number may differ by this share of the sizes involved."""
+
+
+@dataclass(frozen=True)
+class GameCheck:
+    """What `check_game` found."""
+
+    problems: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the game."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        if self.passed:
+            return "the contract of a game is kept, as far as random policies can tell."
+        return "\n".join(["the contract of a game is broken:", *(f"- {problem}" for problem in self.problems)])
+
+
+def check_game(game: Game, *, rng: np.random.Generator | None = None, policies: int = 3) -> GameCheck:
+    """Walk through the contract of a game with random policies, and say what is wrong with it.
+
+    Parameters
+    ----------
+    game
+        What shall be a game.
+    rng
+        Draws the policies.
+    policies
+        How many are tried.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> print(check_game(counter_example()))
+    the contract of a game is kept, as far as random policies can tell.
+    """
+    draws = np.random.default_rng(0) if rng is None else rng
+    missing = tuple(f"the game has no `{name}`." for name in GAME if not hasattr(game, name))
+    if missing:
+        return GameCheck(missing)
+    problems = list(_wrong_frame(game))
+    for _ in range(0 if problems else policies):
+        try:
+            problems += _wrong_position(game, JointPolicy.random(game.policy_shapes, rng=draws), draws)
+        except (CMPGError, ArithmeticError, AttributeError, IndexError, LookupError, TypeError, ValueError) as error:
+            problems.append(f"a random policy ends in {type(error).__name__}: {error}")
+        if problems:
+            break
+    return GameCheck(tuple(problems))
+
+
+def _wrong_frame(game: Any) -> Iterator[str]:
+    """Yield what is wrong before any policy is played."""
+    if not isinstance(game.num_agents, int) or game.num_agents < 1:
+        yield f"num_agents is {game.num_agents!r}; a positive integer is required."
+        return
+    if not isinstance(game.thresholds, np.ndarray) or game.thresholds.ndim != 1:
+        yield "thresholds must be an array [k], of length 0 without constraints."
+        return
+    if (game.horizon is None) == (game.discount is None):
+        yield f"horizon is {game.horizon} and discount is {game.discount}; exactly one of them is None."
+    if not isinstance(game.information, Information):
+        yield f"information is {game.information!r}; Information.JOINT_STATE or Information.OWN_STATE is required."
+    if not isinstance(game.names, Names):
+        yield f"names is a {type(game.names).__name__}; cmpg.games.Names is required: Names() where there are none."
+    steps = game.horizon or 1
+    shapes = game.policy_shapes
+    if len(shapes) != game.num_agents or any(len(shape) != 3 or shape[0] != steps for shape in shapes):
+        yield f"policy_shapes is {shapes}; one [{steps}, S_i, A_i] for each of {game.num_agents} agents is required."
+    if np.shape(game.reward_ranges) != (game.num_agents,) or not np.all(np.asarray(game.reward_ranges) >= 0):
+        yield "reward_ranges must hold one number of at least 0 for each agent."
+    proof = game.potential_proof()
+    if proof is not None and not isinstance(proof, PotentialProof):
+        yield f"potential_proof() returned a {type(proof).__name__}; a PotentialProof or None is required."
+
+
+def _wrong_position(game: Game, policy: JointPolicy, rng: np.random.Generator) -> list[str]:
+    position = game.at(policy)
+    missing = [f"a position has no `{name}`." for name in POSITION if not hasattr(position, name)]
+    if missing:
+        return missing
+    agents, constraints = game.num_agents, len(game.thresholds)
+    sized = {"values": agents, "costs": constraints, "slacks": constraints, "cost_rounding": constraints}
+    wrong = [
+        f"position.{name} has shape {list(np.shape(getattr(position, name)))}; [{length}] is required."
+        for name, length in sized.items()
+        if np.shape(getattr(position, name)) != (length,)
+    ]
+    if wrong:
+        return wrong
+    if position.policy.fingerprint() != policy.fingerprint():
+        return ["position.policy is not the policy that `at` was given."]
+    found = list(_differs("position.slacks", position.slacks, game.thresholds - position.costs, "α − costs"))
+    for agent in range(agents):
+        found += _wrong_agent(game, position, agent, rng)
+    return found + list(_wrong_thresholds(game, policy, position))
+
+
+def _wrong_agent(game: Game, position: Position, agent: int, rng: np.random.Generator) -> Iterator[str]:
+    cmdp: Any = position.induced_cmdp(agent)
+    if not isinstance(cmdp, CMDP):
+        yield f"induced_cmdp({agent}) returned a {type(cmdp).__name__}; a CMDP is required."
+        return
+    if cmdp.policy_shape != game.policy_shapes[agent] or cmdp.num_constraints != len(game.thresholds):
+        yield (
+            f"induced_cmdp({agent}) takes policies {list(cmdp.policy_shape)} and {cmdp.num_constraints} constraints; "
+            f"{list(game.policy_shapes[agent])} and {len(game.thresholds)} are required."
+        )
+        return
+    where = f"of agent {agent}"
+    worth = evaluate(cmdp, position.policy[agent])
+    present = position.present(agent)
+    yield from _differs(f"values[{agent}]", position.values[agent], worth.value, "the value in its induced CMDP")
+    yield from _differs(f"present({agent}).value", present.value, worth.value, "the value in its induced CMDP")
+    yield from _differs(f"present({agent}).costs", present.costs, worth.costs, "the costs in its induced CMDP")
+    table = JointPolicy.random(game.policy_shapes, rng=rng)[agent]
+    moved, response = position.replace(agent, table), evaluate(cmdp, table)
+    if moved.policy.fingerprint() != position.policy.replace(agent, table).fingerprint():
+        yield f"replace({agent}, …) must change the policy {where}, and no other."
+    yield from _differs(
+        f"values[{agent}] after its move", moved.values[agent], response.value, "what its CMDP promised"
+    )
+    change, promised = moved.costs - position.costs, response.costs - worth.costs
+    yield from _differs(f"the change of costs by a move {where}", change, promised, "what its CMDP promised")
+    gain, most = response.value - worth.value, game.reward_ranges[agent]
+    if abs(gain) > most * (1 + TOLERANCE) + TOLERANCE:
+        yield f"a move {where} changes its value by {abs(gain):.6g}, more than reward_ranges[{agent}] = {most:.6g}."
+    if not isinstance(position.same_problem(agent, position), (bool, np.bool_)):
+        yield f"same_problem({agent}, …) must return True or False."
+    if game.potential_proof() is not None:
+        rise = game.potential(moved.policy) - game.potential(position.policy)
+        yield from _differs(f"the change of the potential by a move {where}", rise, gain, "what it gains")
+
+
+def _wrong_thresholds(game: Game, policy: JointPolicy, position: Position) -> Iterator[str]:
+    other = game.with_thresholds(np.asarray(game.thresholds, dtype=np.float64) + 1.0)
+    yield from _differs("with_thresholds(α + 1).thresholds", other.thresholds, game.thresholds + 1.0, "α + 1")
+    yield from _differs("slacks at thresholds α + 1", other.at(policy).slacks, position.slacks + 1.0, "one more")
+
+
+def _differs(what: str, found: Any, wanted: Any, meaning: str) -> Iterator[str]:
+    one, two = (np.asarray(each, dtype=np.float64) for each in (found, wanted))
+    if one.shape != two.shape:
+        yield f"{what} has shape {list(one.shape)}; {list(two.shape)} is required."
+        return
+    size = np.maximum(1.0, np.maximum(np.abs(one), np.abs(two)))
+    apart: FloatArray = np.abs(one - two)
+    if not np.all(apart <= TOLERANCE * size):
+        shown = (", ".join(f"{each:.9g}" for each in side.ravel()[:3]) for side in (one, two))
+        yield f"{what} is {next(shown)}; {meaning} is {next(shown)}."
