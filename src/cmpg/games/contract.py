@@ -258,6 +258,26 @@ class SharedResources(Game, Protocol):
         """Return the game as it stands at a joint policy."""
 
 
+class Dynamics(Protocol):
+    """How a game is played, one step at a time; everything random comes from the generator."""
+
+    def begin(self, rng: np.random.Generator) -> IntArray:
+        """Draw the state that each agent sees at first: [n]; the same for all who see the joint state."""
+
+    def step(
+        self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Play one joint action [n] at step h; return rewards [n], costs [k] and the next states [n]."""
+
+
+@runtime_checkable
+class Playable(Protocol):
+    """A game that can be played step by step, as an environment is."""
+
+    def dynamics(self) -> Dynamics:
+        """Return how it is played."""
+
+
 @runtime_checkable
 class Induces(Protocol):
     """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""

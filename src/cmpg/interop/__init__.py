@@ -1,1 +1,46 @@
-"""Files and environments of other people: charging sessions, maps, road networks."""
+"""The door to other tools: PettingZoo and Gymnasium environments, and files of other programs.
+
+>>> from cmpg import interop, scenarios
+>>> env = interop.to_parallel_env(scenarios.spectrum())       # a pettingzoo.ParallelEnv
+>>> interop.from_parallel_env(env, horizon=2, thresholds=[0.15], samples_per_entry=1).game.num_agents
+3
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmpg.interop.enumeration import EnumeratedEnv as EnumeratedEnv
+    from cmpg.interop.enumeration import EnvStep as EnvStep
+    from cmpg.interop.enumeration import from_parallel_env as from_parallel_env
+    from cmpg.interop.gymnasium import CMDPEnv as CMDPEnv
+    from cmpg.interop.gymnasium import from_toy_text as from_toy_text
+    from cmpg.interop.gymnasium import to_gymnasium_env as to_gymnasium_env
+    from cmpg.interop.parallel_env import GameEnv as GameEnv
+    from cmpg.interop.parallel_env import to_parallel_env as to_parallel_env
+    from cmpg.interop.play import Episodes as Episodes
+    from cmpg.interop.play import LearnableEnv as LearnableEnv
+    from cmpg.interop.play import PolicyRunner as PolicyRunner
+
+_HOMES = {
+    "enumeration": ("EnumeratedEnv", "EnvStep", "from_parallel_env"),
+    "gymnasium": ("CMDPEnv", "from_toy_text", "to_gymnasium_env"),
+    "parallel_env": ("GameEnv", "to_parallel_env"),
+    "play": ("Episodes", "LearnableEnv", "PolicyRunner"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = list(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used: what it needs may not be installed."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'cmpg.interop' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"cmpg.interop.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

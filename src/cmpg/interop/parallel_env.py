@@ -1,117 +1,185 @@
-"""A joint game as an environment with PettingZoo's parallel API, for tools that step environments.
+"""A game as a PettingZoo environment with the parallel API, for tools that step environments.
 
-No dependency: the class has the methods of the API. Its spaces are plain numbers, with `n` and `contains`.
+Agents have the game's names. An agent observes the step and its state, `[h, s]`: the joint state, or its own where
+policies see no more. `infos[agent]` has the costs of the step: `"cost"`, their sum; `"costs"`, by constraint;
+`"cost_limit"` and `"cost_limits"`, the thresholds that the sums over an episode shall keep, in expectation.
+
+After the last step of the horizon all agents are truncated. A discounted game ends after each step with probability
+1 − γ, all agents terminated: the expected sum over such an episode is the discounted sum.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
-from cmpg.errors import GameError
-from cmpg.games.joint.game import JointGame
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.errors import SimulatorError, UnsupportedError
+from cmpg.games.contract import Game, Information, Playable
+
+try:
+    from gymnasium.spaces import Discrete, MultiDiscrete
+    from pettingzoo import ParallelEnv
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing.name} is not installed; PettingZoo environments need it: pip install 'cmpg[pettingzoo]'",
+        name=missing.name,
+    ) from None
 
 
-def to_parallel_env(game: JointGame, *, rng: np.random.Generator) -> GameEnv:
-    """Return an environment that plays a joint game with a finite horizon.
+def to_parallel_env(game: Game, *, rng: np.random.Generator | None = None) -> GameEnv:
+    """Return an environment that plays a game.
 
-    Every agent observes the number of the state. Rewards are the game's, and `infos[agent]["costs"]` has the costs of
-    the step, the same for all. After the last step all agents are truncated.
+    Parameters
+    ----------
+    game
+        Joint, local, counting, or any that is `Playable`.
+    rng
+        Draws what is random until `reset` is given a seed; fresh unless given.
 
     Examples
     --------
-    >>> from cmpg.games.joint.game import JointGame
-    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0, 1]]]], costs=[[[[0, 3]]]], thresholds=[1],
-    ...                  initial=[1], horizon=2)
-    >>> env = to_parallel_env(game, rng=np.random.default_rng(0))
+    >>> from cmpg.scenarios import spectrum
+    >>> env = to_parallel_env(spectrum())
     >>> observations, infos = env.reset(seed=4)
-    >>> env.step({"agent_0": 1})
-    ({'agent_0': 0}, {'agent_0': 1.0}, {'agent_0': False}, {'agent_0': False}, {'agent_0': {'costs': [3.0]}})
+    >>> observations["user 0"]
+    array([0, 3])
+    >>> observations, rewards, terminations, truncations, infos = env.step({agent: 0 for agent in env.agents})
+    >>> infos["user 0"]["costs"], infos["user 0"]["cost_limits"]
+    ({'interference': 0.0}, {'interference': 0.15})
     """
-    if game.horizon is None:
-        raise GameError("the game is discounted: its episodes do not end. Cut it off at a finite horizon.")
-    return GameEnv(game.floats(), rng)
+    if not isinstance(game, Playable):
+        advice = "It needs a method `dynamics` (cmpg.games.contract.Playable)."
+        raise UnsupportedError(type(game).__name__, "cannot be played step by step", advice)
+    return GameEnv(game, np.random.default_rng() if rng is None else rng)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers 0 … n − 1, as a space."""
+class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # PettingZoo has no types
+    """A game that is stepped; see `to_parallel_env`."""
 
-    n: int
-
-    def contains(self, number: int) -> bool:
-        """Whether a number is one of them."""
-        return 0 <= number < self.n
-
-
-class GameEnv:
-    """A joint game that is stepped; see `to_parallel_env`."""
-
-    def __init__(self, game: JointGame, rng: np.random.Generator) -> None:
-        self.metadata = {"name": "cmpg"}
-        self.possible_agents = list(game.agent_names or (f"agent_{i}" for i in range(game.num_agents)))
+    def __init__(self, game: Game, rng: np.random.Generator) -> None:
+        assert isinstance(game, Playable)
+        self.metadata = {"name": "cmpg", "render_modes": []}
+        self.render_mode = None
+        self.possible_agents = unique_names(game.names.all_agents(game.num_agents))
         self.agents: list[str] = []
-        self._game, self._rng = game, rng
-        self._step = self._state = 0
+        self._game, self._dynamics, self._rng = game, game.dynamics(), rng
+        self._steps = 1 if game.horizon is None else game.horizon + 1
+        self._constraints = unique_names(game.names.all_constraints(len(game.thresholds)))
+        self._limits = dict(zip(self._constraints, map(float, game.thresholds), strict=True))
+        sizes = [(states, actions) for _, states, actions in game.policy_shapes]
+        self.observation_spaces = {
+            agent: MultiDiscrete([self._steps, states])
+            for agent, (states, _) in zip(self.possible_agents, sizes, strict=True)
+        }
+        self.action_spaces = {
+            agent: Discrete(actions) for agent, (_, actions) in zip(self.possible_agents, sizes, strict=True)
+        }
+        told = sizes if game.information is Information.OWN_STATE else sizes[:1]
+        self.state_space = MultiDiscrete([self._steps, *(states for states, _ in told)])
+        self._step, self._states = 0, np.zeros(game.num_agents, dtype=np.int64)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> GameEnv:
-        twin = GameEnv(self._game, copy.deepcopy(self._rng, memo))
-        twin.agents, twin._step, twin._state = list(self.agents), self._step, self._state
-        return twin
+    def observation_space(self, agent: str) -> MultiDiscrete:
+        """Return the pairs of step and state that an agent may observe."""
+        return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> Numbers:
+    def action_space(self, agent: str) -> Discrete:
         """Return the actions of an agent."""
-        return Numbers(self._game.num_actions[self.possible_agents.index(agent)])
+        return self.action_spaces[agent]
 
-    def observation_space(self, agent: str) -> Numbers:  # noqa: ARG002
-        """Return the states, which all agents see."""
-        return Numbers(self._game.num_states)
-
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[str, int], dict[str, Any]]:  # noqa: ARG002
-        """Begin an episode."""
+    def reset(
+        self,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[dict[str, IntArray], dict[str, dict[str, Any]]]:
+        """Begin an episode; with a seed, always the same."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self.agents, self._step = list(self.possible_agents), 0
-        self._state = int(self._rng.choice(self._game.num_states, p=self._game.initial))
-        return dict.fromkeys(self.agents, self._state), {agent: {} for agent in self.agents}
+        self._states = self._dynamics.begin(self._rng)
+        return self._observed(), {agent: {} for agent in self.agents}
 
     def step(
         self, actions: Mapping[str, int]
-    ) -> tuple[dict[str, int], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        """Play one joint action."""
-        if not self.agents:
-            raise GameError("the episode is over, or has not begun; call reset first.")
-        joint = tuple(int(actions[agent]) for agent in self.agents)
-        where = (self._state, *joint)
-        rewards = self._at(self._game.rewards)[(slice(None), *where)].tolist()
-        costs = self._at(self._game.costs)[(slice(None), *where)].tolist()
-        self._state = int(self._rng.choice(self._game.num_states, p=self._ahead(where)))
+    ) -> tuple[dict[str, IntArray], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Play one joint action.
+
+        Raises
+        ------
+        SimulatorError
+            Before `reset`, after the end, or where an action is missing or is none of the agent's.
+        """
+        joint = self._checked(actions)
+        h = 0 if self._game.horizon is None else self._step
+        rewards, costs, self._states = self._dynamics.step(h, self._states, joint, self._rng)
         self._step += 1
-        names, over = self.agents, self._step == self._game.horizon
-        self.agents = [] if over else names
+        truncated = self._step == self._game.horizon
+        terminated = self._game.discount is not None and self._rng.random() >= self._game.discount
+        acted, seen = self.agents, self._observed()
+        self.agents = [] if truncated or terminated else acted
         return (
-            dict.fromkeys(names, self._state),
-            dict(zip(names, rewards, strict=True)),
-            dict.fromkeys(names, False),
-            dict.fromkeys(names, over),
-            {agent: {"costs": costs} for agent in names},
+            seen,
+            dict(zip(acted, map(float, rewards), strict=True)),
+            dict.fromkeys(acted, terminated),
+            dict.fromkeys(acted, truncated),
+            self._infos(costs),
         )
+
+    def state(self) -> IntArray:
+        """Return the step and the joint state, or the step and the states of all agents."""
+        own_states = self._game.information is Information.OWN_STATE
+        return np.array([self._shown_step, *(self._states if own_states else self._states[:1])])
+
+    def render(self) -> None:
+        """There is nothing to draw; `cmpg report` draws a game and its policy."""
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _at(self, table: FloatArray) -> Any:
-        """Return a table [m, H or 1, …] at the present step."""
-        return table[:, 0 if table.shape[1] == 1 else self._step]
+    @property
+    def _shown_step(self) -> int:
+        return min(self._step, self._steps - 1)
 
-    def _ahead(self, where: tuple[int, ...]) -> FloatArray:
-        matrix = self._game.transition[0 if len(self._game.transition) == 1 else self._step]
-        if not self._game.is_sparse:
-            return np.asarray(matrix[where])
-        row = int(np.ravel_multi_index(where, (self._game.num_states, *self._game.num_actions)))
-        return np.asarray(matrix[[row]].toarray()[0])
+    def _observed(self) -> dict[str, IntArray]:
+        pairs = zip(self.possible_agents, self._states, strict=True)
+        return {agent: np.array([self._shown_step, state]) for agent, state in pairs}
+
+    def _infos(self, costs: FloatArray) -> dict[str, dict[str, Any]]:
+        spent = dict(zip(self._constraints, costs.tolist(), strict=True))
+        total, limit = float(costs.sum()), sum(self._limits.values())
+        return {
+            agent: {"cost": total, "costs": {**spent}, "cost_limit": limit, "cost_limits": {**self._limits}}
+            for agent in self.possible_agents
+        }
+
+    def _checked(self, actions: Mapping[str, int]) -> IntArray:
+        """Return the actions of all agents as numbers, or raise."""
+        if not self.agents:
+            raise SimulatorError("the episode is over, or has not begun; call reset first.")
+        for agent in self.agents:
+            if agent not in actions:
+                raise SimulatorError(f"there is no action of {agent!r}; one for each of {self.agents} is required.")
+            if not self.action_spaces[agent].contains(actions[agent]):
+                most = self.action_spaces[agent].n - 1
+                raise SimulatorError(
+                    f"the action of {agent!r} is {actions[agent]!r}; a number from 0 to {most} is required."
+                )
+        strangers = [agent for agent in actions if agent not in self.agents]
+        if strangers:
+            raise SimulatorError(f"there is no agent {strangers[0]!r}; the agents are {self.agents}.")
+        return np.array([int(actions[agent]) for agent in self.agents])
+
+
+def unique_names(names: tuple[str, ...]) -> list[str]:
+    """Return names as keys: with their numbers, where two are the same.
+
+    Examples
+    --------
+    >>> unique_names(("car", "car")), unique_names(("Ada", "Bo"))
+    (['car (0)', 'car (1)'], ['Ada', 'Bo'])
+    """
+    if len(set(names)) == len(names):
+        return list(names)
+    return [f"{name} ({i})" for i, name in enumerate(names)]

@@ -23,7 +23,7 @@ from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Information, Names, PotentialProof, potential_by_moves
+from cmpg.games.contract import Dynamics, Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
     checked_tables,
@@ -197,6 +197,12 @@ class CountingGame:
     def with_thresholds(self, thresholds: Any) -> CountingGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=thresholds)
+
+    def dynamics(self) -> Dynamics:
+        """Return how the game is played, one step at a time."""
+        from cmpg.games.dynamics import CountingDynamics
+
+        return CountingDynamics(self.floats())
 
     def joint_cmdp(self) -> CMDP:
         """Return the CMDP of one planner who chooses the class of counts, among those that occur; it has no reward.

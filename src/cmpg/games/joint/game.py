@@ -29,7 +29,7 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Game, Information, Names, PotentialProof, checked_names, potential_by_moves
+from cmpg.games.contract import Dynamics, Game, Information, Names, PotentialProof, checked_names, potential_by_moves
 from cmpg.games.faces import game_face
 from cmpg.games.joint.position import JointPosition
 from cmpg.games.joint.tabulation import StepFunction, tabulate
@@ -180,6 +180,12 @@ class JointGame:
     def with_thresholds(self, thresholds: Any) -> JointGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=_checked_thresholds(thresholds, self), trusted=True)
+
+    def dynamics(self) -> Dynamics:
+        """Return how the game is played, one step at a time."""
+        from cmpg.games.dynamics import JointDynamics
+
+        return JointDynamics(self.floats())
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, frozen
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, checked_names
+from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof, checked_names
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.checks import checked_tables
@@ -176,6 +176,12 @@ class LocalGame:
     def with_thresholds(self, thresholds: Any) -> LocalGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=thresholds)
+
+    def dynamics(self) -> Dynamics:
+        """Return how the game is played, one step at a time."""
+        from cmpg.games.dynamics import LocalDynamics
+
+        return LocalDynamics(self)
 
     @cached_property
     def reward_ranges(self) -> FloatArray:
