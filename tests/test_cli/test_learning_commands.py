@@ -163,17 +163,19 @@ class TestBounds:
 
     def test_a_slater_constant_that_is_not_positive_voids_the_theorems(self):
         text = " ".join(run("bounds", "spectrum", "--epsilon", 0.3).stdout.split())
-        assert "guarantee void because the Slater constant, -0.7247, is not positive" in text
+        assert "a lower bound of the Slater constant is -0.7247; nothing follows" in text
         assumed = " ".join(run("bounds", "spectrum", "--epsilon", 0.3, "--slack", 0.15).stdout.split())
         assert "assume a slack of 0.15 instead" in assumed
-        assert "guarantee void" not in assumed
+        assert "nothing follows" not in assumed
+        smaller = run("bounds", "spectrum", "--epsilon", 0.3, "--slack", 0.15, "--margin", 0.1)
+        assert "c = 0.1" in smaller.stdout
 
     def test_as_json(self):
         record = json.loads(run("bounds", "spectrum", "--json").stdout)
         assert record["slater"]["value"] < 0
         assert record["slacks_at_start"] == pytest.approx([0.15] * 3)
         assert len(record["rows"]) == 7
-        assert {row["samples"] for row in record["rows"] if "void" in row["reason"]} == {None}
+        assert {row["samples"] for row in record["rows"] if "nothing follows" in row["reason"]} == {None}
 
     @pytest.mark.parametrize(
         ("option", "value", "told"),

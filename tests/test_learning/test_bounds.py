@@ -1,6 +1,7 @@
 """The constants of the theory: the table of the notes, the corrections, Slater constants, and what is runnable."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cmpg.learning.bounds import (
     CORRECTED,
     GENERATIVE,
     PRINTED,
+    SAFE,
     Allowance,
     Size,
     ascent_constants,
@@ -278,16 +280,57 @@ def test_the_table_says_what_is_runnable_and_what_is_void():
     assert "void because the Slater constant, -1" in rows[GENERATIVE, CORRECTED].reason
     assert not rows[GENERATIVE, PRINTED].runnable
     assert rows[GENERATIVE, ADAPTIVE].runnable
-    # With a slack that one is willing to assume: the printed version takes far too many dynamic programs.
+    unsure = bounds_table(known_of(game), slater=-0.1, exact=False, epsilon=0.1, delta=0.1)
+    assert {row.reason for row in unsure.rows if np.isinf(row.samples)} == {
+        "a lower bound of the Slater constant is -0.1; nothing follows"
+    }
+    # With a slack that one is willing to assume. The printed loop takes many dynamic programs, which are run at once.
     assumed = bounds_table(known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1)
     rows = {(row.algorithm, row.version): row for row in assumed.rows}
-    assert "dynamic programs" in rows[GENERATIVE, PRINTED].reason
+    assert rows[GENERATIVE, PRINTED].programs > 1e9
+    assert rows[GENERATIVE, PRINTED].runnable
+    assert "samples, 1e+12 are allowed" in rows[SAFE, PRINTED].reason
+    slow = bounds_table(known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1, allowance=Allowance(1e30, 1e3))
+    assert (
+        "dynamic programs, 1e+03 are allowed" in {(r.algorithm, r.version): r for r in slow.rows}[SAFE, PRINTED].reason
+    )
     assert rows[GENERATIVE, CORRECTED].runnable
     assert dict(rows[GENERATIVE, CORRECTED].constants)["N"] == 0
     poor = bounds_table(
         known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1, allowance=Allowance(samples=1e3)
     )
     assert not any(row.runnable for row in poor.rows if row.algorithm == GENERATIVE)
+
+
+def test_rows_as_printed_have_one_scale():
+    """A game in other units, with ε in those units, has the same numbers of iterations, episodes and samples."""
+    game = grid_world()
+    tables = [
+        bounds_table(known_of(replace(game, rewards=unit * game.rewards)), slater=0.1, epsilon=0.1 * unit, delta=0.1)
+        for unit in (1.0, 1 / 20, 8.0)
+    ]
+    for rows in zip(*(table.rows for table in tables), strict=True):
+        assert [row.samples for row in rows] == pytest.approx([rows[0].samples] * 3, rel=1e-9)
+        for name in ("T", "M", "δ′", "N", "T of 3", "T of 4", "M of 4"):
+            values = [dict(row.constants).get(name, 0.0) for row in rows]
+            assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+    # T = 4nH/ε with ε/20, as the rewards of the grid world go up to 20.
+    row = next(row for row in tables[0].rows if (row.algorithm, row.version) == (GENERATIVE, PRINTED))
+    assert dict(row.constants)["T"] == 4 * 2 * 6 * 20 / 0.1
+
+
+def test_the_margin_of_assumption_2_has_rows_of_its_own():
+    known = known_of(counter_example())
+    whole, half = (bounds_table(known, slater=0.5, margin=margin, epsilon=0.1, delta=0.1) for margin in (None, 0.25))
+    for one, other in zip(whole.rows, half.rows, strict=True):
+        if one.algorithm == SAFE:
+            assert dict(other.constants)["T of 4"] == pytest.approx(4 * dict(one.constants)["T of 4"])
+            assert (dict(one.constants)["c"], dict(other.constants)["c"]) == (0.5, 0.25)
+        else:
+            assert one == other
+    for margin in (0.0, 0.6):
+        with pytest.raises(CMPGError, match=f"margin is {margin:g}"):
+            bounds_table(known, slater=0.5, margin=margin, epsilon=0.1, delta=0.1)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.1), (0.1, 0), (0.1, 1.5)])

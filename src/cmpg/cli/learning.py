@@ -96,6 +96,9 @@ def bounds(
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
     slack: Annotated[float | None, typer.Option(help="Slack to assume instead of the Slater constant.")] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Slack of the policies to explore from (c of Assumption 2), at most the slack.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print how many samples the theory asks for, and which can be run.
@@ -118,7 +121,8 @@ def bounds(
     known = Behind().hide(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
-    table = bounds_table(known, slater=assumed, epsilon=epsilon, delta=delta)
+    exact = slater.exact or slack is not None
+    table = bounds_table(known, slater=assumed, epsilon=epsilon, delta=delta, exact=exact, margin=margin)
     policy = feasible_start(game).policy
     agents = range(game.num_agents)
     slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]

@@ -18,15 +18,18 @@ because the multipliers of the empirical CMDP add up to at most G/(ζ − b·D_c
 N = 2 (ln(2^m − 2) + ln(SA(H − 1)/δ))/b², m the number of possible next states. For spans R and C at every step this is
 e = bD_c/2 = (B − √(B² − 4ρεζ))/4ρ, ρ = R/C, B = ε + ρζ + HR.
 
-`bounds_table` puts all of them side by side for one game, one algorithm in one version per row. `samples` and
-`programs` (dynamic programs) are what it can take in all; a row is runnable if neither exceeds what is allowed. Rows
-that rest on the Slater constant are void where it is not positive. The adaptive row is judged by one iteration: all T
+`bounds_table` puts all of them side by side for one game, one algorithm in one version per row; rows as printed are for
+the game divided by R and C, all of their constants. `samples` and `programs` (dynamic programs) are what it can take in
+all; a row is runnable if neither exceeds what is allowed, but for the primal-dual loop as printed, whose programs
+`cmpg.paper.Algorithm3` runs at once. Rows that rest on the Slater constant are void where it is not positive, and
+nothing follows where only a lower bound is known that is not. The adaptive row is judged by one iteration: all T
 are hardly ever needed, and how many samples a response takes shows only as it is learned.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -279,7 +282,14 @@ class BoundsTable:
 
 
 def bounds_table(
-    known: Known, *, slater: float, epsilon: float, delta: float, allowance: Allowance | None = None
+    known: Known,
+    *,
+    slater: float,
+    epsilon: float,
+    delta: float,
+    exact: bool = True,
+    margin: float | None = None,
+    allowance: Allowance | None = None,
 ) -> BoundsTable:
     """Compute every bound of the theory.
 
@@ -291,16 +301,34 @@ def bounds_table(
         The Slater constant (`slater.slater_constant`), or the slack that one is willing to assume.
     epsilon, delta
         The accuracy asked of the equilibrium, and the probability of failure.
+    exact
+        Whether `slater` is the Slater constant, or a lower bound on it.
+    margin
+        c of Assumption 2: the slack of the policy that every agent can obtain to explore from; the Slater constant
+        unless given, and at most that.
     allowance
         What may be spent.
     """
     check_accuracy(epsilon, delta)
+    if margin is not None and not 0 < margin <= slater:
+        raise CMPGError(f"margin is {margin:.4g}; it must be positive, and at most the Slater constant, {slater:.4g}.")
     allowed = allowance or Allowance()
-    rows = [_known_model(known, epsilon, printed=printed, allowed=allowed) for printed in (True, False)]
+    scale = float(known.reward_spans.max()) or 1.0
+    rows = []
     for printed in (True, False):
-        constants = ascent_constants(known, epsilon=epsilon, delta=delta, printed=printed)
-        for build in (_generative, _safe):
-            rows.append(build(known, constants, slater=slater, epsilon=epsilon, printed=printed, allowed=allowed))
+        rows.append(_known_model(known, epsilon / scale if printed else epsilon, printed=printed, allowed=allowed))
+    for printed in (True, False):
+        accuracy = epsilon / scale if printed else epsilon
+        constants = ascent_constants(known, epsilon=accuracy, delta=delta, printed=printed)
+        if slater > 0:
+            sizes = [Size.of(known, agent) for agent in range(known.num_agents)]
+            if printed:  # one scale for all agents
+                sizes = [replace(size, reward_spans=np.full(known.horizon, scale)) for size in sizes]
+            asked = {"epsilon": epsilon / 4, "delta": constants.response_delta}
+            rows.append(_generative(sizes, constants, asked | {"slater": slater}, printed=printed, allowed=allowed))
+            rows.append(_safe(sizes, constants, asked | {"margin": margin or slater}, printed=printed, allowed=allowed))
+        else:
+            rows += [_void(name, constants, printed=printed, slater=slater, exact=exact) for name in (GENERATIVE, SAFE)]
     rows.append(_adaptive(known, ascent_constants(known, epsilon=epsilon, delta=delta), allowed=allowed))
     return BoundsTable(epsilon, delta, slater, tuple(rows))
 
@@ -313,13 +341,9 @@ def _known_model(known: Known, epsilon: float, *, printed: bool, allowed: Allowa
 
 
 def _generative(
-    known: Known, ascent: AscentConstants, *, slater: float, epsilon: float, printed: bool, allowed: Allowance
+    sizes: Sequence[Size], ascent: AscentConstants, asked: dict[str, float], *, printed: bool, allowed: Allowance
 ) -> BoundRow:
-    asked = {"slater": slater, "epsilon": epsilon / 4, "delta": ascent.response_delta}
     samples, programs, shown = ascent.value_samples, 0.0, _ascent_constants(ascent)
-    if not slater > 0:
-        return _void(GENERATIVE, _version(printed), shown=shown, slater=slater)
-    sizes = [Size.of(known, agent) for agent in range(known.num_agents)]
     if printed:
         papers = [paper_constants(size, **asked) for size in sizes]
         samples += ascent.max_iterations * sum(each.samples for each in papers)
@@ -333,22 +357,20 @@ def _generative(
         programs = float(ascent.max_iterations * len(sizes))
         most = max(rigorous, key=lambda each: each.samples_per_entry)
         shown += (("N", most.samples_per_entry), ("α − α′", most.tightening))
-    return BoundRow(GENERATIVE, _version(printed), shown, samples, programs, *_judged(samples, programs, allowed))
+    judged = _judged(samples, 0.0 if printed else programs, allowed)
+    return BoundRow(GENERATIVE, _version(printed), shown, samples, programs, *judged)
 
 
 def _safe(
-    known: Known, ascent: AscentConstants, *, slater: float, epsilon: float, printed: bool, allowed: Allowance
+    sizes: Sequence[Size], ascent: AscentConstants, asked: dict[str, float], *, printed: bool, allowed: Allowance
 ) -> BoundRow:
     shown = _ascent_constants(ascent)
-    if not slater > 0:
-        return _void(SAFE, _version(printed), shown=shown, slater=slater)
-    asked = {"margin": slater, "epsilon": epsilon / 4, "delta": ascent.response_delta}
-    sizes = [Size.of(known, agent) for agent in range(known.num_agents)]
     each = [safe_constants(size, **asked, printed=printed) for size in sizes]
     samples = ascent.value_samples + ascent.max_iterations * sum(one.samples for one in each)
     programs = ascent.max_iterations * sum(one.iterations for one in each)
     largest = max(each, key=lambda one: one.iterations)
     shown += (("T of 4", largest.iterations), ("M of 4", largest.episodes), ("T_0", largest.first_phase))
+    shown += (("c", asked["margin"]),)
     return BoundRow(SAFE, _version(printed), shown, samples, programs, *_judged(samples, programs, allowed))
 
 
@@ -375,9 +397,12 @@ def _version(printed: bool) -> str:
     return PRINTED if printed else CORRECTED
 
 
-def _void(name: str, version: str, *, shown: tuple[tuple[str, float], ...], slater: float) -> BoundRow:
-    why = f"guarantee void because the Slater constant, {slater:.4g}, is not positive"
-    return BoundRow(name, version, shown, float("inf"), float("inf"), runnable=False, reason=why)
+def _void(name: str, ascent: AscentConstants, *, printed: bool, slater: float, exact: bool) -> BoundRow:
+    why = f"a lower bound of the Slater constant is {slater:.4g}; nothing follows"
+    if exact:
+        why = f"guarantee void because the Slater constant, {slater:.4g}, is not positive"
+    endless = float("inf")
+    return BoundRow(name, _version(printed), _ascent_constants(ascent), endless, endless, runnable=False, reason=why)
 
 
 def _judged(samples: float, programs: float, allowed: Allowance) -> tuple[bool, str]:
