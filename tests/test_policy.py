@@ -1,5 +1,6 @@
 """Joint policies: tables that are checked once and never change, and the file that holds them."""
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from bad_files import WRONG_VALUES, mutated, refused, write_json
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import FileError, PolicyError
 from cmpg.files.policies import load_policy
-from cmpg.policy import JointPolicy
+from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local
 from strategies import games, policies
 
@@ -215,3 +216,69 @@ def test_mixtures_are_row_by_row():
     mixed = one.mix(other, 0.25)
     for i in range(2):
         np.testing.assert_allclose(mixed[i], 0.75 * one[i] + 0.25 * other[i], rtol=1e-15)
+
+
+def large(rng, *, mixing):
+    """A table of 5,000 entries of which some rows mix."""
+    table = np.eye(5)[rng.integers(5, size=(10, 100))]
+    rows = rng.choice(1_000, size=mixing, replace=False)
+    table.reshape(-1, 5)[rows] = rng.dirichlet(np.ones(5), size=mixing)
+    return table
+
+
+@pytest.mark.parametrize("mixing", [0, 1, 40])
+def test_a_large_table_is_kept_small_and_comes_back_bit_for_bit(mixing):
+    table = large(np.random.default_rng(mixing), mixing=mixing)
+    policy = JointPolicy((table, np.full((1, 1, 2), 0.5)))
+    kept = policy.stored[0]
+    assert isinstance(kept, CompactTable)
+    assert kept.actions.dtype == np.int8
+    assert len(kept.mixed) == mixing
+    assert policy[0].tobytes() == table.tobytes()
+    assert not policy[0].flags.writeable
+    assert policy.shapes == ((10, 100, 5), (1, 1, 2))
+    assert f"{mixing + 1:,} of 1,001 rows mix" in repr(policy)
+    assert len(pickle.dumps(policy)) < 2_000 + 60 * mixing
+
+
+def test_a_table_that_mixes_everywhere_stays_as_it_is():
+    table = np.random.default_rng(0).dirichlet(np.ones(5), size=(10, 100))
+    assert isinstance(JointPolicy((table,)).stored[0], np.ndarray)
+
+
+def test_the_same_probabilities_have_the_same_fingerprint_however_they_are_kept():
+    table = large(np.random.default_rng(3), mixing=7)
+    policy = JointPolicy((table,))
+    plain = JointPolicy.uniform(policy.shapes)
+    object.__setattr__(plain, "stored", (table,))
+    assert policy.fingerprint() == plain.fingerprint()
+    other = table.copy()
+    other[3, 7] = np.roll(table[3, 7], 1)
+    assert policy.fingerprint() != policy.replace(0, other).fingerprint() == JointPolicy((other,)).fingerprint()
+
+
+def test_compact_tables_are_read_exactly_and_mixed_as_any_others():
+    rng = np.random.default_rng(5)
+    one, other = (large(rng, mixing=3) for _ in range(2))
+    policy = JointPolicy((one,))
+    assert policy.exact()[0].dtype == object
+    np.testing.assert_allclose(policy.exact().floats()[0], one, rtol=1e-15)
+    np.testing.assert_array_equal(policy.mix(JointPolicy((other,)), 0.25)[0], 0.75 * one + 0.25 * other)
+    assert policy.move(0, other)[0].tobytes() == other.tobytes()
+    assert policy.exact().move(0, JointPolicy((other,)).stored[0])[0].dtype == object
+
+
+@pytest.mark.parametrize(
+    ("actions", "mixed", "rows", "problem"),
+    [
+        ([[0, 2]], [], np.zeros((0, 2)), "actions outside of 0, …, 1"),
+        ([[0, -1]], [], np.zeros((0, 2)), "actions outside of 0, …, 1"),
+        ([[0, 1]], [2], [[0.5, 0.5]], "rows that it does not have"),
+        ([[0, 1]], [0], [[0.5, 0.4]], "sums to 0.9"),
+        ([[0, 1]], [0], [[1.0]], "shape"),
+    ],
+)
+def test_a_compact_table_is_checked_too(actions, mixed, rows, problem):
+    table = CompactTable(np.array(actions, dtype=np.int8), 2, np.array(mixed, dtype=np.int64), np.array(rows))
+    with pytest.raises(PolicyError, match=problem):
+        JointPolicy((table,))

@@ -1,4 +1,8 @@
-"""Joint policies: one table per agent, and nothing that changes in place."""
+"""Joint policies: one table per agent, and nothing that changes in place.
+
+A large table in which most rows play one action for sure is kept as those actions, one or two bytes each, and the rows
+that mix (`CompactTable`); the table [H, S, A] appears when somebody asks for it, `policy[i]`, with the same bits.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,87 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, Numbers, check_shape, distributions, exact_distributions, frozen, numbers, to_floats
+from cmpg.arrays import (
+    FloatArray,
+    IntArray,
+    Numbers,
+    check_shape,
+    distributions,
+    exact_distributions,
+    frozen,
+    numbers,
+    to_floats,
+)
 from cmpg.errors import PolicyError
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, fixed, html, largest, line, shown_of, text
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
+
+
+COMPACT_FROM = 4_096
+"""Tables with at least this many entries are kept as actions where that is smaller; small ones are faster as arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompactTable:
+    """One agent's table as the action of each row that plays one for sure, and the rows that mix."""
+
+    actions: Any  # [H, S] of int8, int16 or int32; 0 where the row mixes
+    num_actions: int  # A
+    mixed: IntArray  # [m]: h·S + s of each row that mixes, ascending
+    rows: FloatArray  # [m, A]
+
+    @classmethod
+    def certain(cls, actions: Any, num_actions: int) -> CompactTable:
+        """Return the table that plays the given actions [H, S] for sure."""
+        small = frozen(np.ascontiguousarray(actions, dtype=_action_type(num_actions)))
+        return cls(small, num_actions, np.zeros(0, dtype=np.int64), np.zeros((0, num_actions)))
+
+    @property
+    def shape(self) -> PolicyShape:
+        """[H, S, A]."""
+        return (*self.actions.shape, self.num_actions)
+
+    @property
+    def table(self) -> FloatArray:
+        """The probabilities: [H, S, A]."""
+        table = np.zeros(self.shape)
+        flat = table.reshape(-1, self.num_actions)
+        flat.reshape(-1)[np.arange(0, table.size, self.num_actions) + self.actions.ravel()] = 1.0
+        flat[self.mixed] = self.rows
+        return frozen(table)
+
+    def digest(self) -> bytes:
+        """Return a digest of the probabilities."""
+        content = (self.actions.tobytes(), self.mixed.tobytes(), self.rows.tobytes())
+        return hashlib.blake2b(b"".join(content), digest_size=16).digest()
+
+
+Stored = FloatArray | CompactTable
+
+
+def _action_type(num_actions: int) -> Any:
+    return np.int8 if num_actions <= 2**7 else np.int16 if num_actions <= 2**15 else np.int32
+
+
+def compacted(table: Stored) -> Stored:
+    """Return a large table of floats as actions and mixed rows, where that is at most half as large."""
+    if isinstance(table, CompactTable) or table.size < COMPACT_FROM or table.dtype == object:
+        return table
+    rows = table.reshape(-1, table.shape[-1])
+    # A row is certain if it has one entry, which is one; products count faster than NumPy's sums over short rows.
+    sure = ((rows != 0) @ np.ones(rows.shape[1]) == 1) & ((rows == 1) @ np.ones(rows.shape[1]) == 1)
+    mixed = np.flatnonzero(~sure)
+    if 2 * (mixed.size * (rows.shape[1] + 1) + len(rows) / 8) > rows.size:
+        return table
+    actions = (rows @ np.arange(rows.shape[1])).astype(_action_type(rows.shape[1]))
+    actions[mixed] = 0
+    return CompactTable(frozen(actions.reshape(table.shape[:2])), rows.shape[1], mixed, frozen(rows[mixed]))
+
+
+def _table(stored: Stored) -> FloatArray:
+    return stored.table if isinstance(stored, CompactTable) else stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +111,27 @@ class JointPolicy:
     array([[[0., 1.]]])
     """
 
-    tables: tuple[FloatArray, ...]  # n tables, each [H, S_i, A_i]
+    stored: tuple[Stored, ...]  # n tables, each [H, S_i, A_i], as arrays or compact
 
     if TYPE_CHECKING:
 
-        def __init__(self, tables: Sequence[Numbers]) -> None: ...
+        def __init__(self, stored: Sequence[Numbers | CompactTable]) -> None: ...
 
     def __post_init__(self) -> None:
-        tables = tuple(policy_table(f"policy[{i}]", table) for i, table in enumerate(self.tables))
-        object.__setattr__(self, "tables", tables)
+        known: dict[int, Stored] = {}
+        for i, table in enumerate(self.stored):
+            if id(table) not in known:
+                known[id(table)] = _checked(f"policy[{i}]", table)
+        object.__setattr__(self, "stored", tuple(known[id(table)] for table in self.stored))
+
+    @property
+    def tables(self) -> tuple[FloatArray, ...]:
+        """All tables as arrays: n of [H, S_i, A_i]."""
+        return tuple(self)
 
     def face(self) -> Face:
         """Return what to show: every row where there are few, else how many rows of each agent mix."""
-        mixed = np.array([int((np.count_nonzero(table, axis=2) > 1).sum()) for table in self.tables])
+        mixed = np.array([_rows_that_mix(table) for table in self.stored])
         rows = sum(steps * states for steps, states, _ in self.shapes)
         told = f"{len(self)} agents" if len(self) != 1 else "1 agent"
         told += f", {int(mixed.sum()):,} of {rows:,} rows mix"
@@ -70,54 +157,66 @@ class JointPolicy:
     @property
     def shapes(self) -> tuple[PolicyShape, ...]:
         """The shape of each agent's table."""
-        return tuple((table.shape[0], table.shape[1], table.shape[2]) for table in self.tables)
+        return tuple((table.shape[0], table.shape[1], table.shape[2]) for table in self.stored)
 
     def __getitem__(self, agent: int) -> FloatArray:
-        return self.tables[agent]
+        return _table(self.stored[agent])
 
     def __len__(self) -> int:
-        return len(self.tables)
+        return len(self.stored)
 
     def __iter__(self) -> Iterator[FloatArray]:
-        return iter(self.tables)
+        return map(_table, self.stored)
 
     def replace(self, agent: int, table: Numbers) -> JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
-        return self._with(agent, policy_table(f"policy[{agent}]", table))
+        return self._with(agent, _checked(f"policy[{agent}]", table))
 
     def move(self, agent: int, table: Numbers) -> JointPolicy:
         """Replace one agent's table by one that is read as the old one is: in rationals, or in floats."""
-        new = policy_table(f"policy[{agent}]", table)
-        return self._with(agent, _exact_table(new) if self.tables[agent].dtype == object else to_floats(new))
+        new = _checked(f"policy[{agent}]", table)
+        if _is_exact(self.stored[agent]):
+            return self._with(agent, _exact_table(_table(new)))
+        return self._with(agent, to_floats(_table(new)) if _is_exact(new) else new)
 
-    def _with(self, agent: int, new: FloatArray) -> JointPolicy:
-        check_shape(f"policy[{agent}]", new.shape, self.tables[agent].shape, error=PolicyError)
-        moved = _unchecked((*self.tables[:agent], new, *self.tables[agent + 1 :]))
+    def _with(self, agent: int, new: Stored) -> JointPolicy:
+        check_shape(f"policy[{agent}]", new.shape, self.stored[agent].shape, error=PolicyError)
+        moved = _unchecked((*self.stored[:agent], new, *self.stored[agent + 1 :]))
         if "_digests" in self.__dict__:
             digests = (*self._digests[:agent], _table_digest(new), *self._digests[agent + 1 :])
             object.__setattr__(moved, "_digests", digests)
         return moved
 
+    def with_tables(self, tables: Sequence[Stored]) -> JointPolicy:
+        """Return the joint policy of these tables, of which only those that are not this policy's own are checked."""
+        if len(tables) != len(self):
+            raise PolicyError(f"there are {len(tables)} tables; the policy has {len(self)} agents.")
+        pairs = enumerate(zip(tables, self.stored, strict=True))
+        changed = {i: _checked(f"policy[{i}]", new) for i, (new, old) in pairs if new is not old}
+        for i, new in changed.items():
+            check_shape(f"policy[{i}]", new.shape, self.stored[i].shape, error=PolicyError)
+        return _unchecked(tuple(changed.get(i, old) for i, old in enumerate(self.stored))) if changed else self
+
     def mix(self, other: JointPolicy, weight: float) -> JointPolicy:
         """Return the policy whose rows are (1 − weight) times these plus weight times the other's."""
-        pairs = zip(self.tables, other.tables, strict=True)
+        pairs = zip(self, other, strict=True)
         return JointPolicy(tuple((1 - weight) * mine + weight * theirs for mine, theirs in pairs))
 
     def exact(self) -> JointPolicy:
         """Read all numbers as rationals, each row divided by its exact sum."""
-        return _unchecked(tuple(_exact_table(table) for table in self.tables))
+        return _unchecked(tuple(_exact_table(table) for table in self))
 
     def floats(self) -> JointPolicy:
         """Round all rationals to floats; a policy in floats is returned as it is."""
-        if not any(table.dtype.hasobject for table in self.tables):
+        if not any(map(_is_exact, self.stored)):
             return self
-        return _unchecked(tuple(to_floats(table) for table in self.tables))
+        return _unchecked(tuple(to_floats(_table(table)) if _is_exact(table) else table for table in self.stored))
 
     def check_fits(self, shapes: Sequence[PolicyShape]) -> None:
         """Raise unless there is one table per agent, each of the given shape."""
-        if len(self.tables) != len(shapes):
-            raise PolicyError(f"the policy has {len(self.tables)} agents; the game has {len(shapes)}.")
-        for i, (table, shape) in enumerate(zip(self.tables, shapes, strict=True)):
+        if len(self) != len(shapes):
+            raise PolicyError(f"the policy has {len(self)} agents; the game has {len(shapes)}.")
+        for i, (table, shape) in enumerate(zip(self.stored, shapes, strict=True)):
             check_shape(f"policy[{i}]", table.shape, shape, error=PolicyError)
 
     def save(self, path: str | Path, *, multipliers: FloatArray | None = None) -> None:
@@ -139,7 +238,11 @@ class JointPolicy:
 
     @cached_property
     def _digests(self) -> tuple[bytes, ...]:
-        return tuple(_table_digest(table) for table in self.tables)
+        return tuple(_table_digest(table) for table in self.stored)
+
+
+def _rows_that_mix(table: Stored) -> int:
+    return len(table.mixed) if isinstance(table, CompactTable) else int((np.count_nonzero(table, axis=2) > 1).sum())
 
 
 def _rows_table(policy: JointPolicy) -> Table:
@@ -154,7 +257,10 @@ def _rows_table(policy: JointPolicy) -> Table:
     return Table(("", *(f"action {a}" for a in actions)), tuple(rows))
 
 
-def _table_digest(table: FloatArray) -> bytes:
+def _table_digest(given: Stored) -> bytes:
+    table = compacted(given)
+    if isinstance(table, CompactTable):
+        return table.digest()
     content = repr(table.tolist()).encode() if table.dtype == object else np.ascontiguousarray(table).tobytes()
     return hashlib.blake2b(content, digest_size=16).digest()
 
@@ -167,12 +273,29 @@ def policy_table(name: str, table: Any) -> FloatArray:
     return distributions(name, array, ("h", "s"), error=PolicyError)
 
 
+def _checked(name: str, table: Any) -> Stored:
+    if not isinstance(table, CompactTable):
+        return compacted(policy_table(name, table))
+    actions, steps_states = table.actions, table.actions.size
+    if actions.ndim != 2 or not actions.size or actions.min() < 0 or actions.max() >= table.num_actions:
+        raise PolicyError(f"{name} has actions outside of 0, …, {table.num_actions - 1}, or no step or no state.")
+    if table.mixed.size and not (table.mixed[0] >= 0 and table.mixed[-1] < steps_states):
+        raise PolicyError(f"{name} mixes in rows that it does not have.")
+    check_shape(f"{name} where it mixes", table.rows.shape, (table.mixed.size, table.num_actions), error=PolicyError)
+    distributions(f"{name} where it mixes", table.rows, ("row",), error=PolicyError)
+    return table
+
+
+def _is_exact(table: Stored) -> bool:
+    return not isinstance(table, CompactTable) and table.dtype.hasobject
+
+
 def _exact_table(table: FloatArray) -> FloatArray:
     # The rows of a table of Fractions were divided by their exact sums when it was checked.
     return table if table.dtype == object else exact_distributions(table)
 
 
-def _unchecked(tables: tuple[FloatArray, ...]) -> JointPolicy:
+def _unchecked(tables: tuple[Stored, ...]) -> JointPolicy:
     policy = object.__new__(JointPolicy)
-    object.__setattr__(policy, "tables", tables)
+    object.__setattr__(policy, "stored", tables)
     return policy

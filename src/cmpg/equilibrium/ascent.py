@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
-from cmpg.games.contract import Game, Information, Position
+from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position
 from cmpg.policy import JointPolicy
 
 FEW_AGENTS = 4
@@ -151,6 +152,16 @@ def theorem_1_bound(game: Game, epsilon: float) -> int:
     return int(min(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon), 2.0**62))
 
 
+@dataclass(frozen=True, eq=False)
+class _Screened:
+    """What some neighbouring agents could get at their multipliers, at one position."""
+
+    position: Position
+    agents: range
+    multipliers: FloatArray
+    judged: Judgements
+
+
 class _Answers:
     """Solves one agent's CMDP, evaluates what the solver returned, and measures the gain: nothing is believed.
 
@@ -165,9 +176,13 @@ class _Answers:
         self._guided = multipliers is not None
         self.failed = ""  # what the solver said when it last failed
         self.failures = 0
+        self._screened: _Screened | None = None
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
+        proved = self._proved(position, agent)
+        if proved is not None:
+            return proved
         cmdp, table = position.induced_cmdp(agent), position.policy[agent]
         present = position.present(agent)
         last = self._last.get(agent)
@@ -187,6 +202,34 @@ class _Answers:
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
         return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
+
+    def _proved(self, position: Position, agent: int) -> Answer | None:
+        """Bound what an agent could gain at its last multipliers, where a position can do that for several at once.
+
+        The next agents are likely to be asked next: twice as many each time, until somebody moves.
+        """
+        if not isinstance(position, JudgesAgents) or agent not in self._last:
+            return None
+        known = self._screened
+        if known is None or known.position is not position or agent not in known.agents:
+            count = 4 if known is None or known.position is not position else 2 * len(known.agents)
+            stop = agent + 1
+            while stop < min(agent + count, len(position.policy)) and stop in self._last:
+                stop += 1
+            multipliers = np.stack([self._last[i] for i in range(agent, stop)])
+            judged = position.judgements(multipliers, range(agent, stop))
+            if judged is None:
+                return None
+            known = self._screened = _Screened(position, range(agent, stop), multipliers, judged)
+        place = agent - known.agents.start
+        gain = float(known.judged.bounds[place] - known.judged.values[place])
+        # The agent may have been solved for since, and have other multipliers now.
+        if gain > self._epsilon / 2 or not np.array_equal(known.multipliers[place], self._last[agent]):
+            return None
+        table: Any = position.policy.stored[agent]
+        value = float(known.judged.values[place])
+        proof = BestResponse(table, value, np.zeros(0), self._last[agent], float(known.judged.bounds[place]), 1)
+        return Answer(table, max(gain, 0.0), proof)
 
     def _unanswered(
         self, agent: int, table: FloatArray, present: Evaluation, problem: str, num_constraints: int

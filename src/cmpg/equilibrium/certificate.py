@@ -50,6 +50,7 @@ from cmpg.games.contract import (
     Game,
     IndependentAgents,
     Information,
+    JudgesAgents,
     Names,
     Position,
     cheapest_policy,
@@ -171,8 +172,12 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     if _is_exact(judged):
         judging = to_exact(judging)
     position = judged.at(policy)
-    judged_agents = [_judge_agent(position, agent, judging[agent]) for agent in range(game.num_agents)]
-    values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
+    judged_at_once = position.judgements(judging) if isinstance(position, JudgesAgents) else None
+    if judged_at_once is not None:
+        values, bounds, allowance = judged_at_once.values, judged_at_once.bounds, judged_at_once.rounding
+    else:
+        judged_agents = [_judge_agent(position, agent, judging[agent]) for agent in range(game.num_agents)]
+        values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
     return Certificate(
         feasibility=_judge_feasibility(judged, position, policy),

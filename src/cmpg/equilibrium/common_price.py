@@ -23,10 +23,10 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
-from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
+from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
-from cmpg.games.contract import Game, Position
+from cmpg.games.contract import Game, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
 
 ROUNDS = 18
@@ -85,7 +85,7 @@ class CommonPrice:
         deadline
             On the clock of time.monotonic. Then, as after Ctrl-C, the last feasible policy that was seen is returned.
         on_progress
-            Told each move, with the multipliers that everybody pays.
+            Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
         found = Cheapest()(game, begin, deadline=deadline)
         if found.policy is None or len(game.thresholds) == 0:
@@ -158,6 +158,28 @@ class _Search:
 
     def settle(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
         """Let agents in turn move to what is best for them at these multipliers, until nobody gains."""
+        turns, interrupted = rounds * self.game.num_agents, False
+        done: Settlement[Position] | None = None
+        if isinstance(position, Settles):
+            done = position.settle(multipliers, turns=turns, worth=worth, rng=self._rng, deadline=self._deadline)
+        if done is not None:
+            self._record(done, multipliers)
+            self._on_progress(self.trace[-1])
+        else:
+            done, interrupted = self._asked_one_by_one(position, multipliers, turns=turns, worth=worth)
+            self._record(done, multipliers)
+        if is_feasible(done.position):
+            self.best = _Priced(done.position, multipliers)
+        if interrupted:
+            raise KeyboardInterrupt
+        if time.monotonic() > self._deadline:
+            raise _OutOfTime
+        return done.position
+
+    def _asked_one_by_one(
+        self, position: Position, multipliers: FloatArray, *, turns: int, worth: float
+    ) -> tuple[Settlement[Position], bool]:
+        """Return where the agents settle, and whether the user has interrupted them."""
 
         def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
             cmdp, present = position.induced_cmdp(agent), position.present(agent)
@@ -167,24 +189,20 @@ class _Search:
                 return Answer(position.policy[agent], 0.0)
             return Answer(_best_table(cmdp, best, multipliers, rng=self._rng), gain)
 
-        rules = Rules(max_answers=rounds * self.game.num_agents, deadline=self._deadline)
         ending = take_turns(
-            position, answer, rules, on_progress=lambda step: self._tell(step, multipliers), traced=False
+            position,
+            answer,
+            Rules(max_answers=turns, deadline=self._deadline),
+            on_progress=lambda step: self._tell(step, multipliers),
+            traced=False,
         )
-        self._record(ending, multipliers)
-        if is_feasible(ending.position):
-            self.best = _Priced(ending.position, multipliers)
-        if ending.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if time.monotonic() > self._deadline:
-            raise _OutOfTime
-        return ending.position
+        return Settlement(ending.position, ending.moves), ending.status is Status.INTERRUPTED
 
     def _tell(self, step: Step, multipliers: FloatArray) -> None:
         seconds = time.monotonic() - self._began
         self._on_progress(replace(step, iteration=len(self.trace) + 1, seconds=seconds, multipliers=multipliers))
 
-    def _record(self, ending: Ending[Position], multipliers: FloatArray) -> None:
+    def _record(self, ending: Settlement[Position], multipliers: FloatArray) -> None:
         unknown = np.full(self.game.num_agents, np.nan)
         costs, seconds = np.asarray(ending.position.costs, dtype=np.float64), time.monotonic() - self._began
         step = Step(len(self.trace) + 1, None, np.nan, unknown, costs, 0.0, seconds, multipliers, ending.moves)

@@ -6,8 +6,8 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `SharedResources`. `InducedPosition` is a position for games that can state nothing but the CMDPs of their
-agents.
+`ExactCosts`, `SharedResources`, `Settles`, `JudgesAgents`. `InducedPosition` is a position for games that can state
+nothing but the CMDPs of their agents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -276,6 +276,53 @@ class Playable(Protocol):
 
     def dynamics(self) -> Dynamics:
         """Return how it is played."""
+
+
+At = TypeVar("At", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement(Generic[At]):
+    """Where agents came to by turns at common multipliers, and in how many moves; the same position if in none."""
+
+    position: At
+    moves: int
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A position whose agents can take many turns at common multipliers in one call."""
+
+    def settle(
+        self,
+        multipliers: FloatArray,
+        *,
+        turns: int,
+        worth: float,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+    ) -> Settlement[Self] | None:
+        """Let agents in turn move to what is best for them, or return None: then they are asked one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """What every agent has, what it could get at most, and how much rounding could hide in the difference: [n] each."""
+
+    values: FloatArray
+    bounds: FloatArray
+    rounding: FloatArray
+
+
+@runtime_checkable
+class JudgesAgents(Protocol):
+    """A position that can bound what all its agents could get in one call."""
+
+    def judgements(self, multipliers: FloatArray, agents: range | None = None) -> Judgements | None:
+        """Return weak duality's bounds at multipliers [n, k], or None: then they are computed agent by agent.
+
+        Where only some neighbouring agents are asked for, the multipliers are theirs.
+        """
 
 
 @runtime_checkable

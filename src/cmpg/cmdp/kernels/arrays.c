@@ -45,7 +45,8 @@ void *array_of(Arrays *arrays, PyObject *object, char kind, int writable, const 
     }
     if (length != NULL)
         *length = view->len / view->itemsize;
-    return view->buf;
+    static double nothing;
+    return view->buf == NULL ? &nothing : view->buf; /* of an empty array */
 }
 
 void *array_with(Arrays *arrays, PyObject *object, char kind, int writable, const char *name, Py_ssize_t length)

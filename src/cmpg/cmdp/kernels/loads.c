@@ -1,7 +1,15 @@
-/* Loads of shared resources; the twin is games/local/loads.py. */
-#include "arrays.h"
+/* Loads of shared resources; the twin is games/local/loads.py.
 
+   While agents take turns, an agent is taken out of a load by a difference (smooth resources) or by dividing its factor
+   out of the distribution (rough ones), in the direction in which errors do not grow: absolute errors stay near the
+   unit roundoff. Where a proof is wanted, loads are counted afresh, by sums of non-negative numbers. */
+#include "local.h"
+
+#include <stdlib.h>
 #include <string.h>
+
+#define NEGLIGIBLE 1e-40 /* probabilities below this, at the ends of a distribution, are taken to be zero */
+#define NOTICEABLE 1e-25 /* but where one of the kept ends has grown to this, what was cut off could matter */
 
 /* total[m] = Σ_{a + b = m} one[a]·other[b], for distributions [length, width] with the load as the first axis. Terms are
    added in the order of the shorter one's load: the bits are those of the twin. */
@@ -52,3 +60,345 @@ PyMethodDef load_kernels[] = {
      "convolve(one, other, width, total): the distribution of a sum of two independent loads."},
     {NULL, NULL, 0, NULL},
 };
+
+int usage_append(Usage *usage, int32_t place, double probability)
+{
+    if (usage->count == usage->room) {
+        int64_t room = usage->room < 16 ? 16 : 2 * usage->room;
+        int32_t *places = realloc(usage->place, (size_t)room * sizeof *places);
+        if (places == NULL)
+            return -1;
+        usage->place = places;
+        double *probabilities = realloc(usage->probability, (size_t)room * sizeof *probabilities);
+        if (probabilities == NULL)
+            return -1;
+        usage->probability = probabilities;
+        usage->room = room;
+    }
+    usage->place[usage->count] = place;
+    usage->probability[usage->count++] = probability;
+    return 0;
+}
+
+static int reserve(Distribution *one, int32_t length)
+{
+    if (length <= one->room)
+        return 0;
+    int32_t room = length < 8 ? 8 : 2 * length;
+    double *larger = realloc(one->probability, (size_t)room * sizeof *larger);
+    if (larger == NULL)
+        return -1;
+    memset(larger + one->room, 0, (size_t)(room - one->room) * sizeof *larger);
+    one->probability = larger;
+    one->room = room;
+    return 0;
+}
+
+static void trim(Distribution *one, double negligible)
+{
+    double *p = one->probability;
+    while (one->high - one->low > 1 && p[one->high - 1] < negligible)
+        p[--one->high] = 0.0;
+    while (one->high - one->low > 1 && p[one->low] < negligible)
+        p[one->low++] = 0.0;
+}
+
+/* Nobody: the load is zero for sure. */
+int distribution_clear(Distribution *one)
+{
+    if (reserve(one, 1) < 0)
+        return -1;
+    memset(one->probability, 0, (size_t)one->room * sizeof(double));
+    one->probability[0] = 1.0;
+    one->low = 0;
+    one->high = 1;
+    one->sure = 0;
+    return 0;
+}
+
+int distribution_add(Distribution *one, double u, double negligible)
+{
+    if (u >= 1.0) {
+        one->sure++;
+        return 0;
+    }
+    if (reserve(one, one->high + 1) < 0)
+        return -1;
+    double *p = one->probability, not_u = 1.0 - u;
+    p[one->high] = p[one->high - 1] * u;
+    for (int32_t m = one->high - 1; m > one->low; m--)
+        p[m] = p[m] * not_u + p[m - 1] * u;
+    p[one->low] *= not_u;
+    one->high++;
+    trim(one, negligible);
+    return 0;
+}
+
+/* Divides one agent's factor (1 − u) + u·z out of a distribution: f[m] = (1 − u) q[m] + u q[m − 1]. The result has the
+   same low end, and one entry less. Rounding could leave entries just below zero. */
+static void divide(const double *f, int32_t low, int32_t high, double u, double *q)
+{
+    double last = 0.0, not_u = 1.0 - u;
+    if (u <= 0.5)
+        for (int32_t m = low; m < high - 1; m++) {
+            double value = (f[m] - u * last) / not_u;
+            q[m] = last = value > 0.0 ? value : 0.0;
+        }
+    else {
+        double next = f[high - 1];
+        for (int32_t m = high - 1; m > low; m--) { /* f and q may be the same array */
+            double value = (next - not_u * last) / u;
+            next = f[m - 1];
+            q[m - 1] = last = value > 0.0 ? value : 0.0;
+        }
+    }
+}
+
+static int64_t find(const Usage *usage, int32_t place)
+{
+    int64_t low = 0, high = usage->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (usage->place[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < usage->count && usage->place[low] == place ? low : -1;
+}
+
+static int count_afresh(Distribution *one, const World *world, int32_t place, const Usage *all)
+{
+    if (distribution_clear(one) < 0)
+        return -1;
+    for (int32_t i = 0; i < world->agents; i++) {
+        int64_t at = find(&all[i], place);
+        if (at >= 0 && distribution_add(one, all[i].probability[at], NEGLIGIBLE) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int loads_begin(Loads *loads, const World *world, const double *weights, int weightings)
+{
+    memset(loads, 0, sizeof *loads);
+    loads->world = world;
+    loads->weightings = weightings;
+    const int64_t E = world->resources, H = world->steps, R = world->rough, n = world->agents, C = world->charged;
+    const int k = world->constraints;
+    loads->combined_stride = world->delay_stride || world->slope_stride || world->first_stride ? E : 0;
+    loads->rough_stride = world->rough_delay_stride || world->rough_cost_stride ? 1 : 0;
+    const int64_t steps = loads->combined_stride ? H : 1, rough_steps = loads->rough_stride ? H : 1;
+    loads->mean = calloc((size_t)(H * E), sizeof(double));
+    loads->distributions = calloc((size_t)(H * R + 1), sizeof(Distribution));
+    if (loads->mean == NULL || loads->distributions == NULL)
+        return -1;
+    for (int64_t at = 0; at < H * R; at++)
+        if (distribution_clear(&loads->distributions[at]) < 0)
+            return -1;
+    for (int z = 0; z < weightings; z++) {
+        const double *w = weights + z * (1 + k);
+        double *base = loads->base[z] = malloc((size_t)(steps * E) * sizeof(double));
+        double *slope = loads->slope[z] = malloc((size_t)(steps * E) * sizeof(double));
+        double *table = loads->tables[z] = calloc((size_t)(rough_steps * R * n + 1), sizeof(double));
+        loads->burden[z] = malloc((size_t)(H * E) * sizeof(double));
+        if (base == NULL || slope == NULL || table == NULL || loads->burden[z] == NULL)
+            return -1;
+        const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
+        for (int64_t h = 0; h < steps; h++)
+            for (int64_t e = 0; e < E; e++) {
+                double b = w[0] * world->first_delay[h * world->delay_stride + e];
+                double m = w[0] * world->slopes[h * world->slope_stride + e];
+                for (int j = 0; j < k; j++) {
+                    b += w[1 + j] * world->first_costs[j * first_size + h * world->first_stride + e];
+                    m += w[1 + j] * world->slopes[(1 + j) * slope_size + h * world->slope_stride + e];
+                }
+                base[h * E + e] = b;
+                slope[h * E + e] = m;
+            }
+        const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * n;
+        for (int64_t h = 0; h < rough_steps; h++)
+            for (int64_t r = 0; r < R; r++) {
+                const double *delay = world->rough_delay + (h * world->rough_delay_stride * R + r) * n;
+                double *to = table + (h * R + r) * n;
+                if (w[0] != 0.0)
+                    for (int64_t m = 0; m < n; m++)
+                        to[m] = w[0] * delay[m];
+                for (int j = 0; r < C && j < k; j++) {
+                    if (w[1 + j] == 0.0)
+                        continue;
+                    const double *rise = world->rough_steps + j * cost_size + (h * world->rough_cost_stride * C + r) * n;
+                    for (int64_t m = 0; m < n; m++)
+                        to[m] += w[1 + j] * rise[m];
+                }
+            }
+    }
+    return 0;
+}
+
+void loads_end(Loads *loads)
+{
+    if (loads->distributions != NULL)
+        for (int64_t at = 0; at < (int64_t)loads->world->steps * loads->world->rough; at++)
+            free(loads->distributions[at].probability);
+    free(loads->distributions);
+    free(loads->mean);
+    for (int z = 0; z < loads->weightings; z++) {
+        free(loads->base[z]);
+        free(loads->slope[z]);
+        free(loads->tables[z]);
+        free(loads->burden[z]);
+    }
+    free(loads->without);
+}
+
+int loads_add(Loads *loads, int32_t place, double probability)
+{
+    const World *world = loads->world;
+    const int32_t h = place / world->resources, r = world->rough_of[place % world->resources];
+    loads->mean[place] += probability;
+    return r < 0 ? 0 : distribution_add(&loads->distributions[(int64_t)h * world->rough + r], probability, NEGLIGIBLE);
+}
+
+int loads_remove(Loads *loads, int32_t place, double probability, const Usage *all)
+{
+    const World *world = loads->world;
+    const int32_t h = place / world->resources, r = world->rough_of[place % world->resources];
+    double left = loads->mean[place] - probability;
+    loads->mean[place] = left > 0.0 ? left : 0.0;
+    if (r < 0)
+        return 0;
+    Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+    if (probability >= 1.0) {
+        one->sure--;
+        return 0;
+    }
+    if (one->high - one->low < 2)
+        return count_afresh(one, world, place, all);
+    divide(one->probability, one->low, one->high, probability, one->probability);
+    one->probability[--one->high] = 0.0;
+    /* The load has moved down, towards what was cut off below. */
+    if (one->low > 0 && one->probability[one->low] > NOTICEABLE)
+        return count_afresh(one, world, place, all);
+    trim(one, NEGLIGIBLE);
+    return 0;
+}
+
+double expected(const double *table, int32_t sure, const double *probability, int32_t low, int32_t high)
+{
+    if (high - low == 1)
+        return table[sure + low];
+    double sum = 0.0;
+    for (int32_t m = low; m < high; m++)
+        sum += probability[m] * table[sure + m];
+    return sum;
+}
+
+int loads_burden_without(Loads *loads, int32_t place, double probability, double *values)
+{
+    const World *world = loads->world;
+    const int32_t h = place / world->resources, e = place % world->resources, r = world->rough_of[e];
+    if (r < 0) {
+        double others = loads->mean[place] - probability;
+        others = others > 0.0 ? others : 0.0;
+        const int64_t at = h * loads->combined_stride + e;
+        for (int z = 0; z < loads->weightings; z++)
+            values[z] = loads->base[z][at] + loads->slope[z][at] * others;
+        return 0;
+    }
+    const Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+    const double *p = one->probability;
+    int32_t low = one->low, high = one->high, sure = one->sure;
+    if (probability >= 1.0)
+        sure--;
+    else if (probability > 0.0 && high - low > 1) {
+        if (loads->room < high) {
+            double *larger = realloc(loads->without, (size_t)(2 * high) * sizeof *larger);
+            if (larger == NULL)
+                return -1;
+            loads->without = larger;
+            loads->room = 2 * high;
+        }
+        divide(p, low, high, probability, loads->without);
+        p = loads->without;
+        high--;
+    }
+    const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
+    for (int z = 0; z < loads->weightings; z++)
+        values[z] = expected(loads->tables[z] + at, sure, p, low, high);
+    return 0;
+}
+
+int loads_reweigh(Loads *loads, int32_t place)
+{
+    /* One more user beside all agents: the table ends at n others less one, and nobody asks beyond it, since every agent
+       that can use the place is taken out of the load first. */
+    const World *world = loads->world;
+    const int32_t h = place / world->resources, e = place % world->resources, r = world->rough_of[e];
+    if (r >= 0) {
+        const Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+        const int32_t most = world->agents - 1;
+        const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
+        for (int z = 0; z < loads->weightings; z++) {
+            const double *table = loads->tables[z] + at;
+            double sum = 0.0;
+            if (one->high - one->low == 1)
+                sum = table[one->sure + one->low < most ? one->sure + one->low : most];
+            else
+                for (int32_t m = one->low; m < one->high; m++)
+                    sum += one->probability[m] * table[one->sure + m < most ? one->sure + m : most];
+            loads->burden[z][place] = sum;
+        }
+        return 0;
+    }
+    double values[MOST_WEIGHTINGS];
+    if (loads_burden_without(loads, place, 0.0, values) < 0)
+        return -1;
+    for (int z = 0; z < loads->weightings; z++)
+        loads->burden[z][place] = values[z];
+    return 0;
+}
+
+int loads_costs(const World *world, const Usage *all, double *costs)
+{
+    const int64_t E = world->resources, H = world->steps, C = world->charged, n = world->agents;
+    const int k = world->constraints;
+    const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
+    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * (n + 1);
+    double *mean = calloc((size_t)(H * E), sizeof *mean), *pairs = calloc((size_t)(H * E), sizeof *pairs);
+    Distribution *charged = calloc((size_t)(H * C + 1), sizeof *charged);
+    int failed = mean == NULL || pairs == NULL || charged == NULL;
+    for (int64_t at = 0; !failed && at < H * C; at++)
+        failed = distribution_clear(&charged[at]) < 0;
+    for (int64_t i = 0; !failed && i < n; i++)
+        for (int64_t entry = 0; !failed && entry < all[i].count; entry++) {
+            const int32_t place = all[i].place[entry], h = place / world->resources;
+            const int32_t r = world->rough_of[place % world->resources];
+            const double u = all[i].probability[entry];
+            pairs[place] += u * mean[place];
+            mean[place] += u;
+            if (r >= 0 && r < C)
+                failed = distribution_add(&charged[h * C + r], u, 0.0) < 0;
+        }
+    for (int j = 0; !failed && j < k; j++) {
+        double total = world->idle_costs[j];
+        for (int64_t h = 0; h < H; h++) {
+            const double *first = world->first_costs + j * first_size + h * world->first_stride;
+            const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
+            for (int64_t e = 0; e < E; e++)
+                total += first[e] * mean[h * E + e] + slope[e] * pairs[h * E + e];
+            for (int64_t r = 0; r < C; r++) {
+                const Distribution *one = &charged[h * C + r];
+                const double *table = world->rough_costs + j * cost_size + (h * world->rough_cost_stride * C + r) * (n + 1);
+                total += expected(table, one->sure, one->probability, one->low, one->high);
+            }
+        }
+        costs[j] = total;
+    }
+    for (int64_t at = 0; charged != NULL && at < H * C; at++)
+        free(charged[at].probability);
+    free(charged);
+    free(pairs);
+    free(mean);
+    return failed ? -1 : 0;
+}

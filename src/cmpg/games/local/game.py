@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, frozen
+from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof, checked_names
@@ -39,7 +40,9 @@ from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.checks import checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
+from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
+from cmpg.games.local.sparse import SparseLoads
 from cmpg.policy import JointPolicy, PolicyShape
 
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
@@ -226,11 +229,6 @@ class LocalGame:
         return frozen(np.where(gentle, 0.0, largest))
 
     @cached_property
-    def margins(self) -> FloatArray:
-        """How far rounding can take the cost of all agents from the true one, where that is the threshold: [k]."""
-        return frozen(self.rounding * (np.abs(self.thresholds) + self.largest_costs))
-
-    @cached_property
     def has_private_costs(self) -> bool:
         """Whether anybody spends anything but through loads."""
         return any(agent.costs is not None for agent in self.agents)
@@ -253,6 +251,9 @@ class LocalGame:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
         told = policy.floats()
+        if compiled() is not None and self._packed is not None:
+            usages, private_values, private_costs = self._packed.accounts(told.stored, range(self.num_agents))
+            return LocalPosition(self, told, SparseLoads(self._packed, *usages), private_values, private_costs)
         accounts = [self.account(agent, table) for agent, table in zip(self.agents, told, strict=True)]
         values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
         return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
@@ -277,6 +278,11 @@ class LocalGame:
         if agent.costs is not None:
             costs = np.array([visits.total(cost) for cost in agent.costs])
         return Account(agent.usage(visits), visits.total(agent.reward), costs)
+
+    @cached_property
+    def _packed(self) -> PackedGame | None:
+        """The tables as compiled kernels read them, where there are any."""
+        return PackedGame.of(self)
 
     @cached_property
     def _reaches(self) -> dict[int, npt.NDArray[np.bool_]]:

@@ -201,6 +201,11 @@ class LoadTree:
         return cls(tables, tuple(nodes), [{}])
 
     @property
+    def more_roundings(self) -> int:
+        """Roundings behind a load beyond those that `LoadTables` counts."""
+        return 0
+
+    @property
     def _top(self) -> tuple[Load, ...]:
         """The two halves; or the only agent."""
         return self.nodes[2:4] if len(self.nodes) > 2 else self.nodes[1:]
@@ -223,6 +228,14 @@ class LoadTree:
     def usage(self, agent: int) -> FloatArray:
         """Return the usage of one agent: [H, E]."""
         return self.nodes[len(self.nodes) // 2 + agent].mean
+
+    def burden(self, agent: int) -> Burden:
+        """Return what one agent meets and adds on every resource, beside the others."""
+        return self.tables.burden(self.without(agent))
+
+    def costs_without(self, agent: int) -> FloatArray:
+        """Return Σ_{h,e} E[g_j(N)] of everybody but one: [k]."""
+        return self.tables.costs(self.without(agent))
 
     def replace(self, agent: int, usage: FloatArray) -> LoadTree:
         """Return the tree after one agent has changed its usage."""

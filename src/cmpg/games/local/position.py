@@ -6,17 +6,20 @@ need is remembered in cells that are replaced whole, so that threads may share a
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, frozen
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.evaluation import Evaluation
 from cmpg.cmdp.model import CMDP, thin
+from cmpg.games.contract import Judgements, Settlement
 from cmpg.games.local.loads import Burden, LoadTree
-from cmpg.policy import JointPolicy
+from cmpg.games.local.sparse import SparseLoads
+from cmpg.policy import CompactTable, JointPolicy
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
@@ -31,24 +34,29 @@ class LocalPosition:
 
     game: LocalGame
     policy: JointPolicy
-    tree: LoadTree
+    loads: LoadTree | SparseLoads
     private_values: FloatArray  # [n]
     private_costs: FloatArray  # [n, k]
 
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
+        if not self.game.tables.has_delay:
+            return frozen(self.private_values.copy())
+        judged = self.judgements(np.zeros((self.game.num_agents, self.game.num_constraints)))
+        if judged is not None:
+            return judged.values
         return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
 
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
-        return np.asarray(self.private_costs.sum(axis=0) + self.tree.costs)
+        return np.asarray(self.private_costs.sum(axis=0) + self.loads.costs)
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """The relative error of `costs` where none is negative, and of `values` against the sum of |r|."""
-        return self.game.rounding
+        return self.game.rounding + self.loads.more_roundings * UNIT_ROUNDOFF
 
     @property
     def slacks(self) -> FloatArray:
@@ -58,7 +66,7 @@ class LocalPosition:
     @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
-        return np.asarray(self.game.rounding * (np.abs(self.costs) + self.game.largest_costs))
+        return np.asarray(self.rounding * (np.abs(self.costs) + self.game.largest_costs))
 
     @property
     def potential(self) -> float:
@@ -68,12 +76,15 @@ class LocalPosition:
     @cached_property
     def rosenthal(self) -> float:
         """Φ = Σ_i private values − E Σ_h Σ_e Σ_{m ≤ load} delay[h, e, m]."""
-        return float(self.private_values.sum()) - self.game.tables.total_delay(self.tree.everybody)
+        private = float(self.private_values.sum())
+        if not self.game.tables.has_delay:
+            return private
+        return private - self.game.tables.total_delay(self._tree.everybody)
 
     @property
     def expected_load(self) -> FloatArray:
         """The mean load of each resource at each step: [H, E]."""
-        return self.tree.mean
+        return self.loads.mean
 
     def load_probabilities(self) -> FloatArray:
         """Return the probability that m agents use a resource, by step: [n + 1, H, E]."""
@@ -104,7 +115,7 @@ class LocalPosition:
 
     def usage(self, agent: int) -> FloatArray:
         """Return the probability that one agent uses each resource, by step: [H, E]."""
-        return self.tree.usage(agent)
+        return self.loads.usage(agent)
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
@@ -131,10 +142,15 @@ class LocalPosition:
     def replace(self, agent: int, table: Any) -> LocalPosition:
         """Return the position after one agent has changed its policy; only what that touches is computed."""
         policy = self.policy.move(agent, table)
-        account = self.game.account(self.game.agents[agent], policy[agent])
         values, costs = self.private_values.copy(), self.private_costs.copy()
-        values[agent], costs[agent] = account.value, account.costs
-        moved = LocalPosition(self.game, policy, self.tree.replace(agent, account.usage), values, costs)
+        loads: LoadTree | SparseLoads
+        if isinstance(self.loads, SparseLoads):
+            usage, value, spent = self.loads.packed.accounts([policy.stored[agent]], [agent])
+            loads, values[agent], costs[agent] = self.loads.replace(agent, usage), value[0], spent[0]
+        else:
+            account = self.game.account(self.game.agents[agent], policy[agent])
+            loads, values[agent], costs[agent] = self.loads.replace(agent, account.usage), account.value, account.costs
+        moved = LocalPosition(self.game, policy, loads, values, costs)
         # What the others do has not changed.
         moved._last_burden[0] = (agent, self._burden(agent))
         return moved
@@ -144,6 +160,9 @@ class LocalPosition:
 
         Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
         """
+        # Where everybody together spends something else, others do, and that is all that is cheap to tell.
+        if isinstance(self.loads, SparseLoads) and not np.array_equal(self.costs, earlier.costs):
+            return False
         if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
             return False
         able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
@@ -151,6 +170,74 @@ class LocalPosition:
         if here.delay is not None and there.delay is not None:
             pairs.append((here.delay[able], there.delay[able]))
         return all(np.array_equal(one, other) for one, other in pairs)
+
+    def settle(
+        self,
+        multipliers: FloatArray,
+        *,
+        turns: int,
+        worth: float,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+    ) -> Settlement[LocalPosition] | None:
+        """Let agents in turn move to what is best for them at common multipliers; None without compiled kernels.
+
+        Parameters
+        ----------
+        multipliers : [k]
+            λ: everybody maximises V^{r_i} − λ·V^c.
+        turns
+            Turns at most; it is over as well when nobody has moved in as many turns as there are agents.
+        worth
+            A gain of less than this share of an agent's range is not worth a move.
+        rng
+            Breaks ties at random.
+        deadline
+            On the clock of time.monotonic.
+        """
+        if not isinstance(self.loads, SparseLoads):
+            return None
+        packed, game = self.loads.packed, self.game
+        values, costs = self.private_values.copy(), self.private_costs.copy()
+        actions, moved = np.zeros(packed.num_entries, dtype=packed.action_type), np.zeros(len(values), dtype=np.int8)
+        seed = 0 if rng is None else int(rng.integers(1, 2**63))
+        seconds = min(deadline - time.monotonic(), 1e9)
+        prices = np.ascontiguousarray(multipliers, dtype=np.float64)
+        usages, moves = packed.settle(
+            self.loads.arrays, (values, costs), (actions, moved), prices, limits=(turns, worth, seconds), seed=seed
+        )
+        if not moves:
+            return Settlement(self, 0)
+        policy = self.policy
+        shapes = game.policy_shapes
+        tables = list(policy.stored)
+        for agent in np.flatnonzero(moved):
+            steps, states, choices = shapes[agent]
+            own = actions[packed.actions_of[agent] : packed.actions_of[agent] + steps * states]
+            tables[agent] = CompactTable.certain(own.reshape(steps, states).copy(), choices)
+        loads = SparseLoads(packed, *usages)
+        return Settlement(LocalPosition(game, policy.with_tables(tables), loads, values, costs), moves)
+
+    def judgements(self, multipliers: FloatArray, agents: range | None = None) -> Judgements | None:
+        """Bound what agents could get at their multipliers [n, k], and say what they have; None without kernels."""
+        if not isinstance(self.loads, SparseLoads):
+            return None
+        packed, asked = self.loads.packed, range(self.game.num_agents) if agents is None else agents
+        multipliers = np.ascontiguousarray(multipliers, dtype=np.float64)
+        tables = self.policy.stored[asked.start : asked.stop]
+        maxima, present, sizes = packed.judge(self.loads.arrays, asked, tables, multipliers)
+        left = present[:, 1:] + self.slacks
+        bounds = maxima + (multipliers * left).sum(axis=1)
+        largest = sizes[:, 0] + (multipliers * (sizes[:, 1:] + np.abs(left))).sum(axis=1)
+        rounding = 2 * packed.rounding[asked.start : asked.stop] * largest + 2 * multipliers @ self.cost_rounding
+        return Judgements(frozen(present[:, 0].copy()), bounds, rounding)
+
+    @cached_property
+    def _tree(self) -> LoadTree:
+        """The dense loads, for what no kernel computes."""
+        if isinstance(self.loads, LoadTree):
+            return self.loads
+        return LoadTree.grow(self.game.tables, [self.usage(agent) for agent in range(self.game.num_agents)])
 
     @cached_property
     def _recent(self) -> list[tuple[tuple[int, CMDP], ...]]:
@@ -164,7 +251,7 @@ class LocalPosition:
     def _burden(self, agent: int) -> Burden:
         known, burden = self._last_burden[0]
         if known != agent:
-            burden = self.game.tables.burden(self.tree.without(agent))
+            burden = self.loads.burden(agent)
             self._last_burden[0] = (agent, burden)
         return burden
 
@@ -177,7 +264,8 @@ class LocalPosition:
         if member.costs is not None:
             costs = costs + thin(member.costs)
         reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
-        roundings = game.usage_roundings + game.tables.entry_roundings + member.most_uses + 4
+        behind = game.tables.entry_roundings + self.loads.more_roundings
+        roundings = game.usage_roundings + behind + member.most_uses + 4
         return CMDP(
             transition=member.kernel,
             reward=_spread(reward, (len(reward), *shape[1:])),
@@ -192,12 +280,12 @@ class LocalPosition:
 
     def _thresholds(self, agent: int) -> FloatArray:
         """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
-        game, others = self.game, self.tree.without(agent)
-        spent = game.tables.costs(others)
+        game, spent = self.game, self.loads.costs_without(agent)
         if game.has_private_costs:
             spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
         left = game.thresholds - spent
-        return np.asarray(np.maximum(left - game.margins, np.minimum(left, self.present(agent).costs)))
+        margins = self.rounding * (np.abs(game.thresholds) + game.largest_costs)
+        return np.asarray(np.maximum(left - margins, np.minimum(left, self.present(agent).costs)))
 
 
 def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:

@@ -1,0 +1,358 @@
+/* All agents of a local game in turn, each against the loads of the others, by sums of non-negative numbers alone: what
+   a certificate needs. The twin is `certify` over induced CMDPs.
+
+   "Everybody but i" for all i: the agents outside of a block are known; going into one half of the block, the other
+   half is added, and afterwards every number that this changed is put back as it was. So each agent is added log2 n
+   times, nothing is ever subtracted, and one table of loads is enough. */
+#include "local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What has to be put back: a mean load, or a whole distribution, as it was when a half of a block began to be added. */
+typedef struct {
+    int32_t place;
+    int64_t half; /* the last half before this one that changed the place */
+    double mean;
+    Distribution before; /* probability NULL on smooth resources */
+} Change;
+
+typedef struct {
+    const World *world;
+    const Usage *all;
+    double *mean;                /* [H·E] */
+    Distribution *distributions; /* [H·R] */
+    int64_t *changed_by; /* [H·E]: the half that changed a place last */
+    int64_t half;        /* which is being added */
+    Change *changes;
+    int64_t count, room;
+    double *delays, *burdens; /* [H·E] and [k, H·E]: of the agent whose turn it is */
+    Watch *watch;
+    Stop stop;
+    int (*visit)(void *visitor, int32_t agent, const double *delays, const double *burdens);
+    void *visitor;
+} Others;
+
+/* Notes what a place was like, the first time that this half changes it. */
+static int others_note(Others *others, int32_t place, Distribution *one)
+{
+    if (others->count == others->room) {
+        const int64_t room = others->room < 1024 ? 1024 : 2 * others->room;
+        Change *larger = realloc(others->changes, (size_t)room * sizeof *larger);
+        if (larger == NULL)
+            return -1;
+        others->changes = larger;
+        others->room = room;
+    }
+    Change *change = &others->changes[others->count];
+    memset(change, 0, sizeof *change);
+    change->place = place;
+    change->half = others->changed_by[place];
+    change->mean = others->mean[place];
+    if (one != NULL) {
+        /* The old array is kept, and a copy goes on. */
+        double *copy = malloc((size_t)(one->room + 1) * sizeof *copy);
+        if (copy == NULL)
+            return -1;
+        memcpy(copy, one->probability, (size_t)one->room * sizeof *copy);
+        change->before = *one;
+        one->probability = copy;
+    }
+    others->changed_by[place] = others->half;
+    others->count++;
+    return 0;
+}
+
+static Distribution *others_at(Others *others, int32_t place)
+{
+    const World *world = others->world;
+    const int32_t r = world->rough_of[place % world->resources];
+    return r < 0 ? NULL : &others->distributions[(int64_t)(place / world->resources) * world->rough + r];
+}
+
+static int others_add(Others *others, const Usage *usage)
+{
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        const int32_t place = usage->place[entry];
+        Distribution *one = others_at(others, place);
+        if (others->changed_by[place] != others->half && others_note(others, place, one) < 0)
+            return -1;
+        others->mean[place] += usage->probability[entry];
+        if (one != NULL && distribution_add(one, usage->probability[entry], 0.0) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void others_undo(Others *others, int64_t count)
+{
+    while (others->count > count) {
+        const Change *change = &others->changes[--others->count];
+        Distribution *one = others_at(others, change->place);
+        others->mean[change->place] = change->mean;
+        others->changed_by[change->place] = change->half;
+        if (one != NULL) {
+            free(one->probability);
+            *one = change->before;
+        }
+    }
+}
+
+/* Delays and burdens of one more user of every place, beside those who are counted. */
+static void weigh(Others *others)
+{
+    const World *world = others->world;
+    const int64_t H = world->steps, E = world->resources, n = world->agents, R = world->rough, C = world->charged;
+    const int64_t places = H * E;
+    const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
+    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * n;
+    for (int64_t h = 0; h < H; h++)
+        for (int64_t e = 0; e < E; e++) {
+            const int64_t at = h * E + e;
+            const int32_t r = world->rough_of[e];
+            const Distribution *one = r < 0 ? NULL : &others->distributions[h * R + r];
+            if (world->has_delay)
+                others->delays[at] = r < 0 ? world->first_delay[h * world->delay_stride + e] +
+                                                 world->slopes[h * world->slope_stride + e] * others->mean[at]
+                                           : expected(world->rough_delay + (h * world->rough_delay_stride * R + r) * n,
+                                                      one->sure, one->probability, one->low, one->high);
+            for (int j = 0; j < world->constraints; j++)
+                others->burdens[j * places + at] =
+                    r < 0 ? world->first_costs[j * first_size + h * world->first_stride + e] +
+                                world->slopes[(1 + j) * slope_size + h * world->slope_stride + e] * others->mean[at]
+                    : r < C ? expected(world->rough_steps + j * cost_size + (h * world->rough_cost_stride * C + r) * n,
+                                       one->sure, one->probability, one->low, one->high)
+                            : 0.0;
+        }
+}
+
+/* Visits agents first ≤ i < last that are wanted; everybody outside is counted already. */
+static int visit_block(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
+{
+    if (last <= from || to <= first)
+        return 0;
+    if (last - first == 1) {
+        if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
+            return 0;
+        weigh(others);
+        return others->visit(others->visitor, first, others->world->has_delay ? others->delays : NULL, others->burdens);
+    }
+    const int32_t middle = first + (last - first) / 2;
+    for (int half = 0; half < 2 && others->stop == GO_ON; half++) {
+        const int32_t outside = half ? first : middle, end = half ? middle : last;
+        const int64_t before = others->count;
+        if (half ? to <= middle : middle <= from)
+            continue;
+        others->half++;
+        for (int32_t i = outside; i < end; i++)
+            if (others_add(others, &others->all[i]) < 0)
+                return -1;
+        if (visit_block(others, half ? middle : first, half ? last : middle, from, to) < 0)
+            return -1;
+        others_undo(others, before);
+    }
+    return 0;
+}
+
+static int others_begin(Others *others, const World *world, const Usage *all)
+{
+    const size_t places = (size_t)world->steps * (size_t)world->resources;
+    const int64_t rough = (int64_t)world->steps * world->rough;
+    others->world = world;
+    others->all = all;
+    others->mean = calloc(places, sizeof(double));
+    others->changed_by = calloc(places, sizeof(int64_t));
+    others->delays = malloc((places + 1) * sizeof(double));
+    others->burdens = malloc((places * (size_t)world->constraints + 1) * sizeof(double));
+    others->distributions = calloc((size_t)rough + 1, sizeof(Distribution));
+    if (others->mean == NULL || others->changed_by == NULL || others->delays == NULL || others->burdens == NULL || others->distributions == NULL)
+        return -1;
+    for (int64_t at = 0; at < rough; at++)
+        if (distribution_clear(&others->distributions[at]) < 0)
+            return -1;
+    return 0;
+}
+
+static void others_end(Others *others)
+{
+    if (others->count > 0)
+        others_undo(others, 0);
+    for (int64_t at = 0; others->distributions != NULL && at < (int64_t)others->world->steps * others->world->rough; at++)
+        free(others->distributions[at].probability);
+    free(others->distributions);
+    free(others->mean);
+    free(others->changed_by);
+    free(others->delays);
+    free(others->burdens);
+    free(others->changes);
+}
+
+typedef struct {
+    Planner planner;
+    const Policy *policies;
+    const double *multipliers;        /* [n, k] */
+    double *maxima, *present, *sizes; /* [n], [n, 1 + k], [n, 1 + k], of those who are judged */
+    int32_t first;
+    double *weighted;                 /* [H·E] */
+} Judge;
+
+static int judge_agent(void *visitor, int32_t agent, const double *delays, const double *burdens)
+{
+    Judge *own = visitor;
+    const int64_t k = own->planner.world->constraints, at = agent - own->first;
+    Judgement judgement = {0.0, own->present + at * (1 + k), own->sizes + at * (1 + k)};
+    const int failed = judge(&own->planner, agent, delays, burdens, own->multipliers + at * k, &own->policies[at],
+                             own->weighted, &judgement);
+    own->maxima[at] = judgement.maximum;
+    return failed;
+}
+
+static PyObject *judge_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *position, *policies, *multipliers, *maxima, *present, *sizes;
+    int first, last;
+    if (!PyArg_ParseTuple(args, "OOiiO!OOOO", &packed, &position, &first, &last, &PyTuple_Type, &policies, &multipliers,
+                          &maxima, &present, &sizes))
+        return NULL;
+    Arrays arrays = {.count = 0}, one = {.count = 0};
+    World world;
+    Usages usages = {NULL, 0};
+    Others others;
+    Judge own;
+    memset(&others, 0, sizeof others);
+    memset(&own, 0, sizeof own);
+    Py_buffer *held = NULL;
+    Py_ssize_t holding = 0;
+    Policy *given = NULL;
+    PyObject *told = NULL;
+    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
+        goto done;
+    const Py_ssize_t n = (Py_ssize_t)last - first, k = world.constraints;
+    if (first < 0 || last <= first || last > world.agents) {
+        PyErr_SetString(PyExc_IndexError, "there are no such agents");
+        goto done;
+    }
+    own.first = first;
+    if ((own.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", n * k)) == NULL ||
+        (own.maxima = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
+        (own.present = array_with(&arrays, present, 'd', 1, "present", n * (1 + k))) == NULL ||
+        (own.sizes = array_with(&arrays, sizes, 'd', 1, "sizes", n * (1 + k))) == NULL)
+        goto done;
+    if (PyTuple_GET_SIZE(policies) != n) {
+        PyErr_SetString(PyExc_ValueError, "one policy for each agent is required");
+        goto done;
+    }
+    held = calloc((size_t)n, sizeof *held);
+    given = calloc((size_t)n, sizeof *given);
+    own.weighted = malloc(((size_t)world.steps * (size_t)world.resources + 1) * sizeof(double));
+    if (held == NULL || given == NULL || own.weighted == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (; holding < n; holding++) {
+        const int failed = policy_of(&given[holding], &one, &world, first + (int32_t)holding, PyTuple_GET_ITEM(policies, holding));
+        if (failed) {
+            release_arrays(&one);
+            goto done;
+        }
+        held[holding] = one.held[0]; /* there may be more policies than a call can hold arrays */
+        one.count = 0;
+    }
+    own.policies = given;
+    Watch watch;
+    int failed;
+    begin_without_lock(&watch, 1e9);
+    others.watch = &watch;
+    others.visit = judge_agent;
+    others.visitor = &own;
+    failed = others_begin(&others, &world, usages.all) < 0 || planner_begin(&own.planner, &world, 0) < 0 ||
+             visit_block(&others, 0, world.agents, first, last) < 0;
+    end_without_lock(&watch);
+    if (failed)
+        PyErr_NoMemory();
+    else if (others.stop != INTERRUPTED)
+        told = Py_NewRef(Py_None);
+done:
+    while (holding > 0)
+        PyBuffer_Release(&held[--holding]);
+    free(held);
+    free(given);
+    free(own.weighted);
+    planner_end(&own.planner);
+    others_end(&others);
+    usages_end(&usages);
+    release_arrays(&arrays);
+    return told;
+}
+
+typedef struct {
+    double *delays, *burdens;
+    int64_t places;
+    int32_t constraints;
+} Copy;
+
+static int copy_burdens(void *visitor, int32_t agent, const double *delays, const double *burdens)
+{
+    const Copy *copy = visitor;
+    (void)agent;
+    if (delays != NULL)
+        memcpy(copy->delays, delays, (size_t)copy->places * sizeof(double));
+    memcpy(copy->burdens, burdens, (size_t)(copy->places * copy->constraints) * sizeof(double));
+    return 0;
+}
+
+/* What one more user beside everybody but one agent meets and adds: delays [H, E], burdens [k, H, E]; and what the loads
+   of everybody but that agent cost: totals [k]. */
+static PyObject *burden_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *position, *delays, *burdens, *totals;
+    int agent;
+    if (!PyArg_ParseTuple(args, "OOiOOO", &packed, &position, &agent, &delays, &burdens, &totals))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    Usages usages = {NULL, 0};
+    Others others;
+    memset(&others, 0, sizeof others);
+    PyObject *told = NULL;
+    double *total;
+    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
+        goto done;
+    if (agent < 0 || agent >= world.agents) {
+        PyErr_SetString(PyExc_IndexError, "there is no such agent");
+        goto done;
+    }
+    const int64_t places = (int64_t)world.steps * world.resources;
+    Copy copy = {NULL, NULL, places, world.constraints};
+    if ((copy.delays = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? places : 0)) == NULL ||
+        (copy.burdens = array_with(&arrays, burdens, 'd', 1, "burdens", places * world.constraints)) == NULL ||
+        (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
+        goto done;
+    others.visit = copy_burdens;
+    others.visitor = &copy;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS;
+    failed = others_begin(&others, &world, usages.all) < 0 || visit_block(&others, 0, world.agents, agent, agent + 1) < 0;
+    if (!failed) {
+        usages.all[agent].count = 0;
+        failed = loads_costs(&world, usages.all, total) < 0;
+    }
+    Py_END_ALLOW_THREADS;
+    if (failed)
+        PyErr_NoMemory();
+    else
+        told = Py_NewRef(Py_None);
+done:
+    others_end(&others);
+    usages_end(&usages);
+    release_arrays(&arrays);
+    return told;
+}
+
+PyMethodDef judge_kernels[] = {
+    {"judge", judge_kernel, METH_VARARGS, "Bound what every agent could get, and evaluate what it has."},
+    {"burden", burden_kernel, METH_VARARGS, "Find what one agent meets and adds on every resource."},
+    {NULL, NULL, 0, NULL},
+};

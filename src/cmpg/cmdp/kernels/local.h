@@ -1,0 +1,171 @@
+/* Local games: agents on their own states who meet at shared resources. The twins are games/local/ and
+   equilibrium/common_price.py.
+
+   A place is a pair of step and resource, h·E + e. Agents, states, actions and places are counted in 32 bits; whoever
+   packs a game refuses larger ones. Loads: `loads.c`; plans: `plans.c`; turns: `turns.c`. */
+#ifndef CMPG_LOCAL_H
+#define CMPG_LOCAL_H
+
+#include "arrays.h"
+
+#define MOST_WEIGHTINGS 3
+
+/* A game as it was packed (games/local/packed.py, in the same order); nothing here changes. */
+typedef struct {
+    int32_t agents, steps, resources, constraints; /* n, H, E, k */
+    int32_t rough, charged;                        /* R, C */
+    int64_t delay_stride, slope_stride, first_stride; /* E where a table has a step axis, 0 where it is the same at all */
+    int64_t rough_delay_stride, rough_cost_stride; /* 1 or 0 */
+    int32_t has_delay;
+
+    const int32_t *states, *actions; /* [n] */
+    /* Transitions: rows of all matrices, one after the other. */
+    const int32_t *moves_of;   /* [n]: which sequence of matrices */
+    const int32_t *moves_at;   /* [sequences, H]: the matrix of each step */
+    const int64_t *first_row;  /* [matrices] */
+    const int32_t *row_width;  /* [matrices]: entries in each row where all have as many, else 0 */
+    const int64_t *row_start;  /* [rows + 1] */
+    const int32_t *target;     /* [entries] */
+    const double *probability; /* [entries] */
+    /* Uses of resources, in the same way; a row for each state where the action does not matter. */
+    const int32_t *uses_of, *uses_at;
+    const int64_t *first_use_row;
+    const int8_t *use_by_state;
+    const int64_t *use_start;
+    const int32_t *used;
+    /* Private rewards and costs: entry (h, s, a) is at of + h·step + s·columns + (a where there are several columns). */
+    const int64_t *reward_of, *reward_step;
+    const int32_t *reward_columns;
+    const double *rewards;
+    const int64_t *cost_of, *cost_family, *cost_step; /* of −1: none */
+    const int32_t *cost_columns;
+    const double *costs;
+    /* Where agents start, and which states they can reach: the first reach[i, h] of order_i at step h. */
+    const int64_t *initial_of; /* [n + 1] */
+    const int32_t *initial_state;
+    const double *initial_probability;
+    const int64_t *order_of; /* [n] */
+    const int32_t *order;
+    const int32_t *reach; /* [n, H] */
+    /* Loads; see `LoadTables`. */
+    const double *first_delay, *slopes, *first_costs, *idle_costs;
+    const int32_t *rough_of;    /* [E]: which rough resource, or −1 */
+    const double *rough_delay;  /* [H or 1, R, n] */
+    const double *rough_steps;  /* [k, H or 1, C, n] */
+    const double *rough_costs;  /* [k, H or 1, C, n + 1] */
+    const double *reward_range; /* [n]: where nothing is delayed */
+    const double *rounding;     /* [n]: of an agent's CMDP, relative */
+} World;
+
+/* Fills a world from the tuple of its arrays; the arrays are held. Returns −1 with an exception. */
+int world_of(World *world, Arrays *arrays, PyObject *tuple);
+
+/* What one agent does: the probability of each place that it uses, in ascending order of places. */
+typedef struct {
+    int32_t *place;
+    double *probability;
+    int64_t count, room;
+} Usage;
+
+int usage_append(Usage *usage, int32_t place, double probability); /* −1: no memory */
+
+/* The load of one rough resource at one step: `sure` agents, and those who may or may not use it. */
+typedef struct {
+    double *probability; /* that m of those do; exactly zero outside of low ≤ m < high */
+    int32_t low, high, room, sure;
+} Distribution;
+
+int distribution_clear(Distribution *one); /* nobody */
+int distribution_add(Distribution *one, double probability, double negligible);
+double expected(const double *table, int32_t sure, const double *probability, int32_t low, int32_t high);
+
+/* Loads of all agents but a few, and the weighted burden of one more user of each place. Weighting z is
+   w[z][0]·E[d(1 + N)] + Σ_j w[z][1 + j]·E[g_j(1 + N) − g_j(N)]. */
+typedef struct {
+    const World *world;
+    int weightings;
+    double *mean;                    /* [H·E] */
+    Distribution *distributions;     /* [H·R] */
+    double *base[MOST_WEIGHTINGS];   /* [H or 1, E]: of nobody, on smooth resources */
+    double *slope[MOST_WEIGHTINGS];  /* [H or 1, E]: of each user */
+    double *tables[MOST_WEIGHTINGS]; /* [H or 1, R, n]: by the load, on rough ones */
+    double *burden[MOST_WEIGHTINGS]; /* [H·E] */
+    double *without;                 /* scratch: a distribution with one agent less */
+    int32_t room;                    /* of the scratch */
+    int64_t combined_stride, rough_stride;
+} Loads;
+
+int loads_begin(Loads *loads, const World *world, const double *weights, int weightings); /* weights [z, 1 + k] */
+void loads_end(Loads *loads);
+int loads_add(Loads *loads, int32_t place, double probability);
+int loads_remove(Loads *loads, int32_t place, double probability, const Usage *all); /* all: to count afresh */
+int loads_reweigh(Loads *loads, int32_t place);  /* the burden of one more user, beside all who are counted */
+/* The same beside all but one, who uses the place with this probability: in values[z]. */
+int loads_burden_without(Loads *loads, int32_t place, double probability, double *values);
+/* Σ_{h,e} E[g_j(N)] of fresh loads: in costs[j]. Adds only, where nothing is negative. */
+int loads_costs(const World *world, const Usage *all, double *costs);
+
+/* Backward induction over the states that an agent can reach. */
+typedef struct {
+    const World *world;
+    double *ahead[2], *here[2]; /* [S]: values to go of the weighted reward, and of the second weighting */
+    int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */
+    double *present, *next;     /* [S]: where the agent is */
+    int8_t *marked;             /* [S or E] */
+    int32_t *list, *next_list;  /* [S] */
+    double *used;               /* [E] */
+    int32_t *touched;           /* [E] */
+    double *trial;              /* [A] */
+    double *second_trial;       /* [A] */
+    uint64_t random;            /* state of the generator that breaks ties; 0: the first action wins */
+} Planner;
+
+int planner_begin(Planner *planner, const World *world, uint64_t seed);
+void planner_end(Planner *planner);
+
+/* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen. */
+double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers);
+
+/* The same; ties go to what spends less, by a second burden and the private costs. */
+void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden, const double *second_burden,
+                           const double *multipliers);
+
+/* Whether a gain is more than rounding, and more than a share of the agent's range; delays are apart where there are
+   any. Takes as long as a plan. */
+int is_worth_it(Planner *planner, int32_t agent, const double *burden, const double *delays, const double *multipliers,
+                double worth, double gain);
+
+/* One agent's policy: actions [H, S] of one or two bytes, or a table [H, S, A]. */
+typedef struct {
+    const void *actions; /* or NULL */
+    int bytes;
+    const double *table; /* or NULL */
+} Policy;
+
+int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent, PyObject *object);
+
+/* What an agent does by a policy, or by planner->chosen where policy is NULL. Returns −1 without memory. */
+int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs);
+
+/* What is said of one agent in its CMDP: V^r and V^c of its policy, max V^{r − λc}, and the largest sums of |r| and of
+   each |c_j|. `delays` and `burdens[j]` [H·E] are what one more user meets and adds. */
+typedef struct {
+    double maximum;
+    double *present; /* [1 + k] */
+    double *sizes;   /* [1 + k] */
+} Judgement;
+
+int judge(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+          const Policy *policy, double *weighted, Judgement *judgement);
+
+/* Usages as they come from Python, (start, place, probability), and go there. */
+typedef struct {
+    Usage *all;
+    int32_t count;
+} Usages;
+
+int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple);
+void usages_end(Usages *usages);
+PyObject *usages_told(const Usages *usages);
+
+#endif

@@ -1,0 +1,620 @@
+/* Backward induction over what an agent can reach, and where its actions lead; the twins are cmdp/planning.py and
+   games/local/agent.py. */
+#include "local.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
+#define TIE 1e-12 /* of the scale; see cmdp/planning.py */
+
+/* splitmix64 (Steele, Lea and Flood): a generator in one word, which is never zero while ties are broken at random. */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    if (*state == 0)
+        *state = 1;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+int planner_begin(Planner *planner, const World *world, uint64_t seed)
+{
+    memset(planner, 0, sizeof *planner);
+    planner->world = world;
+    planner->random = seed;
+    int64_t states = 1, actions = 1, most = 1, resources = world->resources;
+    for (int32_t i = 0; i < world->agents; i++) {
+        states = world->states[i] > states ? world->states[i] : states;
+        actions = world->actions[i] > actions ? world->actions[i] : actions;
+        int64_t pairs = 0;
+        for (int32_t h = 0; h < world->steps; h++)
+            pairs += world->reach[(int64_t)i * world->steps + h];
+        most = pairs > most ? pairs : most;
+    }
+    const size_t S = (size_t)states, marks = (size_t)(states > resources ? states : resources);
+    int missing = 0;
+    for (int z = 0; z < 2; z++) {
+        missing |= (planner->ahead[z] = calloc(S, sizeof(double))) == NULL;
+        missing |= (planner->here[z] = calloc(S, sizeof(double))) == NULL;
+    }
+    missing |= (planner->chosen = calloc((size_t)most, sizeof(int16_t))) == NULL;
+    missing |= (planner->present = calloc(S, sizeof(double))) == NULL;
+    missing |= (planner->next = calloc(S, sizeof(double))) == NULL;
+    missing |= (planner->marked = calloc(marks, 1)) == NULL;
+    missing |= (planner->list = calloc(S, sizeof(int32_t))) == NULL;
+    missing |= (planner->next_list = calloc(S, sizeof(int32_t))) == NULL;
+    missing |= (planner->used = calloc((size_t)resources, sizeof(double))) == NULL;
+    missing |= (planner->touched = calloc((size_t)resources, sizeof(int32_t))) == NULL;
+    missing |= (planner->trial = calloc((size_t)actions, sizeof(double))) == NULL;
+    missing |= (planner->second_trial = calloc((size_t)actions, sizeof(double))) == NULL;
+    return missing ? -1 : 0;
+}
+
+void planner_end(Planner *planner)
+{
+    for (int z = 0; z < 2; z++) {
+        free(planner->ahead[z]);
+        free(planner->here[z]);
+    }
+    free(planner->chosen);
+    free(planner->present);
+    free(planner->next);
+    free(planner->marked);
+    free(planner->list);
+    free(planner->next_list);
+    free(planner->used);
+    free(planner->touched);
+    free(planner->trial);
+    free(planner->second_trial);
+}
+
+/* What an agent meets at one step: its matrices, its rewards and costs, the burden of its resources. */
+typedef struct {
+    int32_t actions, width, reward_columns, cost_columns;
+    const int64_t *row_start; /* of the rows of this step's matrix */
+    const int32_t *target;
+    const double *probability;
+    int by_state;             /* what is used depends on the state alone */
+    const int64_t *use_start;
+    const int32_t *used;
+    const double *reward;     /* [S, columns] */
+    const double *costs;      /* [k, …, S, columns], or NULL */
+    int64_t cost_family;
+    int constraints;
+} Step;
+
+static Step step_of(const World *world, int32_t agent, int32_t h)
+{
+    Step step;
+    const int32_t moves = world->moves_at[(int64_t)world->moves_of[agent] * world->steps + h];
+    const int32_t uses = world->uses_at[(int64_t)world->uses_of[agent] * world->steps + h];
+    step.actions = world->actions[agent];
+    step.width = world->row_width[moves];
+    step.row_start = world->row_start + world->first_row[moves];
+    step.target = world->target;
+    step.probability = world->probability;
+    step.by_state = world->use_by_state[uses];
+    step.use_start = world->use_start + world->first_use_row[uses];
+    step.used = world->used;
+    step.reward = world->rewards + world->reward_of[agent] + h * world->reward_step[agent];
+    step.reward_columns = world->reward_columns[agent];
+    const int64_t of = world->cost_of[agent];
+    step.costs = of < 0 ? NULL : world->costs + of + h * world->cost_step[agent];
+    step.cost_family = world->cost_family[agent];
+    step.cost_columns = world->cost_columns[agent];
+    step.constraints = world->constraints;
+    return step;
+}
+
+static inline double used_at(const Step *step, const double *burden, int64_t row)
+{
+    double sum = 0.0;
+    for (int64_t entry = step->use_start[row]; entry < step->use_start[row + 1]; entry++)
+        sum += burden[step->used[entry]];
+    return sum;
+}
+
+/* The part of the weighted reward that depends on the state alone, and the part that depends on the action. */
+static inline double stage_of_state(const Step *step, const double *burden, const double *multipliers, int32_t s)
+{
+    double stage = step->reward_columns == 1 ? step->reward[s] : 0.0;
+    if (step->by_state)
+        stage -= used_at(step, burden, s);
+    if (step->costs != NULL && step->cost_columns == 1)
+        for (int j = 0; j < step->constraints; j++)
+            stage -= multipliers[j] * step->costs[j * step->cost_family + s];
+    return stage;
+}
+
+static inline int only_by_state(const Step *step)
+{
+    return step->reward_columns == 1 && step->by_state && (step->costs == NULL || step->cost_columns == 1);
+}
+
+static inline double stage_of_action(const Step *step, const double *burden, const double *multipliers, int64_t row)
+{
+    double stage = step->reward_columns > 1 ? step->reward[row] : 0.0;
+    if (!step->by_state)
+        stage -= used_at(step, burden, row);
+    if (step->costs != NULL && step->cost_columns > 1)
+        for (int j = 0; j < step->constraints; j++)
+            stage -= multipliers[j] * step->costs[j * step->cost_family + row];
+    return stage;
+}
+
+static inline double follow(const Step *step, const double *ahead, int64_t row)
+{
+    double sum = 0.0;
+    for (int64_t entry = step->row_start[row]; entry < step->row_start[row + 1]; entry++)
+        sum += step->probability[entry] * ahead[step->target[entry]];
+    return sum;
+}
+
+static inline int16_t lowest_bit(uint32_t mask)
+{
+#if defined(__GNUC__)
+    return (int16_t)__builtin_ctz(mask | 1u << 31);
+#else
+    int16_t place = 0;
+    while (!(mask & 1u) && place < 31) {
+        mask >>= 1;
+        place++;
+    }
+    return place;
+#endif
+}
+
+static inline double larger(double one, double other)
+{
+    return one > other ? one : other;
+}
+
+static inline double follow_short(const int32_t *target, const double *probability, const double *ahead, int32_t width)
+{
+    double sum = probability[0] * ahead[target[0]];
+    for (int32_t w = 1; w < width; w++)
+        sum += probability[w] * ahead[target[w]];
+    return sum;
+}
+
+/* The largest value of following one of the actions of a state, whose rows have `width` entries, and the first action
+   that has it. Called with constants, so that loops are unrolled; and without a branch on values, which no processor
+   could predict. */
+static inline double best_of_rows(const int32_t *target, const double *probability, const double *ahead, int32_t actions,
+                                  int32_t width, int16_t *chosen)
+{
+    double value[SHORT_LIST], best = -INFINITY;
+    for (int32_t a = 0; a < actions; a++) {
+        value[a] = follow_short(target + a * width, probability + a * width, ahead, width);
+        best = larger(best, value[a]);
+    }
+    uint32_t reached = 0;
+    for (int32_t a = 0; a < actions; a++)
+        reached |= (uint32_t)(value[a] >= best) << a;
+    *chosen = lowest_bit(reached);
+    return best;
+}
+
+/* One step back where stages depend on the state alone, rows are short and actions few: agents on a map. */
+static void back_by_state(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
+                          int32_t count, const double *ahead, double *here, int16_t *chosen)
+{
+    const int32_t actions = step->actions, width = step->width;
+    const int32_t *targets = step->target + step->row_start[0];
+    const double *probabilities = step->probability + step->row_start[0];
+#define EACH_STATE(A, W)                                                                                               \
+    for (int32_t p = 0; p < count; p++) {                                                                              \
+        const int32_t s = order[p];                                                                                    \
+        const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
+        here[s] = stage_of_state(step, burden, multipliers, s) +                                                       \
+                  best_of_rows(targets + entry, probabilities + entry, ahead, A, W, &chosen[p]);                       \
+    }
+    if (width == 2 && actions == 5)
+        EACH_STATE(5, 2)
+    else if (width == 2)
+        EACH_STATE(actions, 2)
+    else if (width == 1)
+        EACH_STATE(actions, 1)
+    else
+        EACH_STATE(actions, width)
+#undef EACH_STATE
+}
+
+/* One step back in general. */
+static void back_by_action(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
+                              int32_t count, const double *ahead, double *here, int16_t *chosen, uint64_t *random)
+{
+    for (int32_t p = 0; p < count; p++) {
+        const int32_t s = order[p];
+        double best = -INFINITY;
+        int16_t action = 0;
+        uint64_t equals = 0;
+        for (int32_t a = 0; a < step->actions; a++) {
+            const int64_t row = (int64_t)s * step->actions + a;
+            double value = stage_of_action(step, burden, multipliers, row);
+            if (ahead != NULL)
+                value = follow(step, ahead, row) + value;
+            if (value > best) {
+                best = value;
+                action = (int16_t)a;
+                equals = 1;
+            } else if (*random && value == best && draw(random) % ++equals == 0)
+                action = (int16_t)a;
+        }
+        here[s] = stage_of_state(step, burden, multipliers, s) + best;
+        chosen[p] = action;
+    }
+}
+
+static double at_start(const World *world, int32_t agent, const double *values)
+{
+    double sum = 0.0;
+    for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++)
+        sum += world->initial_probability[entry] * values[world->initial_state[entry]];
+    return sum;
+}
+
+static int64_t pairs_of(const World *world, int32_t agent)
+{
+    int64_t pairs = 0;
+    for (int32_t h = 0; h < world->steps; h++)
+        pairs += world->reach[(int64_t)agent * world->steps + h];
+    return pairs;
+}
+
+double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers)
+{
+    const World *world = planner->world;
+    const int32_t *order = world->order + world->order_of[agent];
+    const int32_t *reach = world->reach + (int64_t)agent * world->steps;
+    int16_t *chosen = planner->chosen + pairs_of(world, agent);
+    double *ahead = NULL, *here = planner->here[0];
+    for (int32_t h = world->steps - 1; h >= 0; h--) {
+        const Step step = step_of(world, agent, h);
+        const double *burdens = burden + (int64_t)h * world->resources;
+        chosen -= reach[h];
+        if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
+            back_by_state(&step, burdens, multipliers, order, reach[h], ahead, here, chosen);
+        else
+            back_by_action(&step, burdens, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
+        double *old = ahead == NULL ? planner->ahead[0] : ahead;
+        ahead = here;
+        here = old;
+    }
+    return at_start(world, agent, ahead);
+}
+
+/* What an action spends, and the weighted reward of an action. */
+static double spending(const Step *step, const double *burden, int32_t s, int64_t row)
+{
+    double total = used_at(step, burden, step->by_state ? s : row);
+    if (step->costs != NULL)
+        for (int j = 0; j < step->constraints; j++)
+            total += step->costs[j * step->cost_family + (step->cost_columns == 1 ? s : row)];
+    return total;
+}
+
+static double stage_of(const Step *step, const double *burden, const double *multipliers, int32_t s, int64_t row)
+{
+    return stage_of_state(step, burden, multipliers, s) + stage_of_action(step, burden, multipliers, row);
+}
+
+/* The largest sizes of both, by which ties are measured. */
+static void largest_stages(const World *world, int32_t agent, const double *burden, const double *spent,
+                           const double *multipliers, double *sizes)
+{
+    const int32_t *order = world->order + world->order_of[agent];
+    sizes[0] = sizes[1] = 0.0;
+    for (int32_t h = 0; h < world->steps; h++) {
+        const Step step = step_of(world, agent, h);
+        const int64_t at = (int64_t)h * world->resources;
+        for (int32_t p = 0; p < world->reach[(int64_t)agent * world->steps + h]; p++)
+            for (int32_t a = 0; a < step.actions; a++) {
+                const int64_t row = (int64_t)order[p] * step.actions + a;
+                const double first = fabs(stage_of(&step, burden + at, multipliers, order[p], row));
+                const double second = fabs(spending(&step, spent + at, order[p], row));
+                sizes[0] = first > sizes[0] ? first : sizes[0];
+                sizes[1] = second > sizes[1] ? second : sizes[1];
+            }
+    }
+}
+
+void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden, const double *second_burden,
+                             const double *multipliers)
+{
+    const World *world = planner->world;
+    const int32_t *order = world->order + world->order_of[agent];
+    const int32_t *reach = world->reach + (int64_t)agent * world->steps;
+    int16_t *chosen = planner->chosen + pairs_of(world, agent);
+    double sizes[2];
+    largest_stages(world, agent, burden, second_burden, multipliers, sizes);
+    const double tie = TIE * (sizes[0] > 0.0 ? sizes[0] : 1.0), second_tie = TIE * (sizes[1] > 0.0 ? sizes[1] : 1.0);
+    double *ahead[2] = {NULL, NULL}, *here[2] = {planner->here[0], planner->here[1]};
+    for (int32_t h = world->steps - 1; h >= 0; h--) {
+        const Step step = step_of(world, agent, h);
+        const double *burdens = burden + (int64_t)h * world->resources;
+        const double *spent = second_burden + (int64_t)h * world->resources;
+        double *trial = planner->trial, *second = planner->second_trial;
+        chosen -= reach[h];
+        for (int32_t p = 0; p < reach[h]; p++) {
+            const int32_t s = order[p];
+            double best = -INFINITY, cheapest = -INFINITY;
+            for (int32_t a = 0; a < step.actions; a++) {
+                const int64_t row = (int64_t)s * step.actions + a;
+                trial[a] = stage_of(&step, burdens, multipliers, s, row);
+                second[a] = -spending(&step, spent, s, row);
+                if (ahead[0] != NULL) {
+                    trial[a] = follow(&step, ahead[0], row) + trial[a];
+                    second[a] = follow(&step, ahead[1], row) + second[a];
+                }
+                best = trial[a] > best ? trial[a] : best;
+            }
+            for (int32_t a = 0; a < step.actions; a++)
+                if (trial[a] >= best - tie && second[a] > cheapest)
+                    cheapest = second[a];
+            int16_t action = -1;
+            uint64_t equals = 0;
+            for (int32_t a = 0; a < step.actions; a++)
+                if (trial[a] >= best - tie && second[a] >= cheapest - second_tie) {
+                    if (action < 0)
+                        action = (int16_t)a;
+                    if (planner->random && draw(&planner->random) % ++equals == 0)
+                        action = (int16_t)a;
+                }
+            here[0][s] = trial[action];
+            here[1][s] = second[action];
+            chosen[p] = action;
+        }
+        for (int z = 0; z < 2; z++) {
+            double *old = ahead[z] == NULL ? planner->ahead[z] : ahead[z];
+            ahead[z] = here[z];
+            here[z] = old;
+        }
+    }
+}
+
+int is_worth_it(Planner *planner, int32_t agent, const double *burden, const double *delays, const double *multipliers,
+                double worth, double gain)
+{
+    const World *world = planner->world;
+    if (delays == NULL && gain <= worth * world->reward_range[agent])
+        return 0;
+    const int32_t *order = world->order + world->order_of[agent];
+    double range = 0.0, sizes = 0.0;
+    for (int32_t h = 0; h < world->steps; h++) {
+        const Step step = step_of(world, agent, h);
+        const int64_t at = (int64_t)h * world->resources;
+        const int32_t actions = only_by_state(&step) ? 1 : step.actions;
+        double least = INFINITY, greatest = -INFINITY, size = 0.0, spent = 0.0;
+        for (int32_t p = 0; p < world->reach[(int64_t)agent * world->steps + h]; p++) {
+            const int32_t s = order[p];
+            for (int32_t a = 0; a < actions; a++) {
+                const int64_t row = (int64_t)s * step.actions + a;
+                double reward = step.reward[step.reward_columns == 1 ? s : row];
+                if (delays != NULL)
+                    reward -= used_at(&step, delays + at, step.by_state ? s : row);
+                const double total = stage_of(&step, burden + at, multipliers, s, row);
+                least = reward < least ? reward : least;
+                greatest = reward > greatest ? reward : greatest;
+                size = fabs(reward) > size ? fabs(reward) : size;
+                spent = fabs(reward - total) > spent ? fabs(reward - total) : spent;
+            }
+        }
+        range += greatest - least;
+        sizes += size + spent;
+    }
+    if (delays == NULL)
+        range = world->reward_range[agent];
+    return gain > worth * range && gain > 4.0 * world->rounding[agent] * sizes;
+}
+
+static int by_place(const void *one, const void *other)
+{
+    const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
+    return (a > b) - (a < b);
+}
+
+/* Actions start ≤ a < *end of a row of a policy, which are one where that is certain. */
+static inline int32_t first_action(const Policy *policy, int64_t pair, int32_t num_actions, int32_t *end)
+{
+    if (policy->table != NULL) {
+        *end = num_actions;
+        return 0;
+    }
+    const int32_t a = policy->bytes == 1 ? ((const int8_t *)policy->actions)[pair] : ((const int16_t *)policy->actions)[pair];
+    *end = a + 1;
+    return a;
+}
+
+int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs)
+{
+    const World *world = planner->world;
+    const int32_t S = world->states[agent], A = world->actions[agent];
+    const int16_t *chosen = planner->chosen;
+    int32_t *rank = NULL; /* the place of each state in the agent's order, where its own plan is followed */
+    double *present = planner->present, *next = planner->next, *used = planner->used;
+    int32_t *list = planner->list, *next_list = planner->next_list, *touched = planner->touched, length = 0;
+    int8_t *marked = planner->marked;
+    int failed = 0;
+    if (policy == NULL) {
+        const int32_t *order = world->order + world->order_of[agent];
+        const int32_t last = world->reach[(int64_t)agent * world->steps + world->steps - 1];
+        if ((rank = malloc((size_t)S * sizeof *rank)) == NULL)
+            return -1;
+        for (int32_t p = 0; p < last; p++)
+            rank[order[p]] = p;
+    }
+    usage->count = 0;
+    *value = 0.0;
+    memset(costs, 0, (size_t)world->constraints * sizeof *costs);
+    memset(present, 0, (size_t)S * sizeof *present);
+    memset(next, 0, (size_t)S * sizeof *next);
+    for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++) {
+        list[length++] = world->initial_state[entry];
+        present[world->initial_state[entry]] = world->initial_probability[entry];
+    }
+    for (int32_t h = 0; h < world->steps && !failed; h++) {
+        const Step step = step_of(world, agent, h);
+        const int last = h == world->steps - 1;
+        int32_t next_length = 0, count = 0;
+        for (int32_t at = 0; at < length; at++) {
+            const int32_t s = list[at];
+            const double here = present[s];
+            const int64_t pair = (int64_t)h * S + s;
+            int32_t first, end;
+            if (policy == NULL) {
+                first = chosen[rank[s]];
+                end = first + 1;
+            } else
+                first = first_action(policy, pair, A, &end);
+            present[s] = 0.0;
+            for (int32_t a = first; a < end; a++) {
+                const int64_t row = (int64_t)s * A + a, use = step.by_state ? s : row;
+                const double x = policy == NULL || policy->table == NULL ? here : here * policy->table[pair * A + a];
+                if (x == 0.0)
+                    continue;
+                *value += x * step.reward[step.reward_columns == 1 ? s : row];
+                if (step.costs != NULL)
+                    for (int j = 0; j < step.constraints; j++)
+                        costs[j] += x * step.costs[j * step.cost_family + (step.cost_columns == 1 ? s : row)];
+                for (int64_t entry = step.use_start[use]; entry < step.use_start[use + 1]; entry++) {
+                    const int32_t e = step.used[entry];
+                    if (used[e] == 0.0)
+                        touched[count++] = e;
+                    used[e] += x;
+                }
+                for (int64_t entry = step.row_start[row]; !last && entry < step.row_start[row + 1]; entry++) {
+                    const int32_t t = step.target[entry];
+                    const double flow = x * step.probability[entry];
+                    if (flow == 0.0)
+                        continue;
+                    if (!marked[t]) {
+                        marked[t] = 1;
+                        next_list[next_length++] = t;
+                    }
+                    next[t] += flow;
+                }
+            }
+        }
+        qsort(touched, (size_t)count, sizeof *touched, by_place);
+        for (int32_t at = 0; at < count; at++) {
+            const int32_t e = touched[at];
+            /* The last bits of a sum can lead above one. */
+            if (!failed)
+                failed = usage_append(usage, (int32_t)((int64_t)h * world->resources + e), used[e] < 1.0 ? used[e] : 1.0) < 0;
+            used[e] = 0.0;
+        }
+        for (int32_t at = 0; at < next_length; at++)
+            marked[next_list[at]] = 0;
+        double *there = present;
+        present = next;
+        next = there;
+        int32_t *before = list;
+        list = next_list;
+        next_list = before;
+        length = next_length;
+        chosen += world->reach[(int64_t)agent * world->steps + h];
+    }
+    free(rank);
+    return failed ? -1 : 0;
+}
+
+/* The largest sums of |r| and of each |c_j| over what the agent can reach. */
+static void add_sizes(const Step *step, const int32_t *order, int32_t count, const double *delays, const double *burdens,
+                      int64_t places, double *sizes, double *largest)
+{
+    const int k = step->constraints;
+    const int32_t actions = only_by_state(step) ? 1 : step->actions;
+    memset(largest, 0, (size_t)(1 + k) * sizeof *largest);
+    for (int32_t p = 0; p < count; p++)
+        for (int32_t a = 0; a < actions; a++) {
+            const int32_t s = order[p];
+            const int64_t row = (int64_t)s * step->actions + a, use = step->by_state ? s : row;
+            double reward = step->reward[step->reward_columns == 1 ? s : row];
+            if (delays != NULL)
+                reward -= used_at(step, delays, use);
+            largest[0] = fabs(reward) > largest[0] ? fabs(reward) : largest[0];
+            for (int j = 0; j < k; j++) {
+                double cost = used_at(step, burdens + j * places, use);
+                if (step->costs != NULL)
+                    cost += step->costs[j * step->cost_family + (step->cost_columns == 1 ? s : row)];
+                largest[1 + j] = fabs(cost) > largest[1 + j] ? fabs(cost) : largest[1 + j];
+            }
+        }
+    for (int j = 0; j <= k; j++)
+        sizes[j] += largest[j];
+}
+
+int judge(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+          const Policy *policy, double *weighted, Judgement *judgement)
+{
+    const World *world = planner->world;
+    const int k = world->constraints;
+    const int32_t H = world->steps, S = world->states[agent], A = world->actions[agent];
+    const int64_t E = world->resources, places = (int64_t)H * E;
+    const int32_t *order = world->order + world->order_of[agent];
+    const int32_t *reach = world->reach + (int64_t)agent * H;
+    double *here = malloc((size_t)(1 + k) * (size_t)S * sizeof *here);
+    double *ahead = malloc((size_t)(1 + k) * (size_t)S * sizeof *ahead);
+    double *largest = malloc((size_t)(1 + k) * sizeof *largest);
+    if (here == NULL || ahead == NULL || largest == NULL) {
+        free(here);
+        free(ahead);
+        free(largest);
+        return -1;
+    }
+    for (int64_t at = 0; at < places; at++)
+        weighted[at] = delays == NULL ? 0.0 : delays[at];
+    for (int j = 0; j < k; j++)
+        if (multipliers[j] != 0.0)
+            for (int64_t at = 0; at < places; at++)
+                weighted[at] += multipliers[j] * burdens[j * places + at];
+    judgement->maximum = plan_best(planner, agent, weighted, multipliers);
+    memset(judgement->sizes, 0, (size_t)(1 + k) * sizeof(double));
+    for (int32_t h = H - 1; h >= 0; h--) {
+        const Step step = step_of(world, agent, h);
+        const double *now = delays == NULL ? NULL : delays + h * E, *spent = burdens + h * E;
+        add_sizes(&step, order, reach[h], now, spent, places, judgement->sizes, largest);
+        for (int32_t p = 0; p < reach[h]; p++) {
+            const int32_t s = order[p];
+            const int64_t pair = (int64_t)h * S + s;
+            int32_t end;
+            const int32_t first = first_action(policy, pair, A, &end);
+            for (int l = 0; l <= k; l++)
+                here[(int64_t)l * S + s] = 0.0;
+            for (int32_t a = first; a < end; a++) {
+                const double share = policy->table == NULL ? 1.0 : policy->table[pair * A + a];
+                const int64_t row = (int64_t)s * A + a, use = step.by_state ? s : row;
+                if (share == 0.0)
+                    continue;
+                for (int l = 0; l <= k; l++) {
+                    double worth;
+                    if (l == 0) {
+                        worth = step.reward[step.reward_columns == 1 ? s : row];
+                        if (now != NULL)
+                            worth -= used_at(&step, now, use);
+                    } else {
+                        worth = used_at(&step, spent + (l - 1) * places, use);
+                        if (step.costs != NULL)
+                            worth += step.costs[(l - 1) * step.cost_family + (step.cost_columns == 1 ? s : row)];
+                    }
+                    if (h < H - 1)
+                        worth += follow(&step, ahead + (int64_t)l * S, row);
+                    here[(int64_t)l * S + s] += share * worth;
+                }
+            }
+        }
+        double *old = ahead;
+        ahead = here;
+        here = old;
+    }
+    for (int l = 0; l <= k; l++)
+        judgement->present[l] = at_start(world, agent, ahead + (int64_t)l * S);
+    free(here);
+    free(ahead);
+    free(largest);
+    return 0;
+}

@@ -1,0 +1,386 @@
+/* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/common_price.py. */
+#include "local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All that one settling holds. */
+typedef struct {
+    World world;
+    Usages usages;
+    Loads loads;
+    Planner planner;
+    Usage fresh;   /* what a mover does from now on */
+    double *saved; /* burdens that were replaced by those without one agent: [z, places of its usage] */
+    int64_t room;
+    const double *multipliers;
+    double *value, *costs; /* private, [n] and [n, k] */
+} Table;
+
+static int take_out(Table *table, const Usage *usage)
+{
+    const int weightings = table->loads.weightings;
+    if (usage->count * weightings > table->room) {
+        double *larger = realloc(table->saved, (size_t)(2 * usage->count * weightings) * sizeof *larger);
+        if (larger == NULL)
+            return -1;
+        table->saved = larger;
+        table->room = 2 * usage->count * weightings;
+    }
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        double values[MOST_WEIGHTINGS];
+        const int32_t place = usage->place[entry];
+        if (loads_burden_without(&table->loads, place, usage->probability[entry], values) < 0)
+            return -1;
+        for (int z = 0; z < weightings; z++) {
+            table->saved[entry * weightings + z] = table->loads.burden[z][place];
+            table->loads.burden[z][place] = values[z];
+        }
+    }
+    return 0;
+}
+
+static void put_back(Table *table, const Usage *usage)
+{
+    const int weightings = table->loads.weightings;
+    for (int64_t entry = 0; entry < usage->count; entry++)
+        for (int z = 0; z < weightings; z++)
+            table->loads.burden[z][usage->place[entry]] = table->saved[entry * weightings + z];
+}
+
+/* What an agent has at present, at the prices; its own share of the load is taken out. */
+static double present_worth(const Table *table, int32_t agent)
+{
+    const World *world = &table->world;
+    const Usage *usage = &table->usages.all[agent];
+    double met = 0.0, worth = table->value[agent];
+    for (int64_t entry = 0; entry < usage->count; entry++)
+        met += usage->probability[entry] * table->loads.burden[0][usage->place[entry]];
+    for (int j = 0; j < world->constraints; j++)
+        worth -= table->multipliers[j] * table->costs[(int64_t)agent * world->constraints + j];
+    return worth - met;
+}
+
+/* The agent's old usage gives way to `fresh`; only what either touches is changed. */
+static int move(Table *table, int32_t agent)
+{
+    Usage *usage = &table->usages.all[agent];
+    Usage old = *usage;
+    usage->count = 0; /* while loads are counted afresh, the agent is nowhere */
+    int failed = 0;
+    int64_t a = 0, b = 0;
+    while (!failed && (a < old.count || b < table->fresh.count)) {
+        const int before = a < old.count && (b == table->fresh.count || old.place[a] <= table->fresh.place[b]);
+        const int after = b < table->fresh.count && (a == old.count || table->fresh.place[b] <= old.place[a]);
+        const int32_t place = before ? old.place[a] : table->fresh.place[b];
+        if (!(before && after && old.probability[a] == table->fresh.probability[b])) {
+            if (before)
+                failed = loads_remove(&table->loads, place, old.probability[a], table->usages.all) < 0;
+            if (!failed && after)
+                failed = loads_add(&table->loads, place, table->fresh.probability[b]) < 0;
+            if (!failed)
+                failed = loads_reweigh(&table->loads, place) < 0;
+        }
+        a += before;
+        b += after;
+    }
+    usage->place = table->fresh.place;
+    usage->probability = table->fresh.probability;
+    usage->count = table->fresh.count;
+    usage->room = table->fresh.room;
+    table->fresh = old;
+    return failed ? -1 : 0;
+}
+
+static void write_actions(const Table *table, int32_t agent, void *actions, int bytes)
+{
+    const World *world = &table->world;
+    const int32_t *order = world->order + world->order_of[agent];
+    const int16_t *chosen = table->planner.chosen;
+    for (int32_t h = 0; h < world->steps; h++) {
+        const int32_t count = world->reach[(int64_t)agent * world->steps + h];
+        const int64_t row = (int64_t)h * world->states[agent];
+        for (int32_t p = 0; p < count; p++)
+            if (bytes == 1)
+                ((int8_t *)actions)[row + order[p]] = (int8_t)chosen[p];
+            else
+                ((int16_t *)actions)[row + order[p]] = chosen[p];
+        chosen += count;
+    }
+}
+
+typedef struct {
+    int64_t moves, quiet; /* how many there were, and for how many turns there was none */
+    double worth;
+    int cheapest;  /* a budget is free: spend no more of it than must be */
+    int8_t *moved; /* [n] */
+    char *actions;        /* of all agents, [H, S_i] each, one after the other */
+    const int64_t *actions_of;
+    int bytes;
+} Settling;
+
+/* 0, or −1 without memory. */
+static int take_turn(Table *table, Settling *settling, int32_t agent)
+{
+    Planner *planner = &table->planner;
+    Loads *loads = &table->loads;
+    const Usage *usage = &table->usages.all[agent];
+    if (take_out(table, usage) < 0)
+        return -1;
+    const double *delays = table->world.has_delay ? loads->burden[1] : NULL;
+    const double best = plan_best(planner, agent, loads->burden[0], table->multipliers);
+    const double gain = best - present_worth(table, agent);
+    const double size = best < 0.0 ? -best : best;
+    /* A value is never larger than the sizes in it, so that most gains of rounding are seen at once. */
+    const int moves = gain > 4.0 * table->world.rounding[agent] * size &&
+                      is_worth_it(planner, agent, loads->burden[0], delays, table->multipliers, settling->worth, gain);
+    if (moves && settling->cheapest)
+        plan_cheapest_of_best(planner, agent, loads->burden[0], loads->burden[loads->weightings - 1], table->multipliers);
+    put_back(table, usage);
+    settling->quiet = moves ? 0 : settling->quiet + 1;
+    if (!moves)
+        return 0;
+    double *costs = table->costs + (int64_t)agent * table->world.constraints;
+    if (account(planner, agent, NULL, &table->fresh, &table->value[agent], costs) < 0)
+        return -1;
+    settling->moved[agent] = 1;
+    settling->moves++;
+    write_actions(table, agent, settling->actions + settling->actions_of[agent] * settling->bytes, settling->bytes);
+    return move(table, agent);
+}
+
+static int table_begin(Table *table, const double *weights, int weightings, uint64_t seed)
+{
+    const World *world = &table->world;
+    if (loads_begin(&table->loads, world, weights, weightings) < 0 || planner_begin(&table->planner, world, seed) < 0)
+        return -1;
+    for (int32_t i = 0; i < world->agents; i++)
+        for (int64_t entry = 0; entry < table->usages.all[i].count; entry++)
+            if (loads_add(&table->loads, table->usages.all[i].place[entry], table->usages.all[i].probability[entry]) < 0)
+                return -1;
+    const int64_t places = (int64_t)world->steps * world->resources;
+    for (int64_t at = 0; at < places; at++)
+        if (loads_reweigh(&table->loads, (int32_t)at) < 0)
+            return -1;
+    return 0;
+}
+
+static void table_end(Table *table)
+{
+    usages_end(&table->usages);
+    if (table->loads.world != NULL)
+        loads_end(&table->loads);
+    planner_end(&table->planner);
+    free(table->fresh.place);
+    free(table->fresh.probability);
+    free(table->saved);
+}
+
+static PyObject *settle_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *position, *value, *costs, *multipliers, *weights, *actions, *moved, *actions_of;
+    int cheapest;
+    Py_ssize_t turns;
+    double worth, seconds;
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "OOOOOOpndKdOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
+                          &turns, &worth, &seed, &seconds, &actions, &moved, &actions_of))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    Table table;
+    memset(&table, 0, sizeof table);
+    Settling settling = {.worth = worth, .cheapest = cheapest};
+    PyObject *told = NULL;
+    const double *weight;
+    Py_ssize_t room;
+    if (world_of(&table.world, &arrays, packed) < 0 || usages_of(&table.usages, &table.world, &arrays, position) < 0)
+        goto done;
+    const World *world = &table.world;
+    const Py_ssize_t n = world->agents, k = world->constraints;
+    const int weightings = 1 + (world->has_delay != 0) + cheapest;
+    int64_t end = 0;
+    if ((table.value = array_with(&arrays, value, 'd', 1, "values", n)) == NULL ||
+        (table.costs = array_with(&arrays, costs, 'd', 1, "costs", n * k)) == NULL ||
+        (table.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", k)) == NULL ||
+        (weight = array_with(&arrays, weights, 'd', 0, "weights", weightings * (1 + k))) == NULL ||
+        (settling.moved = array_with(&arrays, moved, 'b', 1, "moved", n)) == NULL ||
+        (settling.actions_of = array_with(&arrays, actions_of, 'q', 0, "actions_of", n)) == NULL)
+        goto done;
+    /* The actions of one agent, [H, S], follow those of another; an entry has one byte, or two where there are many. */
+    settling.bytes = 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (settling.actions_of[i] != end) {
+            PyErr_SetString(PyExc_ValueError, "actions_of does not fit the agents");
+            goto done;
+        }
+        end += (int64_t)world->steps * world->states[i];
+        settling.bytes = world->actions[i] > 128 ? 2 : settling.bytes;
+    }
+    settling.actions = array_with(&arrays, actions, settling.bytes == 1 ? 'b' : 'h', 1, "actions", (Py_ssize_t)end);
+    if (settling.actions == NULL)
+        goto done;
+    Watch watch;
+    Stop stop = GO_ON;
+    int failed;
+    begin_without_lock(&watch, seconds);
+    failed = table_begin(&table, weight, weightings, (uint64_t)seed) < 0;
+    for (Py_ssize_t turn = 0; !failed && turn < turns && settling.quiet < n; turn++) {
+        if ((stop = must_stop(&watch)) != GO_ON)
+            break;
+        failed = take_turn(&table, &settling, (int32_t)(turn % n)) < 0;
+    }
+    end_without_lock(&watch);
+    if (failed)
+        PyErr_NoMemory();
+    else if (stop != INTERRUPTED && (told = usages_told(&table.usages)) != NULL)
+        told = Py_BuildValue("(Nn)", told, (Py_ssize_t)settling.moves);
+done:
+    table_end(&table);
+    release_arrays(&arrays);
+    return told;
+}
+
+/* Which states an agent can reach: breadth first, by step. States that were reached stay in the list. */
+static PyObject *reach_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *orders, *reaches;
+    int agent;
+    if (!PyArg_ParseTuple(args, "OiOO", &packed, &agent, &orders, &reaches))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    int8_t *known = NULL;
+    PyObject *told = NULL;
+    if (world_of(&world, &arrays, packed) < 0)
+        goto done;
+    if (agent < 0 || agent >= world.agents) {
+        PyErr_SetString(PyExc_IndexError, "there is no such agent");
+        goto done;
+    }
+    const int32_t S = world.states[agent], A = world.actions[agent];
+    int32_t *order = array_with(&arrays, orders, 'i', 1, "order", S);
+    int32_t *reach = order == NULL ? NULL : array_with(&arrays, reaches, 'i', 1, "reach", world.steps);
+    if (reach == NULL)
+        goto done;
+    if ((known = calloc((size_t)S, 1)) == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    int32_t count = 0;
+    for (int64_t entry = world.initial_of[agent]; entry < world.initial_of[agent + 1]; entry++) {
+        known[world.initial_state[entry]] = 1;
+        order[count++] = world.initial_state[entry];
+    }
+    for (int32_t h = 0; h < world.steps; h++) {
+        reach[h] = count;
+        const int32_t matrix = world.moves_at[(int64_t)world.moves_of[agent] * world.steps + h];
+        for (int32_t p = 0; p < reach[h] && count < S; p++) {
+            const int64_t row = world.first_row[matrix] + (int64_t)order[p] * A;
+            for (int64_t entry = world.row_start[row]; entry < world.row_start[row + A]; entry++)
+                if (world.probability[entry] > 0.0 && !known[world.target[entry]]) {
+                    known[world.target[entry]] = 1;
+                    order[count++] = world.target[entry];
+                }
+        }
+    }
+    told = Py_NewRef(Py_None);
+done:
+    free(known);
+    release_arrays(&arrays);
+    return told;
+}
+
+/* What agents do by actions [H, S] or by tables [H, S, A]: their usages; values and costs are written. */
+static PyObject *accounts_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *agents, *policies, *values, *costs;
+    if (!PyArg_ParseTuple(args, "OO!O!OO", &packed, &PyTuple_Type, &agents, &PyTuple_Type, &policies, &values, &costs))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    Planner planner;
+    Usages usages = {NULL, (int32_t)PyTuple_GET_SIZE(agents)};
+    memset(&planner, 0, sizeof planner);
+    PyObject *told = NULL;
+    double *value, *spent;
+    if (PyTuple_GET_SIZE(policies) != usages.count) {
+        PyErr_SetString(PyExc_ValueError, "one policy for each agent is required");
+        return NULL;
+    }
+    if (world_of(&world, &arrays, packed) < 0 ||
+        (value = array_with(&arrays, values, 'd', 1, "values", usages.count)) == NULL ||
+        (spent = array_with(&arrays, costs, 'd', 1, "costs", (Py_ssize_t)usages.count * world.constraints)) == NULL)
+        goto done;
+    usages.all = calloc((size_t)usages.count + 1, sizeof(Usage));
+    if (usages.all == NULL || planner_begin(&planner, &world, 0) < 0) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (int32_t at = 0; at < usages.count; at++) {
+        const long agent = PyLong_AsLong(PyTuple_GET_ITEM(agents, at));
+        const int own = arrays.count;
+        Policy policy;
+        if (agent < 0 || agent >= world.agents) {
+            PyErr_SetString(PyExc_IndexError, "there is no such agent");
+            goto done;
+        }
+        if (policy_of(&policy, &arrays, &world, (int32_t)agent, PyTuple_GET_ITEM(policies, at)) < 0)
+            goto done;
+        int failed;
+        Py_BEGIN_ALLOW_THREADS;
+        failed = account(&planner, (int32_t)agent, &policy, &usages.all[at], &value[at], spent + (int64_t)at * world.constraints);
+        Py_END_ALLOW_THREADS;
+        PyBuffer_Release(&arrays.held[own]);
+        arrays.count = own;
+        if (failed) {
+            PyErr_NoMemory();
+            goto done;
+        }
+    }
+    told = usages_told(&usages);
+done:
+    planner_end(&planner);
+    usages_end(&usages);
+    release_arrays(&arrays);
+    return told;
+}
+
+/* What all agents together spend by their loads: written to totals [k]. */
+static PyObject *totals_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *position, *totals;
+    if (!PyArg_ParseTuple(args, "OOO", &packed, &position, &totals))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    Usages usages = {NULL, 0};
+    PyObject *told = NULL;
+    double *total;
+    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0 ||
+        (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
+        goto done;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS;
+    failed = loads_costs(&world, usages.all, total) < 0;
+    Py_END_ALLOW_THREADS;
+    if (failed)
+        PyErr_NoMemory();
+    else
+        told = Py_NewRef(Py_None);
+done:
+    usages_end(&usages);
+    release_arrays(&arrays);
+    return told;
+}
+
+PyMethodDef turn_kernels[] = {
+    {"settle", settle_kernel, METH_VARARGS, "Let agents in turn move to what is best for them at common prices."},
+    {"reach", reach_kernel, METH_VARARGS, "Find the states that an agent can reach, by step."},
+    {"accounts", accounts_kernel, METH_VARARGS, "Find what agents use, get and spend by their policies."},
+    {"totals", totals_kernel, METH_VARARGS, "Find what the loads of all agents cost."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,194 @@
+/* A packed game, as it comes from Python: a tuple of arrays. */
+#include "local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZES 12
+
+int world_of(World *world, Arrays *arrays, PyObject *tuple)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != 41) {
+        PyErr_SetString(PyExc_TypeError, "a packed game is a tuple of 41 arrays");
+        return -1;
+    }
+    Py_ssize_t next = 0;
+    const int64_t *sizes = array_with(arrays, PyTuple_GET_ITEM(tuple, next++), 'q', 0, "sizes", SIZES);
+    if (sizes == NULL)
+        return -1;
+    world->agents = (int32_t)sizes[0];
+    world->steps = (int32_t)sizes[1];
+    world->resources = (int32_t)sizes[2];
+    world->constraints = (int32_t)sizes[3];
+    world->rough = (int32_t)sizes[4];
+    world->charged = (int32_t)sizes[5];
+    world->has_delay = (int32_t)sizes[6];
+    world->delay_stride = sizes[7] ? sizes[2] : 0;
+    world->slope_stride = sizes[8] ? sizes[2] : 0;
+    world->first_stride = sizes[9] ? sizes[2] : 0;
+    world->rough_delay_stride = sizes[10];
+    world->rough_cost_stride = sizes[11];
+#define TAKE(field, kind)                                                                                              \
+    do {                                                                                                               \
+        world->field = array_of(arrays, PyTuple_GET_ITEM(tuple, next++), kind, 0, #field, NULL);                       \
+        if (world->field == NULL)                                                                                      \
+            return -1;                                                                                                 \
+    } while (0)
+    TAKE(states, 'i');
+    TAKE(actions, 'i');
+    TAKE(moves_of, 'i');
+    TAKE(moves_at, 'i');
+    TAKE(first_row, 'q');
+    TAKE(row_width, 'i');
+    TAKE(row_start, 'q');
+    TAKE(target, 'i');
+    TAKE(probability, 'd');
+    TAKE(uses_of, 'i');
+    TAKE(uses_at, 'i');
+    TAKE(first_use_row, 'q');
+    TAKE(use_by_state, 'b');
+    TAKE(use_start, 'q');
+    TAKE(used, 'i');
+    TAKE(reward_of, 'q');
+    TAKE(reward_step, 'q');
+    TAKE(reward_columns, 'i');
+    TAKE(rewards, 'd');
+    TAKE(cost_of, 'q');
+    TAKE(cost_family, 'q');
+    TAKE(cost_step, 'q');
+    TAKE(cost_columns, 'i');
+    TAKE(costs, 'd');
+    TAKE(initial_of, 'q');
+    TAKE(initial_state, 'i');
+    TAKE(initial_probability, 'd');
+    TAKE(order_of, 'q');
+    TAKE(order, 'i');
+    TAKE(reach, 'i');
+    TAKE(first_delay, 'd');
+    TAKE(slopes, 'd');
+    TAKE(first_costs, 'd');
+    TAKE(idle_costs, 'd');
+    TAKE(rough_of, 'i');
+    TAKE(rough_delay, 'd');
+    TAKE(rough_steps, 'd');
+    TAKE(rough_costs, 'd');
+    TAKE(reward_range, 'd');
+    TAKE(rounding, 'd');
+#undef TAKE
+    return 0;
+}
+
+int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple)
+{
+    Py_ssize_t places, probabilities;
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != 3) {
+        PyErr_SetString(PyExc_TypeError, "usages are (start, place, probability)");
+        return -1;
+    }
+    const int64_t *start = array_with(arrays, PyTuple_GET_ITEM(tuple, 0), 'q', 0, "start", (Py_ssize_t)world->agents + 1);
+    const int32_t *place = start == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 1), 'i', 0, "place", &places);
+    const double *probability =
+        place == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 2), 'd', 0, "probability", &probabilities);
+    if (probability == NULL)
+        return -1;
+    int fits = start[0] == 0 && places == start[world->agents] && probabilities == places;
+    for (int32_t i = 0; fits && i < world->agents; i++)
+        fits = start[i] <= start[i + 1];
+    const int64_t most = (int64_t)world->steps * world->resources;
+    for (Py_ssize_t entry = 0; fits && entry < places; entry++)
+        fits = place[entry] >= 0 && place[entry] < most;
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "the usages of a position do not fit together");
+        return -1;
+    }
+    usages->count = world->agents;
+    usages->all = calloc((size_t)world->agents + 1, sizeof(Usage));
+    for (int32_t i = 0; usages->all != NULL && i < world->agents; i++) {
+        Usage *one = &usages->all[i];
+        const size_t count = (size_t)(start[i + 1] - start[i]);
+        one->place = malloc((count + 1) * sizeof *one->place);
+        one->probability = malloc((count + 1) * sizeof *one->probability);
+        if (one->place == NULL || one->probability == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        memcpy(one->place, place + start[i], count * sizeof *place);
+        memcpy(one->probability, probability + start[i], count * sizeof *probability);
+        one->count = one->room = (int64_t)count;
+    }
+    if (usages->all == NULL)
+        PyErr_NoMemory();
+    return usages->all == NULL ? -1 : 0;
+}
+
+int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent, PyObject *object)
+{
+    const Py_ssize_t pairs = (Py_ssize_t)world->steps * world->states[agent];
+    const int own = arrays->count;
+    Py_ssize_t length;
+    memset(policy, 0, sizeof *policy);
+    policy->table = array_of(arrays, object, 'd', 0, "policy", &length);
+    if (policy->table == NULL) {
+        /* Not a table of floats: actions of one byte, or of two. */
+        PyErr_Clear();
+        for (policy->bytes = 1; policy->bytes <= 2 && policy->actions == NULL; policy->bytes += policy->actions == NULL) {
+            if (arrays->count > own)
+                PyBuffer_Release(&arrays->held[--arrays->count]);
+            PyErr_Clear();
+            policy->actions = array_of(arrays, object, policy->bytes == 1 ? 'b' : 'h', 0, "policy", &length);
+        }
+        if (policy->actions == NULL)
+            return -1;
+    }
+    if (length != (policy->table == NULL ? pairs : pairs * world->actions[agent])) {
+        PyErr_Format(PyExc_ValueError, "a policy has %zd entries, which does not fit agent %d", length, (int)agent);
+        return -1;
+    }
+    for (Py_ssize_t pair = 0; policy->table == NULL && pair < pairs; pair++) {
+        const int a = policy->bytes == 1 ? ((const int8_t *)policy->actions)[pair] : ((const int16_t *)policy->actions)[pair];
+        if (a < 0 || a >= world->actions[agent]) {
+            PyErr_Format(PyExc_ValueError, "agent %d has no action %d", (int)agent, a);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void usages_end(Usages *usages)
+{
+    for (int32_t i = 0; usages->all != NULL && i < usages->count; i++) {
+        free(usages->all[i].place);
+        free(usages->all[i].probability);
+    }
+    free(usages->all);
+}
+
+/* (start, place, probability) as bytes objects. */
+PyObject *usages_told(const Usages *usages)
+{
+    int64_t total = 0;
+    for (int32_t i = 0; i < usages->count; i++)
+        total += usages->all[i].count;
+    PyObject *starts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(usages->count + 1) * (Py_ssize_t)sizeof(int64_t));
+    PyObject *places = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(total * (int64_t)sizeof(int32_t)));
+    PyObject *probabilities = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(total * (int64_t)sizeof(double)));
+    if (starts == NULL || places == NULL || probabilities == NULL) {
+        Py_XDECREF(starts);
+        Py_XDECREF(places);
+        Py_XDECREF(probabilities);
+        return NULL;
+    }
+    int64_t *start = (int64_t *)PyBytes_AS_STRING(starts), at = 0;
+    char *place = PyBytes_AS_STRING(places), *probability = PyBytes_AS_STRING(probabilities);
+    for (int32_t i = 0; i < usages->count; i++) {
+        const Usage *one = &usages->all[i];
+        start[i] = at;
+        if (one->count > 0) {
+            memcpy(place + at * (int64_t)sizeof(int32_t), one->place, (size_t)one->count * sizeof(int32_t));
+            memcpy(probability + at * (int64_t)sizeof(double), one->probability, (size_t)one->count * sizeof(double));
+        }
+        at += one->count;
+    }
+    start[usages->count] = at;
+    return Py_BuildValue("(NNN)", starts, places, probabilities);
+}

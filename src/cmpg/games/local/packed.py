@@ -1,0 +1,408 @@
+"""A local game as the compiled kernels read it: every table in one array of its kind, and what agents share once.
+
+The order of the arrays is that of `World` in cmdp/kernels/local.h. What agents can reach, by any policy, is found here
+too: kernels visit no other state, and no policy needs an action elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
+from cmpg.cmdp.model import thin, total_range
+from cmpg.policy import CompactTable, Stored
+
+if TYPE_CHECKING:
+    from cmpg.games.local.agent import LocalAgent
+    from cmpg.games.local.game import LocalGame
+
+WIDEST_ROW = 4
+"""Matrices with at most this many entries per row are padded to rows of the same length, which kernels read faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class PackedGame:
+    """The arrays of a game, and where the actions of each agent stand among those of all."""
+
+    kernels: Any  # the compiled module
+    arrays: tuple[Any, ...]
+    actions_of: IntArray  # [n], in entries
+    num_entries: int  # Σ_i H·S_i
+    action_type: Any  # int8 or int16
+
+    @classmethod
+    def of(cls, game: LocalGame) -> PackedGame | None:
+        """Pack a game; None where there are no compiled kernels, or where they could not count so far."""
+        kernels = compiled()
+        if kernels is None or not _countable(game):
+            return None
+        sizes = [game.horizon * agent.num_states for agent in game.agents]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        most = max(agent.num_actions for agent in game.agents)
+        arrays = _with_reach(kernels, game, _packed(game))
+        return cls(kernels, arrays, starts[:-1], int(starts[-1]), np.int8 if most <= 2**7 else np.int16)
+
+    @cached_property
+    def action_bytes(self) -> int:
+        """1 or 2."""
+        return int(np.dtype(self.action_type).itemsize)
+
+    @cached_property
+    def table_shape(self) -> tuple[int, int]:
+        """[H, E]."""
+        return int(self.arrays[0][1]), int(self.arrays[0][2])
+
+    @cached_property
+    def num_constraints(self) -> int:
+        """k."""
+        return int(self.arrays[0][3])
+
+    @cached_property
+    def has_delay(self) -> bool:
+        """Whether any resource delays its users."""
+        return bool(self.arrays[0][6])
+
+    @property
+    def rounding(self) -> FloatArray:
+        """The `rounding` of each agent's CMDP: [n]."""
+        return np.asarray(self.arrays[-1])
+
+    def accounts(
+        self, tables: Sequence[Stored], agents: Sequence[int]
+    ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
+        """Return what agents do by their tables: usages (start, place, probability), private values, private costs."""
+        plain = [_readable(table) for table in tables]
+        values, costs = np.empty(len(agents)), np.zeros((len(agents), self.num_constraints))
+        told = self.kernels.accounts(self.arrays, tuple(agents), tuple(plain), values, costs)
+        return read_usages(told), values, costs
+
+    def settle(
+        self,
+        usages: tuple[Any, ...],
+        private: tuple[FloatArray, FloatArray],
+        written: tuple[Any, Any],
+        multipliers: FloatArray,
+        *,
+        limits: tuple[int, float, float],
+        seed: int,
+    ) -> tuple[tuple[Any, ...], int]:
+        """Let agents take turns at common multipliers, and return the usages then and the number of moves.
+
+        Parameters
+        ----------
+        usages
+            Start, place and probability.
+        private
+            Values [n] and costs [n, k] of all agents; written.
+        written
+            The actions of whoever moves, and who did.
+        multipliers : [k]
+            λ.
+        limits
+            Turns, the share of an agent's range that is worth a move, seconds.
+        seed
+            Of random ties; 0: the first action wins.
+        """
+        free = np.zeros(len(multipliers))
+        # What everybody pays; where rewards know the load, the delays apart; where a budget is free, all that is spent.
+        weights = [np.concatenate([[1.0], multipliers])]
+        if self.has_delay:
+            weights.append(np.concatenate([[1.0], free]))
+        if not multipliers.all():
+            weights.append(np.concatenate([[0.0], free + 1]))
+        turns, worth, seconds = limits
+        told, moves = self.kernels.settle(
+            self.arrays,
+            usages,
+            *private,
+            multipliers,
+            np.stack(weights),
+            not multipliers.all(),
+            turns,
+            worth,
+            seed,
+            seconds,
+            *written,
+            self.actions_of,
+        )
+        return read_usages(told), moves
+
+    def judge(
+        self, usages: tuple[Any, ...], agents: range, tables: Sequence[Stored], multipliers: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return max V^{r − λ_i c} [n], the present V^r and V^c [n, 1 + k], and the sizes of both, of some agents."""
+        shape = (len(multipliers), 1 + self.num_constraints)
+        maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
+        plain = tuple(_readable(table) for table in tables)
+        self.kernels.judge(self.arrays, usages, agents.start, agents.stop, plain, multipliers, maxima, present, sizes)
+        return maxima, present, sizes
+
+
+def read_usages(told: tuple[bytes, bytes, bytes]) -> tuple[Any, ...]:
+    """Return (start, place, probability) as arrays."""
+    return tuple(
+        np.frombuffer(each, dtype=kind) for each, kind in zip(told, (np.int64, np.int32, np.float64), strict=True)
+    )
+
+
+def _readable(table: Stored) -> Any:
+    """Return actions [H, S] where all rows are certain, else the table [H, S, A]."""
+    if not isinstance(table, CompactTable):
+        return np.ascontiguousarray(table)
+    return table.actions if not len(table.mixed) else table.table
+
+
+def _countable(game: LocalGame) -> bool:
+    """Whether all indices fit into the kernels' integers."""
+    rows = max(agent.num_states * agent.num_actions for agent in game.agents)
+    places = max(game.horizon, 1) * game.num_resources
+    actions = max(agent.num_actions for agent in game.agents)
+    return max(rows, places, game.num_agents) < LARGEST_INDEX and actions < 2**15
+
+
+class _Once:
+    """Items that come several times, each kept once: `place` says where."""
+
+    def __init__(self) -> None:
+        self._places: dict[Any, int] = {}
+        self.items: list[Any] = []
+
+    def place(self, key: Any, make: Callable[[], Any]) -> int:
+        """Return where the item with this key stands; it is made the first time that it comes."""
+        if key not in self._places:
+            self._places[key] = len(self.items)
+            self.items.append(make())
+        return self._places[key]
+
+
+def _packed(game: LocalGame) -> dict[str, Any]:
+    agents, tables = game.agents, game.tables
+    moves, use = _Matrices(), _Matrices()
+    of_moves = [moves.sequence(agent.transition, _padded, game.horizon) for agent in agents]
+    of_uses = [use.sequence(agent.uses, _Uses(agent.num_actions), game.horizon) for agent in agents]
+    rewards, costs = _Tables(), _Tables()
+    of_rewards = [rewards.place(agent.reward[None]) for agent in agents]
+    of_costs = [(-1, 0, 0, 1) if agent.costs is None else costs.place(agent.costs) for agent in agents]
+    starts = [np.flatnonzero(agent.initial) for agent in agents]
+    by_load = [np.ascontiguousarray(np.moveaxis(tables.rough_delay, 0, -1))]
+    by_load += [np.ascontiguousarray(np.moveaxis(table, 1, -1)) for table in (tables.rough_steps, tables.rough_costs)]
+    rough_of = np.full(game.num_resources, -1, dtype=np.int32)
+    rough_of[tables.rough] = np.arange(len(tables.rough))
+    sizes = [game.num_agents, game.horizon, game.num_resources, game.num_constraints]
+    sizes += [len(tables.rough), tables.rough_costs.shape[-1], int(tables.has_delay)]
+    steps = [len(tables.first_delay), tables.slopes.shape[1], tables.first_costs.shape[1]]
+    steps += [tables.rough_delay.shape[1], tables.rough_costs.shape[2]]
+    return {
+        "sizes": _long([*sizes, *(int(length > 1) for length in steps)]),
+        "states": _int([agent.num_states for agent in agents]),
+        "actions": _int([agent.num_actions for agent in agents]),
+        "moves_of": _int(of_moves),
+        "moves_at": _int(moves.sequences),
+        "first_row": _long(moves.first_rows),
+        "row_width": _int([matrix.width for matrix in moves.matrices]),
+        "row_start": moves.starts,
+        "target": moves.columns,
+        "probability": moves.entries,
+        "uses_of": _int(of_uses),
+        "uses_at": _int(use.sequences),
+        "first_use_row": _long(use.first_rows),
+        "use_by_state": np.array([matrix.by_state for matrix in use.matrices], dtype=np.int8),
+        "use_start": use.starts,
+        "used": use.columns,
+        "reward_of": _long([of for of, _, _, _ in of_rewards]),
+        "reward_step": _long([step for _, _, step, _ in of_rewards]),
+        "reward_columns": _int([columns for _, _, _, columns in of_rewards]),
+        "rewards": rewards.entries,
+        "cost_of": _long([of for of, _, _, _ in of_costs]),
+        "cost_family": _long([family for _, family, _, _ in of_costs]),
+        "cost_step": _long([step for _, _, step, _ in of_costs]),
+        "cost_columns": _int([columns for _, _, _, columns in of_costs]),
+        "costs": costs.entries,
+        "initial_of": _long([0, *np.cumsum([len(each) for each in starts])]),
+        "initial_state": _int(np.concatenate(starts)),
+        "initial_probability": np.concatenate([a.initial[each] for a, each in zip(agents, starts, strict=True)]),
+        "order_of": _long([0] * len(agents)),
+        "order": _int([0]),
+        "reach": _int([0]),
+        "first_delay": np.ascontiguousarray(tables.first_delay),
+        "slopes": np.ascontiguousarray(tables.slopes),
+        "first_costs": np.ascontiguousarray(tables.first_costs),
+        "idle_costs": np.ascontiguousarray(tables.idle_costs),
+        "rough_of": rough_of,
+        "rough_delay": by_load[0],
+        "rough_steps": by_load[1],
+        "rough_costs": by_load[2],
+        "reward_range": np.array(_ranges(game)),
+        "rounding": np.array(_roundings(game)),
+    }
+
+
+def _with_reach(kernels: Any, game: LocalGame, fields: dict[str, Any]) -> tuple[Any, ...]:
+    """Add which states each agent can reach: those of one kind and one start share them."""
+    orders, of_agent, reaches = _Once(), [], []
+    for i, agent in enumerate(game.agents):
+        start = tuple(np.flatnonzero(agent.initial).tolist())
+
+        def reached(i: int = i, agent: LocalAgent = agent) -> tuple[Any, Any]:
+            order, reach = np.zeros(agent.num_states, dtype=np.int32), np.zeros(game.horizon, dtype=np.int32)
+            kernels.reach(tuple(fields.values()), i, order, reach)
+            return order[: reach[-1]].copy(), reach
+
+        of_agent.append(orders.place((id(agent.transition), start), reached))
+        reaches.append(orders.items[of_agent[-1]][1])
+    starts = np.concatenate([[0], np.cumsum([len(order) for order, _ in orders.items])])
+    fields["order"] = np.concatenate([order for order, _ in orders.items])
+    fields["order_of"] = _long(starts[of_agent])
+    fields["reach"] = np.ascontiguousarray(np.stack(reaches), dtype=np.int32)
+    return tuple(fields.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a matrix as a kernel reads them."""
+
+    starts: Any  # [rows]: from 0
+    columns: Any
+    entries: FloatArray
+    width: int = 0
+    by_state: bool = False
+
+
+class _Matrices:
+    """Matrices one after the other, each once, and the sequences of them that agents go through."""
+
+    def __init__(self) -> None:
+        self._matrices, self._sequences = _Once(), _Once()
+
+    def sequence(self, given: Sequence[sp.csr_array], read: Callable[[sp.csr_array], _Rows], horizon: int) -> int:
+        """Return which sequence of one matrix per step this is."""
+
+        def places() -> list[int]:
+            one_each = [self._matrices.place((id(matrix), read), partial(read, matrix)) for matrix in given]
+            return one_each * horizon if len(one_each) == 1 else one_each
+
+        return self._sequences.place((id(given), read), places)
+
+    @property
+    def sequences(self) -> list[list[int]]:
+        return self._sequences.items
+
+    @property
+    def matrices(self) -> list[_Rows]:
+        return self._matrices.items
+
+    @cached_property
+    def first_rows(self) -> Any:
+        return np.concatenate([[0], np.cumsum([len(matrix.starts) for matrix in self.matrices])])[:-1]
+
+    @cached_property
+    def starts(self) -> IntArray:
+        ends = np.cumsum([len(matrix.columns) for matrix in self.matrices])
+        before = np.concatenate([[0], ends[:-1]])
+        parts = [matrix.starts + first for matrix, first in zip(self.matrices, before, strict=True)]
+        return _long(np.concatenate([*parts, ends[-1:]]))
+
+    @cached_property
+    def columns(self) -> Any:
+        return _int(np.concatenate([matrix.columns for matrix in self.matrices]))
+
+    @cached_property
+    def entries(self) -> FloatArray:
+        return np.concatenate([matrix.entries for matrix in self.matrices])
+
+
+def _padded(matrix: sp.csr_array) -> _Rows:
+    """Return the rows of a transition; short ones filled up with zeros to the same length."""
+    _check_columns(matrix)
+    lengths = np.diff(matrix.indptr)
+    width = int(lengths.max(initial=1))
+    if width > WIDEST_ROW or not lengths.all():
+        return _Rows(matrix.indptr[:-1].astype(np.int64), matrix.indices, matrix.data)
+    columns = np.repeat(matrix.indices[matrix.indptr[:-1]], width)
+    entries = np.zeros(len(columns))
+    places = np.repeat(np.arange(len(lengths)) * width - matrix.indptr[:-1], lengths) + np.arange(matrix.nnz)
+    columns[places], entries[places] = matrix.indices, matrix.data
+    return _Rows(np.arange(len(lengths), dtype=np.int64) * width, columns, entries, width)
+
+
+@dataclass(frozen=True)
+class _Uses:
+    """Reads a matrix of uses: one row for each state where the action does not matter."""
+
+    num_actions: int
+
+    def __call__(self, matrix: sp.csr_array) -> _Rows:
+        """Return its rows."""
+        _check_columns(matrix)
+        by_state = matrix[:: self.num_actions]
+        repeated = by_state[np.repeat(np.arange(by_state.shape[0]), self.num_actions)]
+        same = (matrix != repeated).nnz == 0
+        rows = by_state if same else matrix
+        return _Rows(rows.indptr[:-1].astype(np.int64), rows.indices, rows.data, by_state=bool(same))
+
+
+def _check_columns(matrix: sp.csr_array) -> None:
+    """SciPy does not look at the indices of a matrix that is given in parts; a kernel would follow them anywhere."""
+    matrix.check_format(full_check=True)
+
+
+class _Tables:
+    """Tables [family, H or 1, S, A] one after the other, each once."""
+
+    def __init__(self) -> None:
+        self._tables, self._ends = _Once(), [0]
+
+    def place(self, table: FloatArray) -> tuple[int, int, int, int]:
+        """Return where a table begins, its strides of family and step, and its number of columns."""
+        entries = thin(table)
+
+        def kept() -> FloatArray:
+            self._ends.append(self._ends[-1] + entries.size)
+            return np.ascontiguousarray(entries)
+
+        key = (table.__array_interface__["data"][0], table.shape, table.strides)
+        begin = self._ends[self._tables.place(key, kept)]
+        step = int(np.prod(entries.shape[2:]))
+        return begin, step * entries.shape[1], step if entries.shape[1] > 1 else 0, entries.shape[3]
+
+    @property
+    def entries(self) -> FloatArray:
+        return np.concatenate([np.zeros(0), *(table.ravel() for table in self._tables.items)])
+
+
+def _ranges(game: LocalGame) -> list[float]:
+    """G_i of the private rewards, which are all there is where nothing is delayed."""
+    known = _Once()
+    places = [known.place(id(a.reward), partial(total_range, a.reward, game.horizon, None)) for a in game.agents]
+    return [known.items[place] for place in places]
+
+
+def _roundings(game: LocalGame) -> list[float]:
+    """The `rounding` of each agent's CMDP."""
+    known = _Once()
+
+    def rounding(agent: LocalAgent) -> float:
+        row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in agent.transition)
+        # Loads are summed agent by agent; see `SparseLoads.more_roundings`.
+        behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.most_uses + 4
+        step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 8
+        return (game.horizon * step + 6 * agent.num_states) * UNIT_ROUNDOFF
+
+    keys = [(id(agent.transition), id(agent.uses), agent.num_actions) for agent in game.agents]
+    places = [known.place(key, partial(rounding, a)) for key, a in zip(keys, game.agents, strict=True)]
+    return [known.items[place] for place in places]
+
+
+def _int(values: Any) -> Any:
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+def _long(values: Any) -> IntArray:
+    return np.ascontiguousarray(values, dtype=np.int64)

@@ -1,0 +1,312 @@
+"""Compiled kernels of local games against their NumPy twins: positions, bounds, and turns at common multipliers."""
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cmpg
+from cmpg.cmdp.kernels.choice import compiled
+from cmpg.equilibrium.certificate import certify
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.local.loads import LoadTree
+from cmpg.games.local.sparse import SparseLoads
+from cmpg.policy import CompactTable, JointPolicy
+from cmpg.scenarios import charging, robots, routing
+
+pytestmark = pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
+
+
+@contextmanager
+def kernels(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CMPG_KERNELS", name)
+        yield
+
+
+def random_agent(rng, *, horizon, resources, constraints):
+    """Rows of any length, dense or sparse, stationary or not; reward and use by state or by action."""
+    states, actions = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    steps = [int(rng.choice([1, horizon])) for _ in range(4)]
+    rows = rng.dirichlet(np.ones(states), size=(steps[0], states, actions)) * (rng.random((states,)) < 0.7)
+    rows[..., 0] += 1e-3
+    uses = (rng.random((steps[1], states, actions, resources)) < 0.4).astype(float)
+    reward = rng.normal(size=(steps[2], states, actions))
+    costs = rng.random((constraints, steps[3], states, actions))
+    if rng.random() < 0.4:
+        uses, costs = np.repeat(uses[:, :, :1], actions, axis=2), np.repeat(costs[..., :1], actions, axis=3)
+        reward = np.repeat(reward[..., :1], actions, axis=2)
+    start = rng.random(states) * (rng.random(states) < 0.5) + 1e-9
+    return LocalAgent(
+        transition=rows / rows.sum(axis=-1, keepdims=True),
+        reward=reward,
+        uses=uses,
+        initial=start / start.sum() if rng.random() < 0.5 else np.eye(states)[rng.integers(states)],
+        costs=costs if rng.random() < 0.5 else None,
+    )
+
+
+def random_game(seed, *, max_agents=6):
+    """Smooth and rough resources, with and without delays."""
+    rng = np.random.default_rng(seed)
+    agents, horizon = int(rng.integers(1, max_agents + 1)), int(rng.integers(1, 5))
+    resources, constraints = int(rng.integers(1, 4)), int(rng.integers(0, 3))
+    loads = np.arange(agents + 1)
+    steps = [int(rng.choice([1, horizon])) for _ in range(2)]
+    kinds = rng.integers(3, size=resources)
+    shapes = np.stack([loads, loads * (loads - 1) / 2, np.maximum(loads - 1.0, 0) ** 1.5])[kinds]
+    members = [random_agent(rng, horizon=horizon, resources=resources, constraints=constraints) for _ in range(agents)]
+    kept = [members[int(rng.integers(len(members)))] if rng.random() < 0.3 else member for member in members]
+    return LocalGame(
+        agents=tuple(kept),
+        delay=rng.random((steps[0], resources, 1)) * shapes * rng.choice([0.0, 1.0]),
+        load_costs=rng.random((constraints, steps[1], resources, 1)) * shapes,
+        thresholds=rng.random(constraints) * agents,
+        horizon=horizon,
+    )
+
+
+def random_policy(game, seed):
+    """Some agents mix, some play one action for sure."""
+    rng = np.random.default_rng(seed)
+    mixed = game.random_policy(rng=rng)
+    certain = [np.eye(A)[rng.integers(A, size=(H, S))] for H, S, A in game.policy_shapes]
+    return JointPolicy(tuple(one if rng.random() < 0.5 else other for one, other in zip(mixed, certain, strict=True)))
+
+
+def idle(game):
+    """Everybody plays the first action always."""
+    return JointPolicy(tuple(CompactTable.certain(np.zeros((H, S)), A) for H, S, A in game.policy_shapes))
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=SEEDS)
+def test_a_position_is_the_twins(seed):
+    game = random_game(seed)
+    policy = random_policy(game, seed)
+    position = game.at(policy)
+    with kernels("numpy"):
+        twin = replace(game).at(policy)
+        assert isinstance(twin.loads, LoadTree)
+        expected = [(twin.costs, twin.values, twin.rosenthal, twin.expected_load)]
+        expected += [(twin.usage(i), twin.present(i), twin.induced_cmdp(i)) for i in range(game.num_agents)]
+    assert isinstance(position.loads, SparseLoads)
+    for found, wanted in zip(
+        (position.costs, position.values, position.rosenthal, position.expected_load), expected[0], strict=True
+    ):
+        close(found, wanted)
+    for i, (usage, present, cmdp) in enumerate(expected[1:]):
+        close(position.usage(i), usage)
+        close(position.present(i).value, present.value)
+        close(position.present(i).costs, present.costs)
+        close(position.induced_cmdp(i).reward, cmdp.reward)
+        close(position.induced_cmdp(i).costs, cmdp.costs)
+        close(position.induced_cmdp(i).thresholds, cmdp.thresholds)
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=SEEDS)
+def test_a_certificate_is_the_twins(seed):
+    game = random_game(seed)
+    policy = random_policy(game, seed)
+    multipliers = np.random.default_rng(seed).random((game.num_agents, game.num_constraints))
+    found = certify(game, policy, multipliers)
+    with kernels("numpy"):
+        expected = certify(replace(game), policy, multipliers)
+    close(found.values, expected.values)
+    close(found.bounds, expected.bounds)
+    # Rounding is bounded over what agents can reach, and for another order of sums: not the same, and not far from it.
+    assert (found.rounding <= 4 * expected.rounding).all()
+    assert (np.abs(found.bounds - expected.bounds) <= found.rounding + expected.rounding).all()
+    assert (np.abs(found.values - expected.values) <= found.rounding + expected.rounding).all()
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=SEEDS)
+def test_some_agents_are_judged_as_all_are(seed):
+    game = random_game(seed)
+    position = game.at(random_policy(game, seed))
+    rng = np.random.default_rng(seed)
+    multipliers = rng.random((game.num_agents, game.num_constraints))
+    first = int(rng.integers(game.num_agents))
+    asked = range(first, int(rng.integers(first + 1, game.num_agents + 1)))
+    whole, part = position.judgements(multipliers), position.judgements(multipliers[asked.start : asked.stop], asked)
+    for name in ("values", "bounds", "rounding"):
+        assert getattr(part, name).tobytes() == getattr(whole, name)[asked.start : asked.stop].tobytes()
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=SEEDS)
+def test_a_move_leads_to_a_fresh_position(seed):
+    game = random_game(seed)
+    policy, other = random_policy(game, seed), random_policy(game, seed + 1)
+    mover = seed % game.num_agents
+    moved, fresh = game.at(policy).replace(mover, other[mover]), game.at(policy.replace(mover, other[mover]))
+    assert moved.costs.tobytes() == fresh.costs.tobytes()
+    for i in range(game.num_agents):
+        assert moved.induced_cmdp(i).costs.tobytes() == fresh.induced_cmdp(i).costs.tobytes()
+        assert moved.induced_cmdp(i).thresholds.tobytes() == fresh.induced_cmdp(i).thresholds.tobytes()
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=SEEDS, ties=st.booleans(), free=st.booleans())
+def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
+    game = random_game(seed)
+    rng = np.random.default_rng(seed)
+    multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
+    settled = game.at(random_policy(game, seed)).settle(
+        multipliers, turns=200 * game.num_agents, worth=1e-9, rng=rng if ties else None
+    )
+    with kernels("numpy"):
+        twin = replace(game).at(settled.position.policy)
+        close(settled.position.costs, twin.costs)
+        close(settled.position.values, twin.values)
+        for i in range(game.num_agents):
+            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            best = cmpg.cmdp.planning.maximise(cmdp, multipliers).value
+            gain = best - float(present.value - multipliers @ present.costs)
+            assert gain <= 1e-9 * cmdp.reward_range + 1e-9
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=SEEDS)
+def test_a_first_turn_is_the_twins_best_plan(seed):
+    game = random_game(seed)
+    position = game.at(random_policy(game, seed))
+    multipliers = np.random.default_rng(seed).random(game.num_constraints) + 0.1
+    settled = position.settle(multipliers, turns=1, worth=1e-9)
+    with kernels("numpy"):
+        twin = replace(game).at(position.policy)
+        best = cmpg.cmdp.planning.maximise(twin.induced_cmdp(0), multipliers).value
+    present = settled.position.present(0)
+    assert present.value - float(multipliers @ present.costs) == pytest.approx(best, abs=1e-8)
+    assert settled.moves == (settled.position is not position)
+
+
+def test_where_a_budget_is_free_a_tie_spends_no_more_of_it_than_it_must():
+    """Two actions are worth the same, and the first one spends."""
+    agent = LocalAgent(
+        transition=np.ones((1, 1, 3, 1)), reward=[[[1.0, 1.0, 0.0]]], uses=[[[[1], [0], [0]]]], initial=[1.0]
+    )
+    game = LocalGame(
+        agents=(agent,) * 3, delay=np.zeros((1, 1, 4)), load_costs=[[[[0.0, 1, 2, 3]]]], thresholds=[1.0], horizon=2
+    )
+    settled = game.at(JointPolicy((np.eye(3)[np.full((2, 1), 2)],) * 3)).settle(np.zeros(1), turns=9, worth=1e-9)
+    assert settled.moves == 3
+    assert settled.position.costs.tolist() == [0.0]
+    assert settled.position.values.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_random_ties_come_from_the_generator(seed):
+    game = robots(num_agents=4, horizon=12, seed=seed)
+
+    def settled(rng):
+        return game.at(idle(game)).settle(np.ones(1), turns=12, worth=1e-7, rng=rng).position.policy.fingerprint()
+
+    assert settled(np.random.default_rng(3)) == settled(np.random.default_rng(3))
+    drawn = {settled(np.random.default_rng(each)) for each in range(8)}
+    assert len(drawn) > 1
+    assert settled(None) == settled(None)
+
+
+@pytest.mark.parametrize("game", [robots(), charging(), routing()], ids=["robots", "charging", "routing"])
+def test_scenarios_end_as_well_as_the_twins(game):
+    found = cmpg.solve(game, epsilon=1e-4)
+    with kernels("numpy"):
+        expected = cmpg.solve(replace(game), epsilon=1e-4)
+        judged = certify(replace(game), found.policy, found.multipliers)
+    assert found.certified
+    assert judged.proves(1e-4)
+    assert found.values.sum() >= expected.values.sum() - 0.005 * abs(expected.values.sum())
+
+
+def test_only_what_can_be_reached_has_actions():
+    game = robots(num_agents=2, horizon=20)
+    settled = game.at(idle(game)).settle(np.ones(1), turns=2, worth=1e-7)
+    near = settled.position.policy[0][0] @ np.arange(game.agents[0].num_actions)
+    start = int(game.agents[0].initial.argmax())
+    assert near[start] > 0
+    assert not near[np.arange(len(near)) != start].any()
+
+
+def test_a_settling_keeps_to_its_deadline():
+    game = robots(num_agents=8)
+    position = game.at(idle(game))
+    assert position.settle(np.ones(1), turns=10**6, worth=0.0, deadline=time.monotonic() - 1).position is position
+
+
+def test_an_interruption_ends_a_settling_in_the_middle():
+    rng = np.random.default_rng(0)
+    horizon, states, actions = 4_000, 40, 5
+    member = LocalAgent(
+        transition=rng.dirichlet(np.ones(states), size=(1, states, actions)),
+        reward=rng.random((1, states, actions)),
+        uses=rng.integers(2, size=(1, states, actions, 2)),
+        initial=np.eye(states)[0],
+    )
+    loads = np.arange(61.0)
+    game = LocalGame(
+        agents=(member,) * 60,
+        delay=np.broadcast_to(0.01 * loads, (1, 2, 61)),
+        load_costs=np.broadcast_to(loads * (loads - 1), (1, 1, 2, 61)),
+        thresholds=[1.0],
+        horizon=horizon,
+    )
+    position = game.at(idle(game))
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            position.settle(np.ones(1), turns=2**62, worth=1e-9)
+    finally:
+        timer.join()
+
+
+def test_indices_that_lead_out_of_a_matrix_are_refused():
+    good = sp.csr_array(np.ones((2, 1)))
+    bad = sp.csr_array(good)
+    bad.indices = np.array([0, 7], dtype=bad.indices.dtype)
+
+    def played():
+        agent = LocalAgent(transition=good, reward=[[[0.0, 1.0]]], uses=[bad], initial=[1.0])
+        game = LocalGame(agents=(agent,), delay=np.zeros((1, 1, 2)), load_costs=(), thresholds=(), horizon=1)
+        return game.at(JointPolicy.uniform(game.policy_shapes))
+
+    with pytest.raises(ValueError, match="indices must be"):
+        played()
+
+
+def test_kernels_refuse_arrays_that_do_not_fit():
+    game = robots(num_agents=2, horizon=20)
+    position = game.at(JointPolicy.uniform(game.policy_shapes))
+    packed, loads = position.loads.packed, position.loads
+    totals = np.zeros(1)
+    with pytest.raises(ValueError, match="do not fit together"):
+        packed.kernels.totals(packed.arrays, (loads.start, loads.place + 10**6, loads.probability), totals)
+    with pytest.raises(ValueError, match="do not fit together"):
+        packed.kernels.totals(packed.arrays, (loads.start[::-1].copy(), loads.place, loads.probability), totals)
+    with pytest.raises(ValueError, match="start has 2 entries; 3 are required"):
+        packed.kernels.totals(packed.arrays, (loads.start[:2], loads.place, loads.probability), totals)
+    with pytest.raises(TypeError, match="41 arrays"):
+        packed.kernels.totals(packed.arrays[:-1], loads.arrays, totals)
+    with pytest.raises(IndexError, match="no such agent"):
+        packed.accounts([position.policy[0]], [2])
+    with pytest.raises(ValueError, match="does not fit agent 0"):
+        packed.accounts([np.ones((1, 1, 1))], [0])
+    with pytest.raises(ValueError, match="agent 0 has no action 9"):
+        packed.accounts([CompactTable.certain(np.full((20, game.agents[0].num_states), 9), 10)], [0])
