@@ -180,6 +180,32 @@ def test_restarts_without_a_seed_are_repeatable_and_say_with_which():
 
 
 @pytest.mark.parametrize(
+    ("words", "criterion"),
+    [
+        (("congestion-counting", "--agents", 30, "--restarts", 5, "--seed", 1), "total value"),
+        (("counter-example", "--restarts", 10, "--seed", 1), "potential"),
+        (("counter-example", "--restarts", 10, "--seed", 1, "--prefer", "welfare"), "total value"),
+    ],
+)
+def test_equilibria_are_listed_by_what_is_shown_first(words, criterion):
+    told = cmpg("solve", *words).out
+    table = told[told.index("distinct equilibria, best first:") :].splitlines()[1:]
+    assert table[0].split()[: len(criterion.split())] == criterion.split()
+    column = [float(line.split()[1]) for line in table[1:]]
+    assert len(column) > 1
+    assert column == sorted(column, reverse=True)
+    listed = json.loads(cmpg("solve", *words, "--json").out)["equilibria"]
+    assert {each["compared_by"] for each in listed} == {criterion}
+    assert [each["score"] for each in listed] == pytest.approx(column, abs=1e-4)
+
+
+def test_a_potential_that_there_is_not_ranks_nothing():
+    ran = cmpg("solve", "congestion", "--agents", 3, "--restarts", 3, "--prefer", "potential")
+    assert ran.code == 2
+    assert "this game has no potential to compare equilibria by" in ran.err
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("--solver", "lp"),

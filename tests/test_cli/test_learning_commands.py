@@ -144,8 +144,8 @@ def test_a_start_that_breaks_a_constraint_is_refused(monkeypatch, capsys, tmp_pa
 
 
 def test_games_with_own_states_are_refused(monkeypatch, capsys):
-    assert "learning is for joint games" in refused(monkeypatch, capsys, "learn", "grid-world-local")
-    assert "learning is for joint games" in refused(monkeypatch, capsys, "bounds", "grid-world-local")
+    assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "learn", "grid-world-local")
+    assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "bounds", "grid-world-local")
 
 
 def test_a_folder_that_is_not_empty_is_refused(monkeypatch, capsys, tmp_path):

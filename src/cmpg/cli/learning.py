@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
@@ -132,20 +132,19 @@ def bounds(
         show(bounds_face(table, slater, slacks))
 
 
+@runtime_checkable
+class JointForm(Protocol):
+    """A game of another form that can be written with joint tables."""
+
+    def to_joint(self) -> JointGame:
+        """Return the same game with joint tables."""
+
+
 def joint_form(game: Game) -> JointGame:
     """Return a game whose agents see the joint state, which is what the paper's learners are for."""
-    from cmpg.errors import GameError
-    from cmpg.games.counting.game import CountingGame
-    from cmpg.games.joint.game import JointGame
+    from cmpg.games.joint.game import as_joint
 
-    if isinstance(game, CountingGame):
-        return game.to_joint()
-    if not isinstance(game, JointGame):
-        raise GameError(
-            f"learning is for joint games; this is a {type(game).__name__}, whose agents see their own state only. "
-            "Name a scenario such as spectrum, or a game file of form joint."
-        )
-    return game
+    return as_joint(game.to_joint() if isinstance(game, JointForm) else game, wanted="has no joint transition to learn")
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ def solve(
     prefer: Annotated[
         str,
         typer.Option(
-            help="Which equilibrium is best: by potential or by welfare; auto takes the potential where there is one.",
+            help="Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
             autocompletion=lambda: ["auto", "potential", "welfare"],
         ),
     ] = "auto",
@@ -52,9 +52,9 @@ def solve(
         ),
     ] = "auto",
     max_iterations: Annotated[
-        int | None, typer.Option(min=0, metavar="<int>", help="Most moves per run; Theorem 1's bound if omitted.")
+        int | None, typer.Option(min=0, metavar="<int>", help="Most moves of a run; Theorem 1's bound if omitted.")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds for everything.")] = None,
     workers: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
     ] = 1,
@@ -76,15 +76,14 @@ def solve(
     if output is not None:
         check_out_folder(output)
     settings: dict[str, Any] = {
-        "prefer": _preference(prefer),
+        "prefer": _auto_or("prefer", prefer, "potential", "welfare"),
         "solver": _solver(solver, finite("epsilon", epsilon, positive=True)),
-        "schedule": _schedule(schedule),
+        "schedule": _auto_or("schedule", schedule, "greatest-gain", "round-robin"),
         "max_iterations": max_iterations,
         "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
         "workers": workers,
     }
     drawn = 0 if seed is None and restarts > 1 else seed
-    rng = None if drawn is None else np.random.default_rng(drawn)
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed, exact=exact)
         free = _without_constraints(game) if selfish else None
@@ -92,7 +91,7 @@ def solve(
         settings["on_progress"] = _Course(progress, game).show
         progress.begin("looking for a feasible start")
         try:
-            result = find(game, epsilon=epsilon, start=first, restarts=restarts, rng=rng, **settings)
+            result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
         except KeyboardInterrupt:
             remark("interrupted before a feasible policy was known: there is nothing to keep")
             raise
@@ -108,25 +107,16 @@ def solve(
     raise typer.Exit(0 if result.certified else 1)
 
 
-def _preference(word: str) -> Any:
-    from cmpg.equilibrium.solve import by_potential, by_welfare
-
-    return chosen("prefer", word, {"auto": None, "potential": by_potential, "welfare": by_welfare})
-
-
-def _schedule(word: str) -> Any:
-    from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
-
-    return chosen("schedule", word, {"auto": None, "greatest-gain": GreatestGain(), "round-robin": RoundRobin()})
+def _auto_or(option: str, word: str, *others: str) -> str | None:
+    """Return a word that solve understands; None for `auto`."""
+    return chosen(option, word, {"auto": None, **{other: other for other in others}})
 
 
 def _solver(word: str, epsilon: float) -> Any:
-    from cmpg.cmdp.exact import Exact
-    from cmpg.cmdp.linear_program import LinearProgram
+    """Return what solve understands; a primal-dual method must be as precise as the claim needs."""
     from cmpg.cmdp.primal_dual import PrimalDual
 
-    solvers = {"exact": Exact(), "lp": LinearProgram(), "primal-dual": PrimalDual(tolerance=epsilon / 4)}
-    return chosen("solver", word, solvers)
+    return chosen("solver", word, {"exact": "exact", "lp": "lp", "primal-dual": PrimalDual(tolerance=epsilon / 4)})
 
 
 def _without_constraints(game: Game) -> Game:

@@ -82,6 +82,7 @@ class Result:
     witness: FourCycle | None = None  # refutes the potential property, where status says so
     settings: Mapping[str, Any] = field(default_factory=dict)
     equilibria: tuple[Result, ...] = ()  # all distinct certified endings of the restarts, best first
+    score: tuple[str, float] | None = None  # what the equilibria are compared by, and how much of it this one has
 
     @property
     def certified(self) -> bool:
@@ -142,11 +143,14 @@ class Result:
 
 
 def _equilibria_table(equilibria: Sequence[Result]) -> Table:
+    """List what the equilibria are compared by first, so that the order can be seen."""
     rows: list[tuple[Cell, ...]] = []
+    scores = [each.score for each in equilibria if each.score is not None and each.score[0] != "total value"]
     for rank, each in enumerate(equilibria, 1):
+        compared = [] if each.score is None or not scores else [fixed(each.score[1], 4)]
         costs = ", ".join(f"{cost:.4g}" for cost in each.costs[:MOST_PRICES])
-        rows.append((str(rank), fixed(each.values.sum(), 4), _few(each.values), costs or "none"))
-    return Table(("", "total value", "values", "costs"), tuple(rows))
+        rows.append((str(rank), *compared, fixed(each.values.sum(), 4), _few(each.values), costs or "none"))
+    return Table(("", *(name for name, _ in scores[:1]), "total value", "values", "costs"), tuple(rows))
 
 
 def _few(values: FloatArray) -> str:

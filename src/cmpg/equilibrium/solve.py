@@ -297,10 +297,12 @@ def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
     certified = [run for run in runs if run.certified]
     if not certified or len(runs) == 1:
         return runs[0]
+    criterion = "potential" if prefer is by_potential else "total value" if prefer is by_welfare else "preference"
+    scored = [(prefer(game, run.policy), run) for run in certified]
     distinct: list[Result] = []
-    for run in sorted(certified, key=lambda run: -prefer(game, run.policy)):
+    for score, run in sorted(scored, key=lambda pair: -pair[0]):
         if not any(_alike(run, other) for other in distinct):
-            distinct.append(run)
+            distinct.append(replace(run, score=(criterion, score)))
     return replace(distinct[0], equilibria=tuple(distinct))
 
 

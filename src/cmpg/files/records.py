@@ -82,7 +82,13 @@ def result_record(
         "moves": result.moves,
         "max_iterations": result.max_iterations,
         "equilibria": [
-            {"values": each.values, "costs": each.costs, "epsilon": each.certificate.epsilon}
+            {
+                "values": each.values,
+                "costs": each.costs,
+                "epsilon": each.certificate.epsilon,
+                "compared_by": None if each.score is None else each.score[0],
+                "score": None if each.score is None else each.score[1],
+            }
             for each in result.equilibria
             if each.incumbent is not None
         ],
