@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +109,42 @@ def test_a_constructor_takes_the_fields_of_its_class(module, name, init):
     assert [ast.literal_eval(each) for each in defaults] == [
         parameter.default for parameter in real if parameter.default is not inspect.Parameter.empty
     ]
+
+
+def public_names(door):
+    module = importlib.import_module(door)
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+DOORS = ["cmpg", *(f"cmpg.{path.parent.name}" for path in sorted(SOURCE.glob("*/__init__.py")))]
+FRONT_DOORS = [door for door in DOORS if hasattr(importlib.import_module(door), "__all__")]
+
+
+def test_the_front_door_has_at_most_35_names():
+    assert len(public_names("cmpg")) <= 35
+
+
+@pytest.mark.parametrize("door", FRONT_DOORS)
+def test_a_type_checker_sees_the_names_that_a_front_door_lends(door):
+    """They are written twice: where they are loaded from when they are used, and as imports for type checkers."""
+    path = SOURCE.parent / door.replace(".", "/") / "__init__.py"
+    seen = set()
+    for block in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            seen |= {alias.asname for each in block.body for alias in each.names if alias.asname}
+    lent = {name for name, thing in public_names(door).items() if getattr(thing, "__module__", door) != door}
+    assert lent - seen == set()
+    assert {name for name in seen if not hasattr(importlib.import_module(door), name)} == set()
+
+
+def test_the_glossary_has_every_public_noun():
+    glossary = (SOURCE.parents[1] / "docs" / "glossary.md").read_text("utf-8")
+    nouns = [name for name, thing in public_names("cmpg").items() if inspect.isclass(thing)]
+    assert len(nouns) > 15
+    assert not [noun for noun in nouns if f"`{noun}`" not in glossary]
+
+
+def test_no_game_is_copied_by_its_fields():
+    """What changes in a copy is a method of the game: `with_thresholds`, and others where a form has them."""
+    for path in SOURCE.rglob("*.py"):
+        assert not re.search(r"\breplace\(\s*(?:self\.|model\.)?game\b", path.read_text("utf-8")), path

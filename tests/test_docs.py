@@ -82,6 +82,12 @@ def test_the_letters_of_the_paper_have_names_that_the_code_uses():
     assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
 
 
+def test_a_form_of_ones_own_takes_at_most_forty_lines():
+    (block,) = [block for block in blocks("own-game.md", "python") if "class Radios" in block]
+    written = block.partition(">>> @dataclass")[2].splitlines()
+    assert 20 < len(written) <= 40
+
+
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]

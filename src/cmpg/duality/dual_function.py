@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, first_index, frozen, numbers, place, to_exact, to_floats
+from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_exact, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
 from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, marginals, meets_thresholds, settled
@@ -77,14 +77,7 @@ def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     checked = _checked_multipliers(game, multipliers)
     checked = to_exact(checked) if game.is_exact else to_floats(checked)
     penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
-    return replace(
-        game,
-        rewards=frozen(game.rewards - penalty),
-        costs=frozen(np.zeros((0, 1, *game.rewards.shape[2:]))),
-        thresholds=frozen(np.zeros(0)),
-        constraint_names=None,
-        trusted=True,
-    )
+    return game.with_rewards(game.rewards - penalty).without_constraints()
 
 
 def dual_function(game: JointGame, multipliers: Any) -> FloatArray:

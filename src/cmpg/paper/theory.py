@@ -69,7 +69,7 @@ def proposition_2_proof(evidence: Evidence) -> Finding:
     """The proof of Proposition 2 writes the rewards r + λc."""
     game, (one, other) = grid_world(), evidence.of(_one_move)
     right = penalised_game(game, [MULTIPLIER])
-    wrong = replace(right, rewards=2 * game.rewards - right.rewards, trusted=True)  # r + λc
+    wrong = right.with_rewards(2 * game.rewards - right.rewards)  # r + λc
     change = lagrangian(game, other, [MULTIPLIER]) - lagrangian(game, one, [MULTIPLIER])
     off = abs(float(wrong.at(other).values[1] - wrong.at(one).values[1]) - change)
     return Finding.of(f"off by {written(off, digits=3)} for the same move", off)

@@ -10,7 +10,6 @@ No Python loop visits the joint actions: all tables are array expressions over `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -188,7 +187,7 @@ def congestion_game_common_reward(
     """Return the congestion game in which everybody gets the welfare, the sum of all rewards: a potential game (C1)."""
     game = congestion_game(num_agents=num_agents, horizon=horizon, threshold=threshold, cost_at=cost_at)
     welfare = game.rewards.sum(axis=0)
-    return replace(game, rewards=np.broadcast_to(welfare, game.rewards.shape), trusted=True)
+    return game.with_rewards(np.broadcast_to(welfare, game.rewards.shape))
 
 
 def congestion_game_exogenous(
@@ -204,7 +203,7 @@ def congestion_game_exogenous(
     game = congestion_game(num_agents=num_agents, horizon=horizon, threshold=threshold, cost_at=cost_at)
     by_itself = np.array([[1 - to_unsafe, to_unsafe], [to_safe, 1 - to_safe]])
     spread = by_itself.reshape(1, 2, *(1,) * num_agents, 2)
-    return replace(game, transition=np.broadcast_to(spread, game.transition.shape).copy())
+    return game.with_transition(np.broadcast_to(spread, game.transition.shape).copy())
 
 
 def _congestion_tables(num_agents: int, weights: FloatArray, unsafe_penalty: float) -> tuple[IntArray, FloatArray]:

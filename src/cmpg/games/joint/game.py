@@ -181,6 +181,19 @@ class JointGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=_checked_thresholds(thresholds, self), trusted=True)
 
+    def with_rewards(self, rewards: FloatArray) -> JointGame:
+        """Return the same game with rewards that were computed from its own: [n, H or 1, S, *A]."""
+        return replace(self, rewards=frozen(rewards), trusted=True)
+
+    def with_transition(self, transition: Any) -> JointGame:
+        """Return the same game with another transition."""
+        return replace(self, transition=transition)
+
+    def without_constraints(self) -> JointGame:
+        """Return the same game without its constraints."""
+        none = frozen(np.zeros((0, 1, *self.rewards.shape[2:])))
+        return replace(self, costs=none, thresholds=frozen(np.zeros(0)), constraint_names=None, trusted=True)
+
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
         from cmpg.games.dynamics import JointDynamics

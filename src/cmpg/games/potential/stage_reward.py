@@ -11,11 +11,9 @@ Guarantee: a unilateral change of V^φ is that of V^{r_i}, to within the residua
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from cmpg.arrays import FloatArray, first_index, frozen, place
+from cmpg.arrays import FloatArray, first_index, place
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.games.contract import PotentialKind
@@ -49,8 +47,7 @@ def joint_planner(game: JointGame) -> CMDP:
 
 def with_common_reward(game: JointGame) -> JointGame:
     """Return the game in which everybody gets the `potential_reward`: Φ is everybody's value, the equilibria stay."""
-    rewards = np.stack([potential_reward(game)] * game.num_agents)
-    return replace(game.floats(), rewards=frozen(rewards), trusted=True)
+    return game.floats().with_rewards(np.stack([potential_reward(game)] * game.num_agents))
 
 
 def has_common_reward(game: JointGame) -> bool:
