@@ -22,7 +22,7 @@ def draw(out: Path = Path("congestion_runs.svg"), *, runs: int = 50, seed: int =
         for agent in range(game.num_agents):
             band(panels[0, column], gains[:, :, agent], label=f"agent {agent + 1}")
         band(panels[1, column], costs, label="cost")
-        panels[1, column].axhline(game.thresholds[0], color="red", linestyle="--", label="limit")
+        panels[1, column].axhline(game.thresholds[0], color="red", linestyle="--", label="threshold")
         panels[0, column].set(title=f"cost at {moment}, {runs} runs", ylabel="reward difference")
         panels[1, column].set(xlabel="cycle", ylabel="cost", ylim=(0, None))
     panels[0, 0].legend(ncols=2, fontsize="small")

@@ -33,11 +33,11 @@ def show(axes, game, policy):
     axes.grid(True)
     ways = journeys(game, policy)
     for agent, colour in enumerate(("tab:blue", "tab:red")):
-        for path, chance in ways:
+        for path, probability in ways:
             cells = [divmod(state, WIDTH * WIDTH)[agent] for state in path]
             x = [cell % WIDTH + 0.4 + 0.2 * agent for cell in cells]
             y = [cell // WIDTH + 0.4 + 0.2 * agent for cell in cells]
-            axes.plot(x, y, color=colour, linewidth=1 + 3 * chance, alpha=0.8, label=f"agent {agent + 1}: {chance:.2f}")
+            axes.plot(x, y, color=colour, linewidth=1 + 3 * probability, alpha=0.8, label=f"agent {agent + 1}: {probability:.2f}")
     axes.legend()
 
 
@@ -46,10 +46,10 @@ def journeys(game, policy):
     ways = [((int(np.argmax(game.initial)),), 1.0)]
     for step in range(game.horizon - 1):
         further = []
-        for path, chance in ways:
+        for path, probability in ways:
             odds = np.outer(policy[0][step, path[-1]], policy[1][step, path[-1]]).ravel()
             after = game.transition[0][path[-1] * len(odds) + np.arange(len(odds))].toarray().argmax(axis=1)
-            further += [((*path, int(after[a])), chance * odds[a]) for a in np.flatnonzero(odds > 1e-9)]
+            further += [((*path, int(after[a])), probability * odds[a]) for a in np.flatnonzero(odds > 1e-9)]
         ways = further
     return ways
 

@@ -1,4 +1,4 @@
-"""The grid world: gains per agent and cycle, and the cost against its limit, over several runs of CA-CMPG.
+"""The grid world: gains per agent and cycle, and the cost against its threshold, over several runs of CA-CMPG.
 
 python examples/grid_world_runs.py
 """
@@ -22,7 +22,7 @@ def draw(out: Path = Path("grid_world_runs.svg"), *, runs: int = 20, seed: int =
         for agent in range(game.num_agents):
             band(panels[0, column], gains[:, :, agent], label=f"agent {agent + 1}")
         band(panels[1, column], costs, label="cost")
-        panels[1, column].axhline(game.thresholds[0], color="red", linestyle="--", label="limit")
+        panels[1, column].axhline(game.thresholds[0], color="red", linestyle="--", label="threshold")
         panels[0, column].set(title=f"{name}, {runs} runs", ylabel="reward difference")
         panels[1, column].set(xlabel="cycle", ylabel="cost", ylim=(0, None))
         for axes in panels[:, column]:

@@ -9,11 +9,13 @@ from cmpg.paper import QUICK, Evidence
 TINY = replace(
     QUICK,
     matrix_starts=60,
-    grid_runs=2,
+    grid_plots=2,
+    joint_runs=2,
     own_cell_runs=10,
     deviation_checks=3,
-    congestion_runs=2,
-    congestion_endings=3,
+    congestion_plots=2,
+    congestion_runs=3,
+    solver_runs=1,
     safe_accuracy=2.0,
 )
 

@@ -65,7 +65,7 @@ def test_every_figure_is_there_twice(found, folder):
 
 @pytest.mark.parametrize("part", [counter_examples, congestion])
 def test_the_same_seed_gives_the_same_table_for_any_number_of_jobs(part, evidence):
-    effort = replace(evidence.effort, matrix_starts=10, congestion_runs=1, congestion_endings=2, cycle_proposals=100)
+    effort = replace(evidence.effort, matrix_starts=10, congestion_plots=1, congestion_runs=2, cycle_proposals=100)
     tables = []
     for seed, jobs in ((3, 1), (3, 2), (4, 1)):
         found = whole.reproduce(Evidence(seed, effort, jobs), sections=[part.SECTION])

@@ -47,6 +47,9 @@ Start = Callable[[Game, np.random.Generator], JointPolicy]
 BEYOND_ROUNDING = 1e-12
 """A cost that exceeds its threshold by more than this is a violation, not rounding."""
 
+REPOSITORY = "the authors' repository"
+"""What is in github.com/pragnya-alatur/provably-learning-nash-cmpgs, and not in the paper."""
+
 NOT_STATED = "not stated"
 """What stands in the paper's column where the paper is silent."""
 
@@ -232,12 +235,13 @@ class Effort:
 
     dual_points: int = 1000
     matrix_starts: int = 2000  # starts of the counter-example
-    grid_runs: int = 20  # of each variant of the grid world
-    own_cell_runs: int = 200  # for shares, and for the best of ten
+    grid_plots: int = 20  # runs of the grid world in the plots
+    joint_runs: int = 200  # of each variant with joint-state policies, for shares
+    own_cell_runs: int = 200  # of each variant with own-cell policies, for shares and for the best of ten
     deviation_checks: int = 60  # own-cell endings that are tried against joint-state deviations
-    congestion_runs: int = 50  # in the plots
-    congestion_endings: int = 100  # of each kind of start, for the shares of endings
-    primal_dual_steps: int = 200  # of the paper's solver, in each best response
+    congestion_plots: int = 50  # runs of the congestion game in the plots
+    congestion_runs: int = 200  # of each kind of start, for the shares of endings
+    solver_runs: int = 20  # with each of the paper's own solvers
     cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
     lemma_draws: int = 200
     safe_accuracy: float = 0.5  # ε of Algorithm 4's run
@@ -247,12 +251,13 @@ class Effort:
 FULL = Effort()
 QUICK = Effort(
     matrix_starts=100,
-    grid_runs=3,
+    grid_plots=3,
+    joint_runs=5,
     own_cell_runs=20,
     deviation_checks=6,
+    congestion_plots=6,
     congestion_runs=6,
-    congestion_endings=6,
-    primal_dual_steps=50,
+    solver_runs=3,
     cycle_proposals=3000,
     lemma_draws=50,
     safe_accuracy=1.0,

@@ -132,6 +132,19 @@ def theorem_2_constants(_: Evidence) -> Finding:
 
 
 @differs(
+    "Appendix C, proof of Theorem 2",
+    paper="(V̂ + ε/8) − (V̂ − ε/8) = ε_i^T + ε/4, of the same estimate V̂",
+    expect=near(0.25, 0.75),
+    why="The second estimate is that of π^(T−1); and it is π^(T−1), not π^T, that is shown to be Nash.",
+)
+def theorem_2_proof(_: Evidence) -> Finding:
+    """Part 2 of Theorem 2's proof, for a measured gain of ε/2, in units of ε."""
+    here, there = 1.0, 1.5  # the estimates of π^(T−1) and of the response
+    printed, meant = (there + 1 / 8) - (there - 1 / 8), (there + 1 / 8) - (here - 1 / 8)
+    return Finding.of(f"as printed {printed:g}, whatever the gain; as meant {meant:g}", printed, meant)
+
+
+@differs(
     "Algorithm 3, Lemma 2",
     paper="N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²)",
     expect=rough(2.7e8, 2.3e8, 5.7e9, 2.2e12)

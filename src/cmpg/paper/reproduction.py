@@ -153,9 +153,9 @@ def _draw(reproduction: Reproduction, folder: Path, on_progress: Tick) -> dict[s
 def _settings(reproduction: Reproduction) -> str:
     effort = reproduction.effort
     return (
-        f"Seed {reproduction.seed}; plots over {effort.grid_runs} runs of the grid world and {effort.congestion_runs} "
-        f"of the congestion game; {effort.matrix_starts} starts of the counter-example. cmpg {__version__}, "
-        f"numpy {np.__version__}, Python {platform.python_version()}."
+        f"Seed {reproduction.seed}; {effort.grid_plots} runs of the grid world and {effort.congestion_plots} of the "
+        f"congestion game in the plots, at least {effort.joint_runs} for shares; {effort.matrix_starts} starts of the "
+        f"counter-example. cmpg {__version__}, numpy {np.__version__}, Python {platform.python_version()}."
     )
 
 

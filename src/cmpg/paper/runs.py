@@ -21,6 +21,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.linear_program import LinearProgram
+from cmpg.cmdp.primal_dual import PrimalDual
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.start import feasible_start, random_start
 from cmpg.errors import GameError
@@ -41,6 +43,11 @@ GRID_OPTIMUM = 23.1
 MULTIPLIER_BOUND = 240.0
 """U of the averaged primal-dual loop: twice what the best response is worth, 12, over the slack ζ = 0.1."""
 
+AVERAGED_STEPS = 10**10
+"""T of that loop."""
+
+PRIMAL_DUAL_EPSILON = 1e-2
+
 
 @dataclass(frozen=True, eq=False)
 class GridRuns:
@@ -55,13 +62,14 @@ class GridRuns:
     local_waiting: tuple[AscentRun, ...]  # random ties, from starts of cost 0
     local_first_action: tuple[AscentRun, ...]  # the first action wins ties, from starts of cost 0
     local_random: tuple[AscentRun, ...]  # random ties, from random feasible starts
-    infeasible_runs: int  # of the averaged primal-dual loop
+    local_primal_dual: tuple[AscentRun, ...]  # the paper's solver, repaired, from starts of cost 0
+    infeasible_runs: int  # of the averaged primal-dual loop, which is not repaired
 
 
 def run_grid_worlds(evidence: Evidence) -> GridRuns:
     """Run every variant."""
     joint, local, effort = grid_world(), grid_world_local(), evidence.effort
-    shared: dict[str, Any] = {"common_value": True, "count": effort.grid_runs}
+    shared: dict[str, Any] = {"common_value": True, "count": effort.joint_runs}
     own: dict[str, Any] = {"count": effort.own_cell_runs}
     name, own_name = "grid world, joint state: ", "grid world, own cell: "
     runs = partial(run_many, evidence)
@@ -76,14 +84,22 @@ def run_grid_worlds(evidence: Evidence) -> GridRuns:
         joint_uniform_fill=runs(joint, one_waits, what=name + "uniform rows", solver=UniformFill(), **plain),
         local_waiting=runs(local, one_waits, what=own_name + "starts of cost 0", **own),
         local_first_action=runs(local, one_waits, what=own_name + "first action wins ties", **first),
-        local_random=runs(local, random_feasible(local), what=own_name + "random starts", count=effort.grid_runs),
+        local_random=runs(local, random_feasible(local), what=own_name + "random starts", **own),
+        local_primal_dual=runs(
+            local,
+            one_waits,
+            what=own_name + "primal-dual",
+            count=effort.solver_runs,
+            solver=PrimalDual(tolerance=PRIMAL_DUAL_EPSILON / 10),
+            epsilon=PRIMAL_DUAL_EPSILON,
+        ),
         infeasible_runs=count_infeasible_runs(
             evidence,
             local,
             one_waits,
-            count=effort.grid_runs,
-            what="grid world: the paper's primal-dual, unrepaired",
-            solver=AveragedPrimalDual(effort.primal_dual_steps, MULTIPLIER_BOUND),
+            count=effort.own_cell_runs,
+            what=own_name + "primal-dual, not repaired",
+            solver=AveragedPrimalDual(AVERAGED_STEPS, MULTIPLIER_BOUND),
             epsilon=0.1,
         ),
     )
@@ -256,21 +272,26 @@ class CongestionRuns:
     first_step: JointGame  # cost at the first step only
     simplex: tuple[AscentRun, ...]  # every row of the start is drawn uniformly from the simplex
     normalised: tuple[AscentRun, ...]  # every row of the start is uniform numbers, divided by their sum
+    costless: tuple[AscentRun, ...]  # every row of the start plays one action for sure, and the cost is 0
+    linear_program: tuple[AscentRun, ...]  # the paper's solver
     vacuous: tuple[AscentRun, ...]  # cost at the first step only
 
 
 def run_congestion_games(evidence: Evidence) -> CongestionRuns:
-    """Run both variants of the cost, and both ways to draw a start."""
+    """Run both variants of the cost, three ways to draw a start, and the paper's solver."""
     game, first_step = congestion_game(), congestion_game(cost_at="first step")
     name, effort = "congestion game: ", evidence.effort
     runs = partial(run_many, evidence, epsilon=CONGESTION_EPSILON)
-    both = partial(runs, game, count=effort.congestion_endings)
+    many = partial(runs, game, count=effort.congestion_runs)
+    solved = partial(runs, solver=LinearProgram(), count=effort.solver_runs)
     return CongestionRuns(
         game=game,
         first_step=first_step,
-        simplex=both(from_simplex, what=name + "starts from the simplex"),
-        normalised=both(normalised, what=name + "normalised starts"),
-        vacuous=runs(first_step, from_simplex, count=effort.congestion_runs, what=name + "cost at the first step"),
+        simplex=many(from_simplex, what=name + "starts from the simplex"),
+        normalised=many(normalised, what=name + "normalised starts"),
+        costless=many(without_cost, what=name + "starts of cost 0"),
+        linear_program=solved(game, from_simplex, what=name + "linear programs"),
+        vacuous=runs(first_step, from_simplex, count=effort.congestion_plots, what=name + "cost at the first step"),
     )
 
 
@@ -283,6 +304,15 @@ def normalised(game: Game, rng: np.random.Generator) -> JointPolicy:
     """Draw uniform numbers, and divide every row by its sum: such rows are nearer to even."""
     tables = [rng.random(shape) for shape in game.policy_shapes]
     return JointPolicy(tuple(table / table.sum(axis=-1, keepdims=True) for table in tables))
+
+
+def without_cost(game: Game, rng: np.random.Generator) -> JointPolicy:
+    """Draw deterministic policies until one costs nothing: about three in four do."""
+    while True:
+        tables = [np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])] for shape in game.policy_shapes]
+        policy = JointPolicy(tuple(tables))
+        if game.at(policy).costs[0] == 0:
+            return policy
 
 
 def action_counts(policy: JointPolicy) -> FloatArray:

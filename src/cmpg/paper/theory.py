@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from cmpg.cmdp.evaluation import evaluate
-from cmpg.cmdp.exact import greatest_slack
+from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
@@ -34,7 +34,7 @@ from cmpg.paper.claims import (
     written,
 )
 from cmpg.paper.figures import draw_bars
-from cmpg.paper.runs import run_congestion_games, run_grid_worlds
+from cmpg.paper.runs import one_waits, run_congestion_games, run_grid_worlds
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, counter_example, grid_world
 
@@ -156,6 +156,26 @@ def theorem_1_moves(evidence: Evidence) -> Finding:
     """CA-CMPG ends within T iterations."""
     counts = evidence.of(_moves)
     return Finding.of("; ".join(f"{each.name}: {each.used} moves" for each in counts), *(each.used for each in counts))
+
+
+@differs(
+    "Appendix B, proof of Theorem 1",
+    paper="max_π V(π) − V(π̂^T) ≤ ε",
+    expect=near(0.0) + above(1.0),
+    why="V(π^(T−1)) is meant: against the best response π̂^T itself nobody ever gains. The proof also cites Lemma 11, "
+    "on multipliers, where Lemma 1, on the potential, is meant.",
+)
+def theorem_1_proof(evidence: Evidence) -> Finding:
+    """The last display of Theorem 1's proof, at a start that is no Nash policy."""
+    game = grid_world()
+    position = game.at(one_waits(game, evidence.rng("Theorem 1's proof")))
+    gains, printed = [], []
+    for agent in range(game.num_agents):
+        best = Exact()(position.induced_cmdp(agent))
+        gains.append(best.value - float(position.values[agent]))
+        printed.append(best.bound - best.value)
+    text = f"as printed at most {at_most(max(printed), 1e-9)}, although an agent gains {max(gains):.3g} by leaving"
+    return Finding.of(text, max(printed), max(gains))
 
 
 @added("Algorithm 1", expect=near(1.0))
