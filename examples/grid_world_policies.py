@@ -37,7 +37,8 @@ def show(axes, game, policy):
             cells = [divmod(state, WIDTH * WIDTH)[agent] for state in path]
             x = [cell % WIDTH + 0.4 + 0.2 * agent for cell in cells]
             y = [cell // WIDTH + 0.4 + 0.2 * agent for cell in cells]
-            axes.plot(x, y, color=colour, linewidth=1 + 3 * probability, alpha=0.8, label=f"agent {agent + 1}: {probability:.2f}")
+            label = f"agent {agent + 1}: {probability:.2f}"
+            axes.plot(x, y, color=colour, linewidth=1 + 3 * probability, alpha=0.8, label=label)
     axes.legend()
 
 

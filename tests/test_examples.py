@@ -21,7 +21,7 @@ FEWER = {
 }
 SAYS = {
     "congestion_actions": "CERTIFIED",
-    "congestion_four_cycle": "refuted",
+    "congestion_four_cycle": "REFUTED",
     "congestion_runs": "CERTIFIED",
     "congestion_transitions": "safe leads to unsafe: k* from 3 to 4",
     "dual_function": "counter-example: strong duality fails",

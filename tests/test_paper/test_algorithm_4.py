@@ -9,7 +9,7 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError
-from cmpg.paper.algorithm_4 import algorithm_4, dope_constants, extended_problem
+from cmpg.paper.algorithm_4 import Algorithm4, dope_constants, extended_problem
 from oracles.extended_lp import extended_linear_program
 
 H, S, A = 2, 2, 2
@@ -74,7 +74,7 @@ def test_what_is_played_solves_the_extended_problem():
 def test_every_round_is_played_and_every_policy_is_measured():
     cmdp = bold_or_careful()
     problem = alone(cmdp)
-    run = algorithm_4(problem, CAREFUL, safe_cost=0.0, epsilon=2.0, delta=0.1)
+    run = Algorithm4(CAREFUL, 0.0)(problem, epsilon=2.0, delta=0.1)
     rounds, first, episodes = int(run.constants.iterations), int(run.constants.first_phase), run.constants.episodes
     assert len(run.policies) == len(run.means) == rounds
     assert problem.simulator.ledger.total == (first + rounds + rounds * episodes) * H
@@ -91,9 +91,9 @@ def test_every_round_is_played_and_every_policy_is_measured():
 
 def test_it_is_for_one_constraint_and_unit_payoffs():
     with pytest.raises(CMPGError, match="one constraint; there are 2"):
-        algorithm_4(alone(random_cmdp(0, constraints=2)), CAREFUL, safe_cost=0.0, epsilon=1.0, delta=0.1)
+        Algorithm4(CAREFUL, 0.0)(alone(random_cmdp(0, constraints=2)), epsilon=1.0, delta=0.1)
     rich = alone(bold_or_careful(reward=[[[0.0, 0.2], [0.2, 3.0]]]))
     with pytest.raises(CMPGError, match=r"rewards are between 0 and 3; Algorithm 4 wants \[0, 1\]"):
-        algorithm_4(rich, CAREFUL, safe_cost=0.0, epsilon=1.0, delta=0.1)
+        Algorithm4(CAREFUL, 0.0)(rich, epsilon=1.0, delta=0.1)
     with pytest.raises(CMPGError, match="a positive one is needed"):
-        algorithm_4(alone(bold_or_careful()), CAREFUL, safe_cost=1.2, epsilon=1.0, delta=0.1)
+        Algorithm4(CAREFUL, 1.2)(alone(bold_or_careful()), epsilon=1.0, delta=0.1)

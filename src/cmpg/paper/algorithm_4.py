@@ -44,38 +44,42 @@ class DopeRun:
         return self.policies[int(self.means.argmax())]
 
 
-def algorithm_4(
-    problem: InducedProblem, safe_policy: FloatArray, *, safe_cost: float, epsilon: float, delta: float
-) -> DopeRun:
+@dataclass(frozen=True, eq=False)
+class Algorithm4:
     """Learn a best response by DOPE and its online-to-batch conversion.
+
+    What the paper hides in its Õ is taken to be one, so the answer comes without a certificate: it is a `DopeRun`, with
+    everything that was played.
 
     Parameters
     ----------
-    problem
-        One agent's CMDP behind the door, with known rewards and costs in [0, 1] and one constraint.
     safe_policy : [H, S, A]
         π_S, strictly feasible.
     safe_cost
         α_S = V^c(π_S), less than the threshold.
-    epsilon, delta
-        The paper promises a policy within ε of the best with probability 1 − δ.
     """
-    constants = dope_constants(problem, safe_cost=safe_cost, epsilon=epsilon, delta=delta)
-    _check(problem)
-    rounds = int(constants.iterations)
-    samples = problem.no_samples() + problem.roll_out(safe_policy, int(constants.first_phase))
-    settings = {"margin": float(problem.known.thresholds[0]) - safe_cost, "delta": delta}
-    episodes = rounds + int(constants.first_phase)
-    policies, fallen_back = [], 0
-    for _ in range(rounds):
-        policy = _exploration_policy(extended_problem(problem, samples, rounds=episodes, **settings))
-        fallen_back += policy is None
-        policies.append(safe_policy if policy is None else policy)
-        samples = samples + problem.roll_out(policies[-1], 1)
-    reward = problem.payoffs[0]
-    seen = (problem.roll_out(policy, constants.episodes) for policy in policies)
-    means = np.array([float((each.visits * reward).sum()) / constants.episodes for each in seen])
-    return DopeRun(constants, tuple(policies), means, fallen_back)
+
+    safe_policy: FloatArray
+    safe_cost: float
+
+    def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> DopeRun:
+        """Learn the best response of one agent, with known rewards and costs in [0, 1] and one constraint."""
+        _check(problem)
+        constants = dope_constants(problem, safe_cost=self.safe_cost, epsilon=epsilon, delta=delta)
+        rounds, first = int(constants.iterations), int(constants.first_phase)
+        samples = problem.no_samples() + problem.roll_out(self.safe_policy, first)
+        margin = float(problem.known.thresholds[0]) - self.safe_cost
+        policies, safe_rounds = [], 0
+        for _ in range(rounds):
+            extended = extended_problem(problem, samples, margin=margin, rounds=first + rounds, delta=delta)
+            policy = _exploration_policy(extended)
+            safe_rounds += policy is None
+            policies.append(self.safe_policy if policy is None else policy)
+            samples = samples + problem.roll_out(policies[-1], 1)
+        reward = problem.payoffs[0]
+        seen = (problem.roll_out(policy, constants.episodes) for policy in policies)
+        means = np.array([float((each.visits * reward).sum()) / constants.episodes for each in seen])
+        return DopeRun(constants, tuple(policies), means, safe_rounds)
 
 
 def dope_constants(problem: InducedProblem, *, safe_cost: float, epsilon: float, delta: float) -> SafeConstants:

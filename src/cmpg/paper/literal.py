@@ -18,7 +18,7 @@ from cmpg.learning.outcome import judge
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack, slater_constant
 from cmpg.paper.algorithm_3 import Algorithm3, primal_dual
-from cmpg.paper.algorithm_4 import DopeRun, algorithm_4
+from cmpg.paper.algorithm_4 import Algorithm4, DopeRun
 from cmpg.paper.claims import (
     Evidence,
     Finding,
@@ -121,7 +121,7 @@ def _dope(evidence: Evidence) -> _Dope:
     cost = float(evaluate(cmdp, careful).costs[0])
     problem = behind_a_door(cmdp, evidence.rng("learning: Algorithm 4"))
     # Lemma 14 promises 1 − 6δ′.
-    run = algorithm_4(problem, careful, safe_cost=cost, epsilon=evidence.effort.safe_accuracy, delta=DELTA / 6)
+    run = Algorithm4(careful, cost)(problem, epsilon=evidence.effort.safe_accuracy, delta=DELTA / 6)
     judged = [evaluate(cmdp, policy) for policy in run.policies]
     evidence.tick("learning: Algorithm 4", 1, 1)
     return _Dope(
