@@ -82,15 +82,20 @@ def games(draw):
         classes=EveryCount() if every else LargestCount(boundaries(agents, rng)),
         discount=0.7 if discounted else None,
     )
-    if draw(st.booleans()):
-        count_with_tails(game)
+    draw(st.sampled_from([count_with_tails, count_in_tables, lambda _: None]))(game)
     return game, random_policy(game, rng, sharp=draw(st.booleans())), rng
+
+
+def count_in_tables(game):
+    """Count as where many agents mix, also if few do."""
+    game.__dict__["census"] = replace(game.census, most_mixing=-1)
 
 
 def count_with_tails(game):
     """Count as with many agents, also where one table of all counts would be quicker."""
+    count_in_tables(game)
     with patch.object(count_classes, "FEW_ENTRIES", 0):
-        assert game.census.shape[1] == game.num_actions[0]
+        assert game.census.tallies
 
 
 def assert_same_cmdp(found, expected, tolerance=1e-12):
@@ -476,3 +481,62 @@ def test_what_does_not_fit_is_refused():
         counting_congestion_game(num_agents=0)
     with pytest.raises(GameError, match="cost_at is 'never'"):
         counting_congestion_game(cost_at="never")
+
+
+# Agents who play one action for sure only shift the counts
+
+
+def mostly_settled(game, rng, *, mixing):
+    """A policy in which all but a few agents play one action for sure in every row."""
+    tables = [np.eye(A)[rng.integers(A, size=(H, S))] for H, S, A in game.policy_shapes]
+    for agent in rng.choice(game.num_agents, size=mixing, replace=False):
+        tables[agent] = game.random_policy(rng=rng)[agent]
+    return JointPolicy(tuple(tables))
+
+
+@pytest.mark.parametrize("mixing", [0, 1, 2, 3])
+@pytest.mark.parametrize("classes", [LargestCount((2, 4)), LargestCount((5,)), EveryCount()], ids=repr)
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "exact"])
+def test_shifted_counts_are_those_of_the_tables(mixing, classes, exact):
+    rng = np.random.default_rng(mixing)
+    game = random_game(rng, agents=7, actions=3, states=2, steps=2, constraints=1, classes=classes)
+    game = game.exact() if exact else game
+    counted = replace(game)
+    count_in_tables(counted)
+    policy = mostly_settled(game, rng, mixing=mixing)
+    position, expected = game.at(policy), counted.at(policy)
+    for agent in range(game.num_agents):
+        found, wanted = position.induced_cmdp(agent), expected.induced_cmdp(agent)
+        for name in ("transition", "reward", "costs"):
+            # Products with ones and sums with zeros are exact; a sum of three products and more depends on their order.
+            if exact or mixing == 0:
+                assert (getattr(found, name) == getattr(wanted, name)).all()
+            else:
+                np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-13, atol=1e-15)
+        assert found.entry_roundings <= wanted.entry_roundings
+    assert position.counts._others == [None]
+    assert expected.counts._others != [None]
+
+
+@pytest.mark.parametrize("mixing", [0, 1, 4])
+def test_moves_keep_the_shift_right(mixing):
+    rng = np.random.default_rng(mixing)
+    game = random_game(rng, agents=6, actions=3, states=2, steps=2, constraints=1, classes=LargestCount((2, 3)))
+    position = game.at(mostly_settled(game, rng, mixing=mixing))
+    for turn in range(12):
+        agent, table = turn % 6, mostly_settled(game, rng, mixing=turn % 4)[turn % 6]
+        position = position.replace(agent, table)
+        fresh = game.at(position.policy)
+        assert np.array_equal(position.counts.settled.counts, fresh.counts.settled.counts)
+        assert position.counts.settled.mixing == fresh.counts.settled.mixing
+        for other in range(6):
+            assert_same_cmdp(position.induced_cmdp(other), fresh.induced_cmdp(other))
+
+
+def test_a_thousand_agents_are_counted_without_a_large_table():
+    game = counting_congestion_game(num_agents=1_000)
+    position = game.at(mostly_settled(game, np.random.default_rng(1), mixing=2))
+    assert position.induced_cmdp(7).transition.shape == (2, 2, 4, 2)
+    assert "_plan" not in game.census.__dict__
+    with pytest.raises(GameError, match="the counts of 4 actions"):
+        game.at(game.uniform_policy())

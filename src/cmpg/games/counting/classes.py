@@ -18,6 +18,7 @@ Boundaries at which nothing changes in some state, or which no joint action can 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -27,12 +28,16 @@ import numpy.typing as npt
 
 from cmpg.arrays import FloatArray, IntArray, numbers, to_floats
 from cmpg.errors import GameError
-from cmpg.games.counting.counts import OthersCounts, Sums, Tally, all_counts, own_counts, split_counts
+from cmpg.games.counting.counts import OthersCounts, SettledAgents, Sums, Tally, all_counts, own_counts, split_counts
 from cmpg.policy import JointPolicy
 
 BoolArray = npt.NDArray[np.bool_]
 
 FEW_ENTRIES = 8_192
+"""Tables of counts with at most this many entries are quicker than any other way to count."""
+
+MANY = 8
+"""If more agents than this mix, their counts are not shifted but counted with those of all others."""
 
 MAX_ENTRIES = 10_000_000
 """Tables of counts with more entries than this are refused."""
@@ -124,7 +129,7 @@ CountClasses = LargestCount | EveryCount
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Sums over the table of one tally, which are the chances of some classes in some rows."""
+    """Sums over the table of one tally, which are the probabilities of some classes in some rows."""
 
     tally: int  # which of the census
     places: IntArray  # the rows of the tally's table
@@ -134,55 +139,80 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """What is counted in a game, and how the chances of its classes follow; row h·S + s is state s at step h."""
+    """What is counted in a game, and how the probabilities of its classes follow; row h·S + s is state s at step h.
 
-    tallies: tuple[Tally, ...]  # the first counts single actions in all rows
-    parts: tuple[Part, ...]
+    Tallies and parts are for agents who mix, and are decided upon when somebody asks: their tables can grow like n³.
+    """
+
+    classes: CountClasses
+    num_agents: int  # n
     shape: tuple[int, int, int]  # rows, A, classes
-    certain: IntArray  # the rows in which all classes are alike
-    certain_class: int  # a class that occurs, to which they are given
+    matters: BoolArray  # [rows, classes − 1]
+    most_mixing: int = MANY  # if more agents mix, all are counted in tables
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What is counted; the first tally counts single actions in all rows."""
+        return self._plan[0]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """How the probabilities of classes are sums over the tables of the tallies."""
+        return self._plan[1]
+
+    @cached_property
+    def certain(self) -> IntArray:
+        """The rows in which all classes are alike."""
+        rows = np.arange(self.shape[0])
+        if isinstance(self.classes, EveryCount):
+            return rows[:0]
+        return np.setdiff1d(rows, np.concatenate([self._need.tails, self._need.boxes]))
+
+    @cached_property
+    def certain_class(self) -> int:
+        """A class that occurs, to which those rows are given."""
+        return 0 if isinstance(self.classes, EveryCount) else int(self.classes.of(np.array([self.num_agents])))
 
     @property
     def entries(self) -> int:
         """How many entries the tables have."""
         return sum(int(np.prod(tally.table_shape)) for tally in self.tallies)
 
-    def roundings(self, num_agents: int) -> int:
-        """Return how many roundings the chance of a class, and of a count, has behind it."""
+    @cached_property
+    def roundings(self) -> int:
+        """How many roundings the probability of a class, and of a count, has behind it if all agents mix."""
         sums = max((part.sums.roundings for part in self.parts), default=0)
-        return max(tally.roundings(num_agents) for tally in self.tallies) + sums
+        return max(tally.roundings(self.num_agents) for tally in self.tallies) + sums
 
+    @cached_property
+    def _need(self) -> _Need:
+        assert isinstance(self.classes, LargestCount)
+        return _Need.of(self.classes, self.num_agents, num_actions=self.shape[1], matters=self.matters)
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """The counts of everybody but one agent, at one joint policy."""
-
-    census: Census
-    others: tuple[OthersCounts, ...]
-
-    @classmethod
-    def at(cls, census: Census, policy: JointPolicy) -> Counts:
-        """Return the counts at a joint policy; nothing is computed yet."""
-        return cls(census, tuple(OthersCounts(tally, policy) for tally in census.tallies))
-
-    def replace(self, agent: int, policy: JointPolicy) -> Counts:
-        """Return the counts at a policy in which only one agent has changed."""
-        return Counts(self.census, tuple(each.replace(agent, policy) for each in self.others))
-
-    def of_actions(self, agent: int) -> FloatArray:
-        """Return how likely it is that m others play action a: [rows, A, n]."""
-        return self.others[0].table(agent)
-
-    def of_classes(self, agent: int) -> FloatArray:
-        """Return how likely each class is if the agent plays action a: [rows, A, classes]."""
-        tables = [each.table(agent) for each in self.others]
-        chances = np.zeros(self.census.shape, dtype=tables[0].dtype)
-        chances[self.census.certain, :, self.census.certain_class] = 1
-        for part in self.census.parts:
-            table = tables[part.tally]
-            sums = part.sums(table.reshape(len(table), -1)[part.places])
-            chances[part.rows] += sums.reshape(-1, *self.census.shape[1:])
-        return chances
+    @cached_property
+    def _plan(self) -> tuple[tuple[Tally, ...], tuple[Part, ...]]:
+        classes, num_agents, shape = self.classes, self.num_agents, self.shape
+        num_actions, rows = shape[1], np.arange(shape[0])
+        own = own_counts(num_actions, num_agents, rows)
+        if isinstance(classes, EveryCount):
+            tally = _checked(all_counts(num_actions, num_agents, rows))
+            sums = _sums_of_all(tally, classes, num_agents, largest=num_agents, shape=shape)
+            return (own, tally), (Part(1, rows, rows, sums),)
+        need, tallies, parts = self._need, [own], []
+        if len(need.tails):
+            tally = split_counts(num_actions, need.half_boundary + 2, need.tails)
+            parts.append(Part(len(tallies), np.arange(len(need.tails)), need.tails, _sums_below(tally, need, shape)))
+            tallies.append(tally)
+        if len(need.boxes):
+            tally = _checked(all_counts(num_actions, need.box_boundary + 2, need.boxes))
+            largest = need.box_boundary if need.tails_above else num_agents
+            sums = _sums_of_all(tally, classes, num_agents, largest=largest, shape=shape)
+            parts.append(Part(len(tallies), np.arange(len(need.boxes)), need.boxes, sums))
+            tallies.append(tally)
+        above = np.concatenate([need.tails, need.boxes]) if need.tails_above else need.tails
+        if len(above):
+            parts.append(Part(0, above, above, _sums_above(own, classes, need, shape)))
+        return tuple(tallies), tuple(parts)
 
 
 def take_census(classes: CountClasses, num_agents: int, *, num_actions: int, matters: BoolArray) -> Census:
@@ -199,30 +229,113 @@ def take_census(classes: CountClasses, num_agents: int, *, num_actions: int, mat
     matters : [rows, classes − 1]
         Whether, in that row of step and state, anything differs between class j and class j + 1.
     """
-    rows = np.arange(len(matters))
-    own = own_counts(num_actions, num_agents, rows)
-    shape = (len(rows), num_actions, classes.number(num_agents, num_actions))
-    if isinstance(classes, EveryCount):
-        tally = _checked(all_counts(num_actions, num_agents, rows))
-        part = Part(1, rows, rows, _sums_of_all(tally, classes, num_agents, largest=num_agents, shape=shape))
-        return Census((own, tally), (part,), shape, rows[:0], 0)
-    need = _Need.of(classes, num_agents, num_actions=num_actions, matters=matters)
-    tallies, parts = [own], []
-    if len(need.tails):
-        tally = split_counts(num_actions, need.half_boundary + 2, need.tails)
-        parts.append(Part(len(tallies), np.arange(len(need.tails)), need.tails, _sums_below(tally, need, shape)))
-        tallies.append(tally)
-    if len(need.boxes):
-        tally = _checked(all_counts(num_actions, need.box_boundary + 2, need.boxes))
-        largest = need.box_boundary if need.tails_above else num_agents
-        sums = _sums_of_all(tally, classes, num_agents, largest=largest, shape=shape)
-        parts.append(Part(len(tallies), np.arange(len(need.boxes)), need.boxes, sums))
-        tallies.append(tally)
-    above = np.concatenate([need.tails, need.boxes]) if need.tails_above else need.tails
-    if len(above):
-        parts.append(Part(0, above, above, _sums_above(own, classes, need, shape)))
-    certain = np.setdiff1d(rows, np.concatenate([need.tails, need.boxes]))
-    return Census(tuple(tallies), tuple(parts), shape, certain, int(classes.of(np.array([num_agents]))))
+    return Census(classes, num_agents, (len(matters), num_actions, classes.number(num_agents, num_actions)), matters)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The counts of everybody but one agent, at one joint policy.
+
+    Agents who never mix only shift the counts of the others. While few others mix, their counts are a small table, and
+    a place of it, shifted, has one class for each own action; else the tables of the census are needed.
+    """
+
+    census: Census
+    policy: JointPolicy
+    settled: SettledAgents
+    # The tables of everybody who mixes, in a cell that is filled when they are needed.
+    _others: list[tuple[OthersCounts, ...] | None]
+
+    @classmethod
+    def at(cls, census: Census, policy: JointPolicy) -> Counts:
+        """Return the counts at a joint policy; no table is computed yet."""
+        counts = cls(census, policy, SettledAgents.at(policy, census.shape[1]), [None])
+        if not counts._are_few(counts.settled.mixing[1:]):
+            # Whoever is asked for, tables are needed; if they are too large, that is said here.
+            assert census.tallies
+        return counts
+
+    def replace(self, agent: int, policy: JointPolicy) -> Counts:
+        """Return the counts at a policy in which only one agent has changed."""
+        known = self._others[0]
+        others = None if known is None else tuple(each.replace(agent, policy) for each in known)
+        return Counts(self.census, policy, self.settled.replace(agent, policy[agent]), [others])
+
+    def roundings(self, agent: int) -> int:
+        """Return how many roundings the probability of a class, or of a count, has behind it."""
+        mixing = self.settled.mixing_without(agent)
+        if not self._are_few(mixing):
+            return self.census.roundings
+        tally = self._small_tally(mixing)
+        # Each place is added to the class that it belongs to.
+        return tally.roundings(len(mixing) + 1) + tally.num_places
+
+    def expected(self, rewards: FloatArray, agent: int) -> FloatArray:
+        """Return E[rewards[h, s, a, 1 + N]] with N others on action a, for rewards [H or 1, S, A, n + 1]: [H, S, A]."""
+        steps, states, actions = self.policy.stored[agent].shape
+        mixing = self.settled.mixing_without(agent)
+        if not self._are_few(mixing):
+            others = self._tables(agent)[0].reshape(steps, states, actions, self.census.num_agents)
+            return np.asarray((others * rewards[..., 1:]).sum(axis=-1))
+        tally = own_counts(actions, len(mixing) + 1, np.arange(steps * states))
+        few = self._counted(tally, mixing).reshape(steps, states, actions, -1)
+        shift = self.settled.counts_without(agent).reshape(steps, states, actions, 1)
+        by_count = np.broadcast_to(rewards, (steps, *rewards.shape[1:]))
+        met = np.take_along_axis(by_count, 1 + shift + np.arange(few.shape[-1]), axis=-1)
+        return np.asarray((few * met).sum(axis=-1))
+
+    def of_classes(self, agent: int) -> FloatArray:
+        """Return how likely each class is if the agent plays action a: [rows, A, classes]."""
+        mixing = self.settled.mixing_without(agent)
+        return self._shifted(agent, mixing) if self._are_few(mixing) else self._summed(agent)
+
+    def _are_few(self, mixing: tuple[int, ...]) -> bool:
+        rows, actions, _ = self.census.shape
+        return len(mixing) <= self.census.most_mixing and rows * float(len(mixing) + 1) ** (actions - 1) <= FEW_ENTRIES
+
+    def _small_tally(self, mixing: tuple[int, ...]) -> Tally:
+        rows, actions, _ = self.census.shape
+        return all_counts(actions, len(mixing) + 1, np.arange(rows))
+
+    def _counted(self, tally: Tally, mixing: tuple[int, ...]) -> FloatArray:
+        """Return the distribution of the counts of a few agents, with the places of each row in one axis: [rows, …]."""
+        table = tally.nobody(self.policy[0].dtype)
+        for other in mixing:
+            table = tally.add(table, self.policy[other], scratch=np.empty_like(table))
+        return table.reshape(len(table), -1)
+
+    def _shifted(self, agent: int, mixing: tuple[int, ...]) -> FloatArray:
+        rows, actions, num_classes = self.census.shape
+        tally = self._small_tally(mixing)
+        probabilities = self._counted(tally, mixing)
+        counted = np.indices((tally.length,) * tally.num_cells).reshape(tally.num_cells, tally.num_places).T
+        last = len(mixing) - counted.sum(axis=1, keepdims=True)
+        # Places with more agents than there are have no probability, and any class.
+        small = np.concatenate([counted, np.maximum(last, 0)], axis=1)[(last >= 0)[:, 0]]
+        probabilities = probabilities[:, (last >= 0)[:, 0]]
+        shift = self.settled.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
+        labels = self.census.classes.of(shift[:, :, None] + small)  # [rows, A, places]
+        labels[self.census.certain] = self.census.certain_class
+        result = np.zeros((rows * actions, num_classes), dtype=probabilities.dtype)
+        spread = np.broadcast_to(probabilities[:, None], labels.shape).reshape(rows * actions, -1)
+        np.add.at(result, (np.arange(rows * actions)[:, None], labels.reshape(rows * actions, -1)), spread)
+        return result.reshape(self.census.shape)
+
+    def _tables(self, agent: int) -> list[FloatArray]:
+        others = self._others[0]
+        if others is None:
+            others = self._others[0] = tuple(OthersCounts(tally, self.policy) for tally in self.census.tallies)
+        return [each.table(agent) for each in others]
+
+    def _summed(self, agent: int) -> FloatArray:
+        tables = self._tables(agent)
+        result = np.zeros(self.census.shape, dtype=tables[0].dtype)
+        result[self.census.certain, :, self.census.certain_class] = 1
+        for part in self.census.parts:
+            table = tables[part.tally]
+            sums = part.sums(table.reshape(len(table), -1)[part.places])
+            result[part.rows] += sums.reshape(-1, *self.census.shape[1:])
+        return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,8 @@ a deconvolution, so the relative error of every entry is at most its number of r
 "Everybody but i" for all i in turn: a table for everybody outside a block of agents is split into those for everybody
 outside each half, by adding the other half. The blocks on the way to agent i are kept, log₂ n of them
 (`OthersCounts`); a sweep over all agents adds n·log₂ n times, also if each agent changes its policy when it is met.
+
+Agents who play one action for sure in every row need no table: they shift the counts of the others (`SettledAgents`).
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Tally:
 
     def roundings(self, num_agents: int) -> int:
         """Return how many roundings an entry has behind it when all agents but one are added."""
-        # Each agent: at most A − 1 to add up the chance of a cell, one product, and two sums for each cell.
+        # Each agent: at most A − 1 to add up the probability of a cell, one product, and two sums for each cell.
         return (num_agents - 1) * (len(self.grouping) + 2 * self.num_cells)
 
     def nobody(self, dtype: Any) -> FloatArray:
@@ -71,13 +73,15 @@ class Tally:
         """
         actions, vectors, cells = self.grouping.shape
         rows = policy.reshape(-1, actions)[self.rows]
-        chances = (rows @ self.grouping.reshape(actions, -1)).reshape(-1, vectors, cells)
-        spread = chances.reshape(*chances.shape[:2], *(1,) * self.num_cells, cells)
+        probabilities = (rows @ self.grouping.reshape(actions, -1)).reshape(-1, vectors, cells)
+        spread = probabilities.reshape(*probabilities.shape[:2], *(1,) * self.num_cells, cells)
+        # Whoever plays an action that is not counted leaves the counts as they are.
         result = table * spread[..., -1]
-        played = np.asarray(chances.any(axis=(0, 1)))
+        played = np.asarray(probabilities.any(axis=(0, 1)))
         for cell in np.flatnonzero(played[:-1]).tolist():
             moved = np.multiply(table, spread[..., cell], out=scratch)
             axis = cell + 2
+            # One more in this cell; and where the count stands for "L − 1 or more" already, that stays.
             result[_along(axis, slice(1, None))] += moved[_along(axis, slice(None, -1))]
             result[_along(axis, slice(-1, None))] += moved[_along(axis, slice(-1, None))]
         return result
@@ -109,6 +113,55 @@ def split_counts(num_actions: int, length: int, rows: IntArray) -> Tally:
     """Return A − 1 tallies side by side: tally b − 1 counts the actions before b together, and b."""
     action, node = np.arange(num_actions)[:, None], np.arange(1, num_actions)[None]
     return Tally(np.stack([action < node, action == node, action > node], axis=-1).astype(np.int64), length, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SettledAgents:
+    """Agents who play one action for sure in every row: they only shift the counts. The others are `mixing`."""
+
+    actions: IntArray  # [n, R]: what each settled agent plays; −1 for those who mix
+    mixing: tuple[int, ...]  # in ascending order
+    counts: IntArray  # [R, A]: of the settled agents
+
+    @classmethod
+    def at(cls, policy: JointPolicy, num_actions: int) -> SettledAgents:
+        """Tell agents apart at a joint policy."""
+        actions = np.stack([_certain_actions(table) for table in policy])
+        mixing = np.flatnonzero((actions < 0).any(axis=1))
+        rest = np.delete(actions, mixing, axis=0)
+        counts = (rest[:, :, None] == np.arange(num_actions)).sum(axis=0, dtype=np.int64)
+        return cls(actions, tuple(mixing.tolist()), counts)
+
+    def replace(self, agent: int, table: FloatArray) -> SettledAgents:
+        """Return the same after one agent has changed its policy."""
+        actions, counts = self.actions.copy(), self.counts_without(agent)
+        actions[agent] = _certain_actions(table)
+        mixing = set(self.mixing) - {agent}
+        if actions[agent, 0] < 0:
+            mixing.add(agent)
+        else:
+            counts[np.arange(len(counts)), actions[agent]] += 1
+        return SettledAgents(actions, tuple(sorted(mixing)), counts)
+
+    def mixing_without(self, agent: int) -> tuple[int, ...]:
+        """Return everybody who mixes, but one."""
+        return tuple(other for other in self.mixing if other != agent)
+
+    def counts_without(self, agent: int) -> IntArray:
+        """Return the counts of all settled agents but one: [R, A], to be changed by whoever asks."""
+        counts = self.counts.copy()
+        if self.actions[agent, 0] >= 0:
+            counts[np.arange(len(counts)), self.actions[agent]] -= 1
+        return counts
+
+
+def _certain_actions(table: FloatArray) -> IntArray:
+    """Return the action of each row of a table [H, S, A] that never mixes, or −1 everywhere: [H·S]."""
+    rows = table.reshape(-1, table.shape[-1])
+    certain = rows == 1
+    if np.count_nonzero(certain) < len(rows):
+        return np.full(len(rows), -1)
+    return np.asarray(certain.argmax(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

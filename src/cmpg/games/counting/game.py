@@ -311,12 +311,12 @@ class CountingPosition:
     def _induce(self, agent: int) -> CMDP:
         game = self.game
         by_row = self.counts.of_classes(agent)
-        chances = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
-        transition = np.matmul(chances, game.transition)
-        costs = [np.matmul(chances, cost[..., None])[..., 0] for cost in game.costs]
+        probabilities = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
+        transition = np.matmul(probabilities, game.transition)
+        costs = [np.matmul(probabilities, cost[..., None])[..., 0] for cost in game.costs]
         reward = self._count_reward(agent)
         if game.class_rewards.any():
-            reward = reward + (chances * game.class_rewards).sum(axis=-1)
+            reward = reward + (probabilities * game.class_rewards).sum(axis=-1)
         return CMDP(
             transition=frozen(transition),
             reward=frozen(reward),
@@ -325,14 +325,10 @@ class CountingPosition:
             initial=game.initial,
             horizon=game.horizon,
             discount=game.discount,
-            entry_roundings=game.census.roundings(game.num_agents) + max(game.num_classes, game.num_agents) + 3,
+            entry_roundings=self.counts.roundings(agent) + max(game.num_classes, game.num_agents) + 3,
             trusted=True,
         )
 
     def _count_reward(self, agent: int) -> FloatArray:
         """What the agent expects from its own action and how many share it: [H, S, A]."""
-        game = self.game
-        by_row = self.counts.of_actions(agent)
-        others = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
-        reward: FloatArray = (others * game.rewards[..., 1:]).sum(axis=-1) + game.private_rewards[agent]
-        return reward
+        return np.asarray(self.counts.expected(self.game.rewards, agent) + self.game.private_rewards[agent])
