@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,19 @@ def test_the_glossary_has_every_public_noun():
     nouns = [name for name, thing in public_names("cmpg").items() if inspect.isclass(thing)]
     assert len(nouns) > 15
     assert not [noun for noun in nouns if f"`{noun}`" not in glossary]
+
+
+def is_protocol(kind):
+    return getattr(kind, "_is_protocol", False)
+
+
+def test_every_public_function_and_class_shows_an_example():
+    """All but errors, enumerations and protocols; the examples run as doctests."""
+    for name, thing in public_names("cmpg").items():
+        plain = inspect.isclass(thing) and (
+            issubclass(thing, Exception | Enum) or getattr(thing, "_is_protocol", False)
+        )
+        assert plain or ">>> " in inspect.getdoc(thing), name
 
 
 def test_no_game_is_copied_by_its_fields():

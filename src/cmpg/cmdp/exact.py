@@ -44,7 +44,18 @@ CMDPSlack = Slack[Plan, EvaluatedPolicy]
 
 @dataclass(frozen=True)
 class Exact:
-    """The default solver: as exact as floating point allows, and fast on large state spaces."""
+    """The default solver: as exact as floating point allows, and fast on large state spaces.
+
+    Examples
+    --------
+    Two steps of work are worth 2, and cost 2; half of that is allowed.
+
+    >>> cmdp = CMDP(transition=[[[[1.0], [1.0]]]], reward=[[[0, 1]]], costs=[[[[0, 1]]]], thresholds=[1.0],
+    ...             initial=[1.0], horizon=2)
+    >>> best = Exact()(cmdp)
+    >>> round(best.value, 9), best.multipliers.round(9)
+    (1.0, array([1.]))
+    """
 
     # If there is one constraint, a guess of its multiplier. The answer is the same but for states never visited.
     near: float | None = field(default=None, repr=False)

@@ -89,6 +89,14 @@ def coordinate_ascent(
         Breaks ties between best responses at random; without it the first action wins.
     on_progress
         Called with each `Step`.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> result = coordinate_ascent(game, game.uniform_policy(), epsilon=1e-3)
+    >>> result.certified, result.moves
+    (True, 1)
     """
     if not epsilon > 0:
         raise CMPGError(f"epsilon is {epsilon}; it must be positive.")

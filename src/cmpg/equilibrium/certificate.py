@@ -72,7 +72,16 @@ class Feasibility(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What has been proved about a joint policy."""
+    """What has been proved about a joint policy.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> certificate = certify(game, game.uniform_policy())
+    >>> certificate.feasible, certificate.proves(1e-6), round(certificate.epsilon, 6)
+    (True, False, 0.25)
+    """
 
     feasibility: Feasibility
     epsilon: float  # no agent gains more than this by any deviation that keeps the constraints

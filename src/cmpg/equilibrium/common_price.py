@@ -61,7 +61,15 @@ LARGEST_PRICE = 1e250
 
 @dataclass(frozen=True)
 class CommonPrice:
-    """Begin where all agents agree on the multipliers; from a feasible policy, which is sought unless given."""
+    """Begin where all agents agree on the multipliers; from a feasible policy, which is sought unless given.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import routing
+    >>> found = CommonPrice()(routing(num_agents=4))
+    >>> found.slack >= 0
+    True
+    """
 
     def __call__(
         self,

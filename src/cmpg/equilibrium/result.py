@@ -65,6 +65,14 @@ class Result:
 
     `policy`, `multipliers` and `certificate` are those of the incumbent. A run that ended INFEASIBLE or
     FEASIBILITY_UNKNOWN has none, and asking for them raises.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium.solve import solve
+    >>> from cmpg.scenarios import counter_example
+    >>> result = solve(counter_example())
+    >>> result.certified, result.values, result.costs
+    (True, array([3., 3.]), array([0.]))
     """
 
     status: Status

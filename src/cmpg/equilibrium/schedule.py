@@ -26,7 +26,14 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class GreatestGain:
-    """The paper's rule: everybody solves, the one who gains most moves."""
+    """The paper's rule: all agents are solved for, and the one who gains most moves.
+
+    Examples
+    --------
+    >>> gains = np.array([0.1, 0.5, 0.3])
+    >>> GreatestGain().next_mover(lambda agents: gains[list(agents)], 3, last=-1, enough=0.2)
+    1
+    """
 
     def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:  # noqa: ARG002
         """Return the agent of greatest gain, if that is enough."""
@@ -37,7 +44,14 @@ class GreatestGain:
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Agents take turns, and whoever gains enough moves at once: one solve per move instead of n."""
+    """Agents take turns, and whoever gains enough moves at once: often one solve per move instead of n.
+
+    Examples
+    --------
+    >>> gains = np.array([0.1, 0.5, 0.3])
+    >>> RoundRobin().next_mover(lambda agents: gains[list(agents)], 3, last=1, enough=0.2)
+    2
+    """
 
     def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:
         """Return the first agent after the last mover that gains enough."""

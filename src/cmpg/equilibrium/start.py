@@ -72,7 +72,14 @@ class StartMethod(Protocol):
 
 @dataclass(frozen=True)
 class Cheapest:
-    """Begin where the constraints cost least: the planner's cheapest policy, or what phase one finds."""
+    """Begin where the constraints cost least: the planner's cheapest policy, or what phase one finds.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> Cheapest()(grid_world_local()).slack > 0
+    True
+    """
 
     def __call__(
         self,
@@ -100,6 +107,15 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
         Breaks ties at random.
     deadline
         On the clock of time.monotonic: then phase one ends where it is.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> found = feasible_start(counter_example())
+    >>> found.found_by, found.slack
+    ('a policy of the central planner', 0.5)
+    >>> feasible_start(counter_example(threshold=-1.0)).proof.holds
+    True
     """
     if len(game.thresholds) == 0:
         return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: everybody mixes evenly")

@@ -53,7 +53,17 @@ NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_na
 
 
 def save_game(game: Game, path: str | Path) -> None:
-    """Write a game file, `.npz` or `.json`."""
+    """Write a game file, `.npz` or `.json`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.scenarios import counter_example
+    >>> with TemporaryDirectory() as folder:
+    ...     save_game(counter_example(), f"{folder}/game.npz")
+    ...     load_game(f"{folder}/game.npz").thresholds
+    array([0.5])
+    """
     form = form_of(game)
     if form is None:
         raise FileError(f"{path}: a {type(game).__name__} has no file form; joint, local and counting games have one.")
@@ -70,6 +80,15 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     exact
         Return a joint or a counting game in Fractions. Numbers in a `.json` are then what is written there: 0.1 is
         1/10, and "1/3" is one third; a float in a `.npz` is the rational that it stands for.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.scenarios import counter_example
+    >>> with TemporaryDirectory() as folder:
+    ...     save_game(counter_example(), f"{folder}/game.json")
+    ...     load_game(f"{folder}/game.json", exact=True).thresholds
+    array([Fraction(1, 2)], dtype=object)
     """
     fields = read_fields(path, kind="cmpg-game", exact=exact)
     forms, form = _forms(), fields.get("form")

@@ -33,6 +33,15 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
         A `.json` or `.npz` file.
     exact
         Keep the numbers of a `.json` as the rationals that are written there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     JointPolicy.uniform([(1, 1, 2)]).save(f"{folder}/policy.npz", multipliers=[[1.5]])
+    ...     policy, multipliers = load_policy(f"{folder}/policy.npz")
+    >>> policy[0], multipliers
+    (array([[[0.5, 0.5]]]), array([[1.5]]))
     """
     fields = read_fields(path, kind="cmpg-policy", exact=exact)
     tables: list[FloatArray] = []

@@ -28,6 +28,12 @@ class LocalAgent:
 
     Agents of the same kind may share arrays: pass the same objects. What is given here is checked when a `LocalGame`
     takes the agent in; there, matrices become tuples of CSR matrices, and costs that are all zero become None.
+
+    Examples
+    --------
+    One state; action 1 uses the only resource and is worth 1.
+
+    >>> agent = LocalAgent(transition=[[[[1], [1]]]], reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
     """
 
     _: KW_ONLY
