@@ -33,6 +33,7 @@ MEANINGS = {
     "capacity": "Number of cars a transformer can charge at once.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",
+    "file": ".dpomdp file of the MADP toolbox; the bundled sample if omitted.",
     "height": "Height of the grid in cells.",
     "horizon": "Number of steps.",
     "initial": "Initial probability of each state, separated by commas.",

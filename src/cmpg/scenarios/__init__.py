@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cmpg.scenarios.platoon_routing import routing as routing
     from cmpg.scenarios.robot_fleet import robots as robots
     from cmpg.scenarios.spectrum_sharing import spectrum as spectrum
+    from cmpg.scenarios.team_planning import team as team
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ _ALL = (
     Scenario("robots", "a fleet on a map, with a budget of collisions", ".robot_fleet:robots"),
     Scenario("routing", "platoons in a city with a weak bridge", ".platoon_routing:routing"),
     Scenario("spectrum", "3 users share 2 radio channels with their owner", ".spectrum_sharing:spectrum"),
+    Scenario("team", "agents with one reward, from a .dpomdp file, who see the state", ".team_planning:team"),
 )
 
 SCENARIOS: dict[str, Scenario] = {each.name: each for each in _ALL}

@@ -28,7 +28,8 @@ from cmpg.errors import FileError, GameError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.acn import Session, read_sessions
-from cmpg.scenarios.readers.text import FilePath, sample_file
+from cmpg.scenarios.readers.text import FilePath
+from cmpg.scenarios.samples import sample_file
 
 HOURS = 24
 PRICES = tuple(0.12 if hour < 8 else 0.30 if 16 <= hour <= 20 else 0.17 for hour in range(HOURS))

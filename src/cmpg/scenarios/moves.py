@@ -58,10 +58,10 @@ def move_table(ahead: IntArray, *, success: float = 1.0) -> sp.csr_array:
     num_states, num_actions = ahead.shape
     rows, here, there = np.arange(ahead.size), np.repeat(np.arange(num_states), num_actions), ahead.ravel()
     fails = rows[there != here] if success < 1 else rows[:0]
-    chances = np.where(there != here, success, 1.0)
+    probabilities = np.where(there != here, success, 1.0)
     return sp.csr_array(
         (
-            np.concatenate([chances, np.full(len(fails), 1 - success)]),
+            np.concatenate([probabilities, np.full(len(fails), 1 - success)]),
             (np.concatenate([rows, fails]), np.concatenate([there, here[fails]])),
         ),
         shape=(ahead.size, num_states),

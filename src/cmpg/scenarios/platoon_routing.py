@@ -27,8 +27,9 @@ from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
-from cmpg.scenarios.readers.text import FilePath, at_line, sample_file
+from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
+from cmpg.scenarios.samples import sample_file
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE_BRIDGES = ((4, 7), (7, 4))

@@ -21,7 +21,8 @@ from cmpg.errors import FileError, GameError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen
-from cmpg.scenarios.readers.text import FilePath, at_line, sample_file
+from cmpg.scenarios.readers.text import FilePath, at_line
+from cmpg.scenarios.samples import sample_file
 
 MOVES = {"stay": (0, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 

@@ -1,1 +1,1 @@
-"""Files of other people: charging sessions, maps, road networks."""
+"""Files of other people: charging sessions, maps, road networks, problems of teams."""

@@ -1,7 +1,4 @@
-"""Text files, plain or compressed, read line by line, so that every complaint can name the file and the line.
-
-The package's own sample files, wherever the package is installed.
-"""
+"""Text files, plain or compressed, read line by line, so that every complaint can name the file and the line."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -116,15 +111,3 @@ def integer_in(text: str, line: Line, *, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise line.error(f"{name} is {text!r}; a whole number is required.")
     return int(text)
-
-
-def sample_file(name: str) -> AbstractContextManager[Path]:
-    """Return a context in which a sample file is a path on disk.
-
-    Examples
-    --------
-    >>> with sample_file("sample.map") as path:
-    ...     path.name
-    'sample.map'
-    """
-    return as_file(files("cmpg.scenarios").joinpath("samples", name))

@@ -1,0 +1,357 @@
+"""Decentralised problems in the `.dpomdp` form of the MADP toolbox, read as if everybody saw the state.
+
+The head has `agents`, `discount`, `values`, `states`, `start`, `actions` and `observations`, each once. Below it, `T:`
+gives transitions and `R:` rewards, and what comes later replaces what came before; `O:` gives observations, which are
+needed only for rewards that depend on them. Actions, states and observations are named, or counted from 0; `*` stands
+for all. `#` begins a comment.
+
+    T: <actions> : <state> : <next state> : p        or  T: <actions> : <state> :    with a row below,
+                                                     or  T: <actions> :              with a matrix below
+    R: <actions> : <state> : <next state> : <observations> : r,  and shorter with a row or a matrix below
+
+A row of probabilities is `uniform`, and a matrix is `uniform` or `identity`, if these words stand there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, frozen
+from cmpg.errors import FileError
+from cmpg.scenarios.readers.text import FilePath, Line, integer_in, number_in, read_lines
+
+HEAD = ("agents", "discount", "values", "states", "start", "actions", "observations")
+
+MOST_ENTRIES = 5e7
+"""Larger tables of transitions are refused."""
+
+ROW_TOLERANCE = 1e-5
+"""Published probabilities have a few decimals, and their sums are off by as little as this."""
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TeamProblem:
+    """Several agents with one reward, all of whom see the state."""
+
+    agent_names: Names
+    state_names: Names
+    action_names: tuple[Names, ...]
+    discount: float
+    initial: FloatArray  # [S]
+    transition: FloatArray  # [S, *A, S]
+    reward: FloatArray  # [S, *A]
+
+
+def read_dpomdp(path: FilePath) -> TeamProblem:
+    """Read a `.dpomdp` file.
+
+    Raises
+    ------
+    FileError
+        With the file and the line: the head is not whole, a name is not known, a number cannot be read, a row does not
+        sum to one, or the tables would be too large.
+    """
+    lines = [line for line in map(_without_comment, read_lines(path)) if line.text]
+    statements = list(_statements(lines))
+    head = _head(path, [each for each in statements if each.key not in ("T", "O", "R")])
+    tables = _Tables(head)
+    readers = {"T": tables.read_transition, "O": tables.read_observation, "R": tables.read_reward}
+    for statement in statements:
+        if statement.key in readers:
+            readers[statement.key](statement)
+    sizes = [len(names) for names in head.actions]
+    _normalise_rows(path, head, tables.transition)
+    transition = tables.transition.reshape(*sizes, head.num_states, head.num_states)
+    reward = tables.expected_reward().reshape(*sizes, head.num_states)
+    return TeamProblem(
+        head.agents,
+        head.states,
+        head.actions,
+        head.discount,
+        head.initial,
+        frozen(np.moveaxis(transition, -2, 0).copy()),
+        frozen(np.moveaxis(reward, -1, 0).copy()),
+    )
+
+
+def _without_comment(line: Line) -> Line:
+    return Line(line.source, line.number, line.text.partition("#")[0].strip())
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A line that begins with a keyword, and the lines below it that do not."""
+
+    key: str
+    fields: tuple[str, ...]  # between colons
+    line: Line
+    below: list[Line] = field(default_factory=list)
+
+
+def _statements(lines: Sequence[Line]) -> Iterator[_Statement]:
+    current: _Statement | None = None
+    for line in lines:
+        key, colon, rest = line.text.partition(":")
+        words = key.split()
+        if colon and words and words[0] in (*HEAD, "T", "O", "R"):
+            if current is not None:
+                yield current
+            fields = [part.strip() for part in rest.split(":")]
+            while fields and not fields[-1]:
+                fields.pop()
+            current = _Statement(" ".join(words), tuple(fields), line)
+        elif current is None:
+            raise line.error(f"{line.text[:40]!r} comes before the first keyword, `agents:`.")
+        else:
+            current.below.append(line)
+    if current is not None:
+        yield current
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the head of the file says."""
+
+    agents: Names
+    discount: float
+    sign: float  # -1 where values are costs
+    states: Names
+    initial: FloatArray
+    actions: tuple[Names, ...]
+    observations: tuple[Names, ...]
+
+    @property
+    def num_states(self) -> int:
+        return len(self.states)
+
+
+def _head(path: FilePath, statements: Sequence[_Statement]) -> _Head:
+    found: dict[str, _Statement] = {}
+    for statement in statements:
+        name = statement.key.split()[0]
+        if name in found:
+            raise statement.line.error(f"`{name}:` stands here a second time.")
+        found[name] = statement
+    for name in HEAD:
+        if name not in found:
+            raise FileError(f"{path} has no line `{name}:`; it is not a .dpomdp file, or it is cut short.")
+    agents = _declared(found["agents"], "agent")
+    states = _declared(found["states"], "state")
+    actions, observations = (
+        _declared_each(found[name], name[:-1], len(agents)) for name in ("actions", "observations")
+    )
+    values, discount = found["values"], found["discount"]
+    if values.fields not in (("reward",), ("cost",)):
+        raise values.line.error("`values:` must be reward or cost.")
+    entries = math.prod(map(len, actions)) * len(states) ** 2
+    if entries > MOST_ENTRIES:
+        raise FileError(f"{path} has a transition of {entries:.3g} entries; at most {MOST_ENTRIES:.3g} are read.")
+    return _Head(
+        agents,
+        number_in(" ".join(discount.fields), discount.line, name="discount"),
+        -1.0 if values.fields == ("cost",) else 1.0,
+        states,
+        _start(found["start"], states),
+        actions,
+        observations,
+    )
+
+
+def _declared(statement: _Statement, kind: str) -> Names:
+    words = " ".join(statement.fields).split() or " ".join(line.text for line in statement.below).split()
+    return _names(words, statement.line, kind)
+
+
+def _declared_each(statement: _Statement, kind: str, num_agents: int) -> tuple[Names, ...]:
+    if statement.fields or len(statement.below) != num_agents:
+        raise statement.line.error(
+            f"`{statement.key}:` must be followed by one line for each of {num_agents} agents; there are "
+            f"{len(statement.below)}."
+        )
+    return tuple(_names(line.text.split(), line, kind) for line in statement.below)
+
+
+def _names(words: Sequence[str], line: Line, kind: str) -> Names:
+    if len(words) == 1 and words[0].isdigit():
+        count = integer_in(words[0], line, name=f"the number of {kind}s")
+        if not 1 <= count <= 10**6:
+            raise line.error(f"there are {count} {kind}s; at least one, and at most a million, are read.")
+        return tuple(f"{kind} {number}" for number in range(count))
+    if not words:
+        raise line.error(f"a number of {kind}s, or their names, are required.")
+    if len(set(words)) < len(words):
+        raise line.error(f"two {kind}s have the same name.")
+    return tuple(words)
+
+
+def _start(statement: _Statement, states: Names) -> FloatArray:
+    line, words = statement.line, " ".join(statement.fields).split()
+    initial = np.zeros(len(states))
+    if statement.key != "start":
+        chosen = [_place(word, states, line, kind="state") for word in words]
+        included = statement.key == "start include"
+        initial[[s for s in range(len(states)) if (s in chosen) == included]] = 1.0
+    elif len(words) == 1 and words != ["uniform"] and not (len(states) == 1 and "." in words[0]):
+        initial[_place(words[0], states, line, kind="state")] = 1.0
+    else:
+        words = words or " ".join(each.text for each in statement.below).split()
+        initial[:] = _numbers(words, (len(states),), line)
+    if not initial.sum() > 0 or (initial < 0).any():
+        raise line.error("no state has a positive probability to be the first.")
+    return frozen(initial / initial.sum())
+
+
+def _place(word: str, names: Names, line: Line, *, kind: str) -> int:
+    if word in names:
+        return names.index(word)
+    if word.isdigit() and int(word) < len(names):
+        return int(word)
+    raise line.error(
+        f"there is no {kind} {word!r}; there are {len(names)}: {', '.join(names[:6])}{', …' * (len(names) > 6)}."
+    )
+
+
+def _places(word: str, names: Names, line: Line, *, kind: str) -> list[int]:
+    return list(range(len(names))) if word == "*" else [_place(word, names, line, kind=kind)]
+
+
+def _joint_places(text: str, names: Sequence[Names], line: Line, *, kind: str) -> list[int]:
+    """Read a joint action or observation: `*`, its number, or one word for each agent."""
+    words, sizes = text.split(), [len(each) for each in names]
+    if words == ["*"]:
+        return list(range(math.prod(sizes)))
+    if len(words) == 1 and len(names) > 1 and words[0].isdigit() and int(words[0]) < math.prod(sizes):
+        return [int(words[0])]
+    if len(words) != len(names):
+        raise line.error(f"{text!r} is not a joint {kind}: one word for each of {len(names)} agents is required.")
+    each = [_places(word, own, line, kind=kind) for word, own in zip(words, names, strict=True)]
+    return [int(np.ravel_multi_index(places, sizes)) for places in itertools.product(*each)]
+
+
+def _numbers(words: Sequence[str], shape: tuple[int, ...], line: Line) -> FloatArray:
+    """Read a row or a matrix, or the words that stand for one."""
+    if list(words) == ["uniform"]:
+        return np.full(shape, 1.0 / shape[-1])
+    if list(words) == ["identity"] and len(shape) == 2 and shape[0] == shape[1]:
+        return np.eye(shape[0])
+    if len(words) != math.prod(shape):
+        told = " × ".join(map(str, shape))
+        raise line.error(f"there are {len(words)} words; {told} numbers, or a word such as uniform, are required.")
+    return np.array([number_in(word, line, name="an entry") for word in words]).reshape(shape)
+
+
+class _Tables:
+    """The tables as they are filled, statement by statement: [JA, S, …], joint actions in one axis."""
+
+    def __init__(self, head: _Head) -> None:
+        self.head = head
+        joint, states = math.prod(map(len, head.actions)), head.num_states
+        self.num_observations = math.prod(map(len, head.observations))
+        self.transition = np.zeros((joint, states, states))
+        self.reward = np.zeros((joint, states, states))
+        self.by_observation: dict[tuple[int, int, int], FloatArray] = {}  # rewards that depend on the observation
+        self.observed: dict[tuple[int, int], FloatArray] = {}  # (joint action, next state) → [JO]
+        self._later: list[_Statement] = []
+
+    def read_transition(self, statement: _Statement) -> None:
+        """Read transitions."""
+        states, (actions, rest) = self.head.states, self._joint_action(statement, (0, 1, 3))
+        where = [actions, *(_places(word, states, statement.line, kind="state") for word in rest[:2])]
+        if len(rest) == 3:
+            self.transition[np.ix_(*where)] = number_in(rest[2], statement.line, name="the probability")
+        else:
+            shape = (len(states),) * (2 - len(rest))
+            self.transition[np.ix_(*where)] = self._below(statement, shape)
+
+    def read_observation(self, statement: _Statement) -> None:
+        """Keep observations for later: most rewards do not need them."""
+        self._later.append(statement)
+
+    def read_reward(self, statement: _Statement) -> None:
+        """Read rewards."""
+        states, line = self.head.states, statement.line
+        actions, rest = self._joint_action(statement, (1, 2, 4))
+        where = [actions, *(_places(word, states, line, kind="state") for word in rest[:2])]
+        if len(rest) == 4 and rest[2] == "*":
+            self.reward[np.ix_(*where)] = number_in(rest[3], line, name="the reward")
+            if self.by_observation:
+                for a, s, following in itertools.product(*where):
+                    self.by_observation.pop((a, s, following), None)
+            return
+        if len(rest) == 4:
+            observations = _joint_places(rest[2], self.head.observations, line, kind="observation")
+            row = np.full(self.num_observations, np.nan)
+            row[observations] = number_in(rest[3], line, name="the reward")
+            rows = np.broadcast_to(row, (len(states), self.num_observations))
+        elif len(rest) == 2:
+            rows = np.broadcast_to(
+                self._below(statement, (self.num_observations,)), (len(states), self.num_observations)
+            )
+        else:
+            rows = self._below(statement, (len(states), self.num_observations))
+            where.append(list(range(len(states))))
+        for a, s, following in itertools.product(*where):
+            known = self.by_observation.get((a, s, following))
+            known = np.full(self.num_observations, self.reward[a, s, following]) if known is None else known
+            self.by_observation[a, s, following] = np.where(np.isnan(rows[following]), known, rows[following])
+
+    def expected_reward(self) -> FloatArray:
+        """Average the reward over next states and observations: [JA, S]."""
+        if self.by_observation:
+            self._read_observations()
+        for (a, s, following), rewards in self.by_observation.items():
+            if self.transition[a, s, following] > 0:
+                self.reward[a, s, following] = self.observed.get((a, following), np.zeros(1)) @ rewards
+        averaged: FloatArray = self.head.sign * (self.transition * self.reward).sum(axis=2)
+        return averaged
+
+    def _read_observations(self) -> None:
+        names, states = self.head.observations, self.head.states
+        for statement in self._later:
+            line, (actions, rest) = statement.line, self._joint_action(statement, (0, 1, 3))
+            chosen = _places(rest[0], states, line, kind="state") if rest else list(range(len(states)))
+            for a, following in itertools.product(actions, chosen):
+                row = self.observed.setdefault((a, following), np.zeros(self.num_observations))
+                if len(rest) == 3:
+                    places = _joint_places(rest[1], names, line, kind="observation")
+                    row[places] = number_in(rest[2], line, name="the probability")
+                elif rest:
+                    row[:] = self._below(statement, (self.num_observations,))
+                else:
+                    row[:] = self._below(statement, (len(states), self.num_observations))[following]
+
+    def _joint_action(self, statement: _Statement, allowed: tuple[int, ...]) -> tuple[list[int], list[str]]:
+        """Return the joint actions that a statement is about, and its other fields, of which so many are allowed."""
+        actions, *rest = statement.fields or [""]
+        if len(rest) not in allowed:
+            told = ", ".join(map(str, allowed[:-1])) + f" or {allowed[-1]}"
+            raise statement.line.error(f"there are {len(rest)} fields after the joint action; {told} are required.")
+        if len(rest) == allowed[-1] and statement.below:
+            raise statement.below[0].error("this line belongs to nothing: the statement above it is whole.")
+        return _joint_places(actions, self.head.actions, statement.line, kind="action"), rest
+
+    def _below(self, statement: _Statement, shape: tuple[int, ...]) -> FloatArray:
+        words = " ".join(line.text for line in statement.below).split()
+        return _numbers(words, shape, statement.below[0] if statement.below else statement.line)
+
+
+def _normalise_rows(path: FilePath, head: _Head, transition: FloatArray) -> None:
+    """Divide each row by its sum, which decimals may miss by a little; raise if it is no distribution."""
+    sums = transition.sum(axis=2)
+    wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) | (transition < 0).any(axis=2))
+    if len(wrong):
+        joint, s = (int(place) for place in wrong[0])
+        actions = np.unravel_index(joint, [len(names) for names in head.actions])
+        named = " ".join(names[a] for names, a in zip(head.actions, actions, strict=True))
+        raise FileError(
+            f"{path}: after {named!r} in state {head.states[s]!r} the probabilities of the next state sum to "
+            f"{sums[joint, s]:.9g}, or one of them is negative; they must sum to 1."
+        )
+    transition /= sums[..., None]
