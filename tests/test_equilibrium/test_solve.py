@@ -1,0 +1,122 @@
+"""The door of `solve`: words beside objects, arguments of the wrong kind, and nothing that is ignored."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cmpg
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.linear_program import LinearProgram
+from cmpg.equilibrium.solve import by_potential, by_welfare
+from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import charging, congestion_game, counter_example, counting_congestion_game, grid_world, spectrum
+
+
+@pytest.mark.parametrize(
+    ("words", "objects"),
+    [
+        ({"solver": "lp"}, {"solver": LinearProgram()}),
+        ({"solver": "exact"}, {"solver": Exact()}),
+        ({"schedule": "round-robin"}, {"schedule": cmpg.RoundRobin()}),
+        ({"schedule": "greatest-gain"}, {"schedule": cmpg.GreatestGain()}),
+        ({"seed": 3}, {"rng": np.random.default_rng(3)}),
+        ({"restarts": 3, "seed": 3, "prefer": "welfare"}, {"restarts": 3, "seed": 3, "prefer": by_welfare}),
+        ({"restarts": 3, "seed": 3, "prefer": "potential"}, {"restarts": 3, "seed": 3, "prefer": by_potential}),
+    ],
+    ids=str,
+)
+def test_words_do_what_the_objects_do(words, objects):
+    game = spectrum()
+    one, other = cmpg.solve(game, **words), cmpg.solve(game, **objects)
+    assert one.policy.fingerprint() == other.policy.fingerprint()
+    assert one.settings == other.settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "told"),
+    [
+        ({"rng": 1}, CMPGError, r"rng is a int; pass seed=1, or rng=np.random.default_rng\(1\)"),
+        ({"rng": np.random.default_rng(1), "seed": 1}, CMPGError, "both rng and seed are given"),
+        ({"start": [[[[1, 0]]], [[[1, 0]]]]}, PolicyError, "start is a list; a JointPolicy is wanted"),
+        ({"solver": "simplex"}, CMPGError, "solver is 'simplex'; one of 'exact', 'lp', 'primal-dual' is known"),
+        ({"solver": 3}, CMPGError, "solver is a int, which cannot be called"),
+        ({"schedule": "random"}, CMPGError, "schedule is 'random'; one of 'greatest-gain', 'round-robin' is known"),
+        ({"prefer": "me", "restarts": 2, "seed": 1}, CMPGError, "prefer is 'me'; one of 'potential', 'welfare' is"),
+        ({"restarts": 2}, CMPGError, "restarts draw random starts: pass seed=1"),
+        ({"restarts": 0}, CMPGError, "restarts is 0"),
+        ({"epsilon": 0.0}, CMPGError, "epsilon is 0.0"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_told(wrong, error, told):
+    with pytest.raises(error, match=told):
+        cmpg.solve(counter_example(), **wrong)
+
+
+@pytest.mark.parametrize("path", ["game.json", Path("game.json")])
+def test_a_path_is_not_a_game(path):
+    with pytest.raises(GameError, match=r"read the file first: cmpg.load_game\('game.json'\)"):
+        cmpg.solve(path)
+    with pytest.raises(GameError, match=r"a dict is not a game; cmpg\.check_game says"):
+        cmpg.solve({})
+
+
+def test_the_solver_is_honoured_after_the_search_for_a_common_price():
+    calls = []
+
+    class Noted:
+        def __call__(self, cmdp, *, rng=None):
+            calls.append(cmdp)
+            return Exact()(cmdp, rng=rng)
+
+        def __repr__(self):
+            return "Noted()"
+
+    result = cmpg.solve(charging(), solver=Noted())
+    assert result.certified
+    assert calls
+    assert (result.settings["start"], result.settings["solver"]) == ("CommonPrice()", "Noted()")
+
+
+def test_equilibria_are_ranked_by_welfare_where_there_is_no_potential():
+    result = cmpg.solve(counting_congestion_game(num_agents=30), restarts=5, seed=1)
+    welfare = [run.values.sum() for run in result.equilibria]
+    assert len(welfare) > 1
+    assert welfare == sorted(welfare, reverse=True)
+    assert result.values.sum() == welfare[0]
+    with pytest.raises(CMPGError, match="has no potential to compare equilibria by"):
+        cmpg.solve(congestion_game(num_agents=3), restarts=2, seed=1, prefer="potential")
+
+
+def test_a_result_without_a_policy_says_why():
+    result = cmpg.solve(counter_example(threshold=-1.0))
+    assert result.incumbent is None
+    with pytest.raises(cmpg.InfeasibleError, match="ended INFEASIBLE: every joint policy spends at least"):
+        result.policy  # noqa: B018
+    assert (result.values.size, result.costs.size) == (0, 0)
+
+
+def test_one_deadline_holds_for_all_runs():
+    result = cmpg.solve(grid_world(), restarts=10_000, seed=1, time_limit=0.3)
+    assert result.certificate.feasible
+    assert len(result.equilibria) < 10_000
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: cmpg.certify(charging(), JointPolicy.uniform(charging().policy_shapes), exact=True),
+        lambda: cmpg.equilibrium.prove_infeasible(charging(), [1.0]),
+        lambda: cmpg.duality.analyse_duality(charging()),
+        lambda: cmpg.duality.analyse_duality(counting_congestion_game()),
+        lambda: cmpg.learning.GameSimulator(charging(), rng=np.random.default_rng(1)),
+        lambda: cmpg.learning.GameSimulator(counting_congestion_game(), rng=np.random.default_rng(1)),
+    ],
+)
+def test_what_a_form_cannot_do_is_a_typed_error_that_names_the_form(ask):
+    with pytest.raises(UnsupportedError) as caught:
+        ask()
+    assert caught.value.form in ("LocalGame", "CountingGame")
+    assert caught.value.wanted
+    assert caught.value.form in str(caught.value)
