@@ -14,6 +14,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "cmpg"
 ROOMS = [
     "errors",
+    "deadline",
     "arrays",
     "faces",
     "policy",

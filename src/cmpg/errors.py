@@ -55,6 +55,10 @@ class SolverError(CMPGError):
     """A numerical method did not deliver what it must."""
 
 
+class OutOfTimeError(CMPGError):
+    """A time limit was reached in the middle of a computation."""
+
+
 class FileError(CMPGError):
     """A file is missing, truncated, forged, or of another kind."""
 

@@ -139,7 +139,14 @@ def test_running_out_of_moves_is_a_status_with_a_known_gap():
 
 
 def test_running_out_of_time_is_a_status():
-    assert solve(grid_world(), time_limit=-1.0).status is Status.LIMIT
+    game = grid_world()
+    start = JointPolicy(tuple(np.eye(4)[np.full((6, 256), action)] for action in (2, 0)))
+    assert coordinate_ascent(game, start, time_limit=0.0).status is Status.LIMIT
+    late = coordinate_ascent(game, start, time_limit=-9.0)
+    assert (late.status, late.incumbent, late.start) == (Status.LIMIT, None, start)
+    unknown = solve(game, time_limit=-1.0)
+    assert unknown.status is Status.FEASIBILITY_UNKNOWN
+    assert unknown.message == "the time limit was reached before a feasible policy was known."
 
 
 def test_an_interruption_keeps_the_incumbent():

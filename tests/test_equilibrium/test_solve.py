@@ -25,7 +25,7 @@ from cmpg.scenarios import charging, congestion_game, counter_example, counting_
         ({"restarts": 3, "seed": 3, "prefer": "welfare"}, {"restarts": 3, "seed": 3, "prefer": by_welfare}),
         ({"restarts": 3, "seed": 3, "prefer": "potential"}, {"restarts": 3, "seed": 3, "prefer": by_potential}),
     ],
-    ids=str,
+    ids="-".join,
 )
 def test_words_do_what_the_objects_do(words, objects):
     game = spectrum()

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
 from cmpg.cmdp.model import CMDP
+from cmpg.deadline import check_time
 from cmpg.errors import PolicyError, SolverError
 
 BLOCK = 32_768
@@ -136,6 +137,7 @@ def blocks_backwards(num_steps: int, entries: int) -> Iterator[slice]:
     """Yield slices of steps, the last ones first, each of about BLOCK entries unless one step has more."""
     length = max(BLOCK // entries, 1)
     for end in range(num_steps, 0, -length):
+        check_time()
         yield slice(max(end - length, 0), end)
 
 
@@ -171,6 +173,7 @@ def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
     result = np.empty_like(table)
     states = cmdp.initial
     for step in range(cmdp.num_steps):
+        check_time()
         result[step] = states[:, None] * table[step]
         if step + 1 < cmdp.num_steps:
             states = cmdp.matrix(step).T @ result[step].ravel()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,12 +27,13 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
+from cmpg.deadline import limited
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
 from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
-from cmpg.errors import CMPGError, InfeasibleError, SolverError
+from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position
 from cmpg.policy import JointPolicy
 
@@ -100,8 +102,7 @@ def coordinate_ascent(
     """
     if not epsilon > 0:
         raise CMPGError(f"epsilon is {epsilon}; it must be positive.")
-    position = game.at(start)
-    _require_feasible(position)
+    began = time.monotonic()
     best_response = solver or Exact()
     answers = _Answers(best_response, epsilon, multipliers)
     rules = Rules(
@@ -110,18 +111,6 @@ def coordinate_ascent(
         max_moves=theorem_1_bound(game, epsilon) if max_iterations is None else max_iterations,
         most_gain=float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
         no_return=True,
-        deadline=time.monotonic() + time_limit,
-    )
-    polishing = polish and game.information is Information.JOINT_STATE
-    ending = take_turns(
-        position,
-        answers,
-        rules,
-        at_rest=_Polish(game.num_agents, rng) if polishing else lambda position, _: position,
-        same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
-        workers=workers,
-        rng=rng,
-        on_progress=on_progress,
     )
     settings = {
         "solver": repr(best_response),
@@ -131,16 +120,50 @@ def coordinate_ascent(
         "random_ties": rng is not None,
         "kernels": kernels_used(),
     }
-    concluded = _concluded(game, ending, answers, epsilon=epsilon)
+    polishing = polish and game.information is Information.JOINT_STATE
+    reached = start
+    try:
+        # A limit holds within a tenth and a second, so that what was reached by then can be judged.
+        with limited(began + 1.1 * time_limit + 0.8):
+            position = game.at(start)
+            _require_feasible(position)
+            deadline = began + time_limit
+            if np.isfinite(time_limit):
+                deadline -= min(_certificate_seconds(position, game.num_agents), time_limit / 2)
+            with limited(deadline):
+                ending = take_turns(
+                    position,
+                    answers,
+                    replace(rules, deadline=deadline),
+                    at_rest=_Polish(game.num_agents, rng) if polishing else lambda position, _: position,
+                    same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
+                    workers=workers,
+                    rng=rng,
+                    on_progress=on_progress,
+                )
+            reached = ending.position.policy
+            concluded = _concluded(game, ending, answers, epsilon=epsilon, deadline=deadline)
+    except OutOfTimeError:
+        text = "the time limit was reached before the policy was judged: `result.start` is the last one; certify it."
+        return Result(Status.LIMIT, text, epsilon, game=game, start=reached, settings=settings)
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
 
 
-def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float) -> Result:
+def _certificate_seconds(position: Position, num_agents: int) -> float:
+    """Return about how long the certificate at the end will take: a bound for every agent, of which one is timed."""
+    began = time.monotonic()
+    cmdp = position.induced_cmdp(0)
+    dual_bound(cmdp, np.zeros(cmdp.num_constraints))
+    return 1.5 * num_agents * (time.monotonic() - began)
+
+
+def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
     """Certify where the loop ended: the certificate decides, not the loop."""
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):
         known = ending.answers.get(agent)
-        multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
+        with suppress(OutOfTimeError), limited(deadline):
+            multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
     certificate = certify(game, ending.position.policy, multipliers)
     status, message = _verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(

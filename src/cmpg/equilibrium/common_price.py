@@ -26,6 +26,7 @@ from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
+from cmpg.errors import OutOfTimeError
 from cmpg.games.contract import Game, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
 
@@ -103,7 +104,7 @@ class CommonPrice:
         try:
             if is_feasible(search.first) and np.all(search.slacks > 0):
                 _look(search)
-        except _OutOfTime:
+        except (_OutOfTime, OutOfTimeError):
             pass
         except KeyboardInterrupt:
             interrupted = True

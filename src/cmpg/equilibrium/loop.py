@@ -22,6 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.schedule import RoundRobin, Schedule
+from cmpg.errors import OutOfTimeError
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]
@@ -145,7 +146,7 @@ def take_turns(
                 seen.add(key)
     except KeyboardInterrupt:
         return turns.ending(Status.INTERRUPTED, "interrupted by the user.", position)
-    except LoopLimit as limit:
+    except (LoopLimit, OutOfTimeError) as limit:
         return turns.ending(Status.LIMIT, str(limit), position)
 
 

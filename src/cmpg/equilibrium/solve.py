@@ -17,6 +17,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import Solver
+from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import coordinate_ascent, proved_text
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.common_price import CommonPrice
@@ -24,7 +25,7 @@ from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible, random_start
-from cmpg.errors import CMPGError, GameError, PolicyError
+from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, in_floats
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
@@ -120,12 +121,17 @@ def solve(
         workers=workers,
     )
     ties = draws if restarts == 1 else None
-    first = found = method(played, rng=ties, deadline=deadline, on_progress=on_progress)
+    try:
+        with limited(deadline):
+            first = found = method(played, rng=ties, deadline=deadline, on_progress=on_progress)
+    except OutOfTimeError:
+        text = "the time limit was reached before a feasible policy was known."
+        return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
     if first.policy is None:
         return _without_start(game, first, epsilon)
     runs: list[Result] = []
     # Ctrl-C keeps what the runs so far have found.
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt, OutOfTimeError):
         while found.policy is not None:
             spent = time.monotonic() - began
             run = ascend(
@@ -143,7 +149,10 @@ def solve(
             began, ties = time.monotonic(), draws
             method = _again(method, played)
             begin = random_start(played, first.begin or first.policy, rng=draws)
-            found = method(played, begin, rng=draws, deadline=deadline, on_progress=on_progress)
+            with limited(deadline):
+                found = method(played, begin, rng=draws, deadline=deadline, on_progress=on_progress)
+    if not runs:  # interrupted before anything was proved of the start
+        raise KeyboardInterrupt
     result = _with_witness(played, _best_of(played, runs, score))
     result = _moved_inside(played, result, partial(ascend, time_limit=_left(deadline), rng=draws))
     return replace(_judged_exactly(game, result) if played is not game else result, game=game)

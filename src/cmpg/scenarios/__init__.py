@@ -20,30 +20,14 @@ from cmpg.errors import GameError
 if TYPE_CHECKING:
     from cmpg.games.contract import Game
     from cmpg.scenarios.car_charging import charging as charging
-    from cmpg.scenarios.paper import (
-        congestion_game as congestion_game,
-    )
-    from cmpg.scenarios.paper import (
-        congestion_game_common_reward as congestion_game_common_reward,
-    )
-    from cmpg.scenarios.paper import (
-        congestion_game_exogenous as congestion_game_exogenous,
-    )
-    from cmpg.scenarios.paper import (
-        counter_example as counter_example,
-    )
-    from cmpg.scenarios.paper import (
-        counting_congestion_game as counting_congestion_game,
-    )
-    from cmpg.scenarios.paper import (
-        grid_world as grid_world,
-    )
-    from cmpg.scenarios.paper import (
-        grid_world_local as grid_world_local,
-    )
-    from cmpg.scenarios.paper import (
-        modified_counter_example as modified_counter_example,
-    )
+    from cmpg.scenarios.paper import congestion_game as congestion_game
+    from cmpg.scenarios.paper import congestion_game_common_reward as congestion_game_common_reward
+    from cmpg.scenarios.paper import congestion_game_exogenous as congestion_game_exogenous
+    from cmpg.scenarios.paper import counter_example as counter_example
+    from cmpg.scenarios.paper import counting_congestion_game as counting_congestion_game
+    from cmpg.scenarios.paper import grid_world as grid_world
+    from cmpg.scenarios.paper import grid_world_local as grid_world_local
+    from cmpg.scenarios.paper import modified_counter_example as modified_counter_example
     from cmpg.scenarios.platoon_routing import routing as routing
     from cmpg.scenarios.robot_fleet import robots as robots
     from cmpg.scenarios.spectrum_sharing import spectrum as spectrum
