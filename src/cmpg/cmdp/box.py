@@ -243,7 +243,7 @@ def _greatest_sum(
 
 
 def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None) -> OptimisticResponse:
-    """Solve the extended CMDP, or raise InfeasibleError where no policy meets the constraints under any kernel.
+    """Solve the extended CMDP, or raise InfeasibleError if no policy meets the constraints under any kernel.
 
     Parameters
     ----------

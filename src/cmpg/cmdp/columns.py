@@ -8,7 +8,7 @@ With t free and as the objective it finds the greatest common slack; with t ≥ 
 the best value. A vertex of the first with t ≥ 0 is a vertex of the second, so neither needs a start of its own, and
 both go on from their last vertex when a column arrives. Rows and values are scaled to order one.
 
-The program is solved again for every new column, and where thresholds leave no slack it must tell a column that helps
+The program is solved again for every new column, and if thresholds leave no slack it must tell a column that helps
 by 1e-13 from one that does not. HiGHS stops at tolerances of 1e-10 and takes a millisecond to start. So `best_corner`
 is a primal simplex method for very few rows: every iteration solves the square system of the basis anew, and no error
 is carried along. Guarantee: the objective never falls, and what is returned is a vertex, up to rounding. Ties in the
@@ -158,7 +158,7 @@ class MasterProgram(Generic[ColumnT]):
         return corner, scale
 
     def _corner(self, program: SmallProgram, start: IntArray | None) -> Corner:
-        """Go on from the last vertex; where the small simplex method is at a loss, HiGHS starts from nothing."""
+        """Go on from the last vertex; if the small simplex method is at a loss, HiGHS starts from nothing."""
         columns, plans = len(program.objective), len(self.plans)
         self._basis = None
         if start is not None:

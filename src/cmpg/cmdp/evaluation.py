@@ -8,7 +8,7 @@ Occupancy (the paper's appendix). ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l 
 ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a).
 
 Discounted sums of a stationary policy solve v = l_π + γ P_π v, and its expected visits d = μ + γ P_πᵀ d. Floats are
-solved by LU factors, dense or sparse, with one step of refinement, and the residual is checked: where
+solved by LU factors, dense or sparse, with one step of refinement, and the residual is checked: if
 ‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth. Fractions are solved by elimination.
 
 Guarantee: `CMDP.rounding` bounds the error of `evaluate`, with a finite horizon and discounted.

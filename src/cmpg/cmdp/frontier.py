@@ -12,7 +12,7 @@ are columns of a small linear program (Dantzig-Wolfe decomposition), whose duals
 
 Computed costs are trusted to within a margin M. A mixture aims at α − 2M, which leaves room for whoever evaluates the
 answer in another order of sums. A single plan cannot be moved, and in games of few numbers its cost often is α to the
-last bit: within M of α an oracle in exact arithmetic decides (`Accepts`), and where there is none the computed cost is
+last bit: within M of α an oracle in exact arithmetic decides (`Accepts`), and if there is none the computed cost is
 believed. Where the least cost is so close to α that nothing has room, costs up to the least plus M count as tied.
 """
 
@@ -112,7 +112,7 @@ class Found(Generic[MixtureT]):
 
 
 Accepts = Callable[[VertexT], bool]
-"""Whether a plan meets the thresholds exactly; asked where its computed costs are within the margins of them."""
+"""Whether a plan meets the thresholds exactly; asked if its computed costs are within the margins of them."""
 
 
 def best_mixture(
@@ -125,7 +125,7 @@ def best_mixture(
     program
         What is planned for.
     accepts
-        Decides about single plans where rounding could; unless given, the computed costs are believed.
+        Decides about single plans if rounding could; unless given, the computed costs are believed.
     near
         If there is one constraint, a guess of its multiplier: a good one saves half of the plans.
     """
@@ -378,7 +378,7 @@ class Aim:
 
     @classmethod
     def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
-        """Stay two margins inside where the safe policy has that room; see the module's docstring."""
+        """Stay two margins inside if the safe policy has that room; see the module's docstring."""
         beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
         targets = np.maximum(thresholds - 2 * margins, beside)
         # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.

@@ -44,7 +44,7 @@ class LinearModel:
 
 
 def propose(model: LinearModel, *, method: Method = "simplex", time_limit: float = np.inf) -> Proposal:
-    """Solve a linear program from a cold start, or raise SolverError where HiGHS ends in any other way.
+    """Solve a linear program from a cold start, or raise SolverError if HiGHS ends in any other way.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class CMDP:
 
     @property
     def num_steps(self) -> int:
-        """The length of a policy's step axis: the horizon, or 1 where the sum is discounted."""
+        """The length of a policy's step axis: the horizon, or 1 if the sum is discounted."""
         return 1 if self.horizon is None else self.horizon
 
     @property

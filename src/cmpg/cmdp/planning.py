@@ -8,7 +8,7 @@ Guarantee (weak duality): for every λ ≥ 0 and every policy with V^{c_j} ≤ �
     V^r(π) ≤ λ·α + max_π V^{r − λc},
 and the right-hand side is one backward induction: `dual_bound`.
 
-Ties: where the reward counts, action values closer than 1e-12 of the scale are tied. A plan for the least cost may
+Ties: if the reward counts, action values closer than 1e-12 of the scale are tied. A plan for the least cost may
 lose no more than `CMDP.rounding` of it to ties, since thresholds can be that tight: there, action values are tied if
 one step's rounding can separate them.
 """
@@ -69,7 +69,7 @@ def plan(
 ) -> Plan:
     """Maximise w·V^r − λ·V^c over all policies.
 
-    Ties go to the cheaper action where the reward counts, and to the better rewarded one where it does not (w = 0);
+    Ties go to the cheaper action if the reward counts, and to the better rewarded one if it does not (w = 0);
     what is still tied goes to the first action, or to a random one if a generator is given.
 
     Parameters
@@ -278,7 +278,7 @@ def _backup(cmdp: CMDP, weights: FloatArray | list[float], to_go: FloatArray) ->
 
 
 def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float]) -> FloatArray:
-    """Return Σ_l w_l l(s, a) of a discounted CMDP: [S, A]; where only the reward counts, that is the table itself."""
+    """Return Σ_l w_l l(s, a) of a discounted CMDP: [S, A]; if only the reward counts, that is the table itself."""
     total = cmdp.reward[0]
     if weights[0] != 1:
         total = weights[0] * total
@@ -315,7 +315,7 @@ def _optimal_actions(cmdp: CMDP, weights: FloatArray, allowed: npt.NDArray[np.bo
         values = np.where(allowed, _backup(cmdp, weights, to_go), -np.inf)
         better = values.argmax(axis=1)
         improves = values[everyone, better] > values[everyone, chosen] + tie
-        # Each round of policy iteration adds something; where it does not, what is left is rounding.
+        # Each round of policy iteration adds something; if it does not, what is left is rounding.
         if not improves.any() or to_go.sum() <= reached:
             return np.asarray(values >= (values.max(axis=1) - tie)[:, None])
         chosen, reached = np.where(improves, better, chosen), to_go.sum()

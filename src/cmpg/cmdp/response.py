@@ -2,7 +2,7 @@
 
 Solvers propose: every response is evaluated again with the model at hand, and carries an upper bound by weak duality
 that holds whatever the solver did. `value ≤ optimum ≤ bound`, and the policy meets every threshold with a margin for
-rounding, except where the least possible cost leaves no room for one.
+rounding, unless the least possible cost leaves no room for one.
 """
 
 from __future__ import annotations

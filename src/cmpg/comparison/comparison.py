@@ -70,7 +70,7 @@ class CertifiedAscent:
 
 
 METHODS: tuple[Comparator, ...] = (CertifiedAscent(), *COMPARATORS)
-"""Ours, then all others."""
+"""Our method, then all others."""
 
 QUICK_METHODS: tuple[Comparator, ...] = (
     CertifiedAscent(),
@@ -81,7 +81,7 @@ QUICK_METHODS: tuple[Comparator, ...] = (
     JointPlanner(),
     NashCA(),
 )
-"""The same with fewer iterations, for a first look."""
+"""The same methods with fewer iterations, for a first look."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Judged:
 
     found: Comparison
     certificate: Certificate
-    potential_gained: float  # Φ(answer) − Φ(start); nan where the game has no potential
+    potential_gained: float  # Φ(answer) − Φ(start); nan if the game has no potential
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class Judged:
 
     @property
     def gap(self) -> float:
-        """What an agent could gain by leaving, where the policy is feasible; inf where it is not."""
+        """What an agent could gain by leaving, if the policy is feasible; inf if it is not."""
         return self.certificate.epsilon if self.certificate.feasible else np.inf
 
 
@@ -125,7 +125,7 @@ class GameComparison:
     is_potential: bool
     entries: tuple[Judged | Refusal, ...]  # in the order of the methods
     restarted: Result  # what `solve` finds with restarts and starts of its own
-    restarted_gain: float  # Φ(its answer) − Φ(start); nan where there is none
+    restarted_gain: float  # Φ(its answer) − Φ(start); nan if there is none
     restarted_seconds: float
     restarts: int
 
@@ -178,7 +178,7 @@ def compare(
         on_progress(type(method).__name__)
         try:
             found = method(game, start, rng=stream)
-        except GameError as reason:  # a method says so where it cannot be used on a form of game
+        except GameError as reason:  # a method says so if it cannot be used on a form of game
             entries.append(Refusal(type(method).__name__, str(reason)))
             continue
         gained = game.potential(found.policy) - level if is_potential else np.nan

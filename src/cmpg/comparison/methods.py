@@ -8,10 +8,10 @@ policy is from a constrained Nash policy is for `certify_with_best_responses` to
 - `IndependentGradient`: all agents follow the projected gradients of their own values, and the constraints are
   ignored (as Leonardos et al. do for potential games without constraints).
 - `LagrangianGradient`: the same on r_i − λ·c, while λ follows the violation; the last feasible iterate.
-- `SwitchingGradient`: a step on the reward where the constraints hold and on the worst cost where they do not (as in
+- `SwitchingGradient`: a step on the reward if the constraints hold and on the worst cost if they do not (as in
   CRPO), with a proximal term that keeps the agents near a centre, which moves from round to round.
 - `JointPlanner`: the best correlated policy, of which every agent plays its marginal; and the planner's bound.
-- `NashCA`: coordinate ascent that ignores the constraints; right where there are none.
+- `NashCA`: coordinate ascent that ignores the constraints; right if there are none.
 
 Step sizes are in units of the gradients at the start and at the uniform policy, so that the same settings fit games
 of any size and any currency; the defaults were chosen from a grid over the library's scenarios. A method that may
@@ -46,7 +46,7 @@ from cmpg.games.potential.stage_reward import joint_planner
 from cmpg.policy import JointPolicy
 
 STILL = 1e-24
-"""A gradient method has come to rest when the squared length of its step is no more than this."""
+"""A gradient method has come to rest if the squared length of its step is no more than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Comparison:
     iterates: int  # joint policies that the method went through, the start and the answer among them
     seconds: float
     settings: str
-    upper_bound: float = np.inf  # no feasible policy has a greater mean of the agents' values; finite where known
+    upper_bound: float = np.inf  # no feasible policy has a greater mean of the agents' values; finite if known
 
 
 class Comparator(Protocol):
@@ -77,7 +77,7 @@ class LagrangianDual:
     """Minimise d(λ) by subgradient steps, and return a maximiser of L(·, λ) at the λ that was found.
 
     Each step is divided by the root of the summed squares of all violations so far, which frees it of their scale. The
-    maximisers are exact where the joint problem can be planned for, and λ is the one of least d(λ). Elsewhere they are
+    maximisers are exact if the joint problem can be planned for, and λ is the one of least d(λ). Otherwise they are
     found by coordinate ascent on the penalised rewards from the start, which may end at a local one; d(λ) is then not
     known, and λ is the mean over the last half of the steps.
     """
@@ -86,7 +86,7 @@ class LagrangianDual:
     iterations: int = 40
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
-        """Run the method; the start matters only where the joint problem cannot be planned for."""
+        """Run the method; the start matters only if the joint problem cannot be planned for."""
         run = _Run(game)
         begin = run.see(game.at(start))
         maximise = _maximiser(game, rng)
@@ -110,7 +110,7 @@ class LagrangianDual:
 class LagrangianGradient:
     """Everybody follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation.
 
-    The last iterate that meets the thresholds is returned; the last one where none does.
+    The last iterate that meets the thresholds is returned; the last one if none does.
     """
 
     step_size: float = 0.1  # in units of 1 / |∇V^r|
@@ -142,7 +142,7 @@ class IndependentGradient:
 
 @dataclass(frozen=True)
 class SwitchingGradient:
-    """A step on the rewards where the constraints hold, on the worst cost where they do not, with a proximal term.
+    """A step on the rewards if the constraints hold, on the worst cost if they do not, with a proximal term.
 
     In every round the agents are pulled to a centre. It then moves to the mean of those iterates of the round that met
     the constraints even with the proximal term added to their cost. The last centre is returned.
@@ -226,7 +226,7 @@ COMPARATORS: tuple[Comparator, ...] = (
     JointPlanner(),
     NashCA(),
 )
-"""All of them, with their default settings."""
+"""All comparators, with their default settings."""
 
 
 @dataclass(eq=False)
@@ -294,7 +294,7 @@ class _Scales:
         return np.maximum(multipliers + step_size * self.reward / self.costs * self.violation(position), 0.0)
 
     def switched(self, position: Position, pull: float) -> FloatArray:
-        """Weights [1 + k]: for the reward where costs plus pull meet the thresholds, else against the worst cost."""
+        """Weights [1 + k]: for the reward if costs plus pull meet the thresholds, else against the worst cost."""
         excess = self.violation(position) + pull
         if len(excess) == 0 or excess.max() <= 0:
             return np.asarray(np.eye(1, 1 + len(excess))[0] / self.reward)
@@ -337,7 +337,7 @@ class _Maximiser:
 
 
 def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
-    """Plan jointly where the potential is the value of one reward, else ascend from where one stands."""
+    """Plan jointly if the potential is the value of one reward, else ascend from where one stands."""
     joint = joint_or_none(game)
     if joint is not None:
         try:

@@ -51,10 +51,10 @@ Box = tuple[FloatArray, ...]
 class PrimalBound:
     """lower ≤ P* ≤ upper, and a feasible policy that is worth `lower`."""
 
-    lower: float  # −∞ where no feasible policy was found
+    lower: float  # −∞ if no feasible policy was found
     upper: float
-    policy: JointPolicy | None  # None where no feasible policy was found
-    nodes: int  # boxes that were bounded; 0 where no search was made
+    policy: JointPolicy | None  # None if no feasible policy was found
+    nodes: int  # boxes that were bounded; 0 if no search was made
 
     @property
     def gap(self) -> float:
@@ -269,7 +269,7 @@ def _answer(position: JointPosition, agent: int, _: np.random.Generator | None) 
 
 
 def meets_thresholds(position: JointPosition) -> bool:
-    """Whether the thresholds are met; where rounding leaves that open, the certificate decides."""
+    """Whether the thresholds are met; if rounding leaves that open, the certificate decides."""
     if is_feasible(position):
         return True
     if worst_slack(position) < -float(position.cost_rounding.max()):

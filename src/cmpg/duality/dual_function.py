@@ -12,7 +12,7 @@ nothing. Therefore D* is the optimum of the joint CMDP, for which strong duality
 feasible mixture of joint actions need not be a product.
 
 Guarantees: `DualValue.lower` ≤ D* ≤ `DualValue.upper`, by a feasible correlated policy and by d(λ*).
-`PrimalBound.lower` ≤ P* ≤ `PrimalBound.upper`, by a feasible policy and by branch and bound, or by D* where the game
+`PrimalBound.lower` ≤ P* ≤ `PrimalBound.upper`, by a feasible policy and by branch and bound, or by D* if the game
 is too large for that.
 """
 
@@ -44,7 +44,7 @@ MAX_JOINT_ACTIONS = 128
 def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
     """Return L(π, λ) = Φ(π) + Σ_j λ_j (α_j − V^{c_j}(π)).
 
-    Φ is the common value where all agents have the same reward. Elsewhere a potential is defined up to a constant, and
+    Φ is the common value if all agents have the same reward. Otherwise a potential is defined up to a constant, and
     Φ is `game.potential`, which is zero at the uniform policy.
 
     Parameters
@@ -129,7 +129,7 @@ class DualValue:
 def dual_value(game: JointGame) -> DualValue:
     """Return D* = min_{λ ≥ 0} d(λ), the optimum of the joint CMDP, with a λ* that attains it.
 
-    Raises InfeasibleError where not even a correlated policy meets the constraints, for then D* is −∞.
+    Raises InfeasibleError if not even a correlated policy meets the constraints, for then D* is −∞.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def primal_value(
     max_nodes
         Boxes that branch and bound may look at.
     restarts
-        Runs of coordinate ascent where there is no branch and bound.
+        Runs of coordinate ascent if there is no branch and bound.
     rng
         For random starts; a generator with seed 0 unless given.
     """
@@ -269,7 +269,7 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     limit
         How many to list.
     tolerance
-        Two actions are tied where their values in the joint dynamic program differ by at most this, relative to the
+        Two actions are tied if their values in the joint dynamic program differ by at most this, relative to the
         largest reward.
 
     Examples

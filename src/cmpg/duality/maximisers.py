@@ -24,7 +24,7 @@ from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 
 Node = tuple[int, int]
-"""Step and state; the step is 0 where the sum is discounted."""
+"""Step and state; the step is 0 if the sum is discounted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class DualMaximiser:
     value: float  # Φ
     costs: FloatArray  # [k]
     feasible: bool
-    nash_gap: float  # what an agent could gain by leaving, proved; inf where the policy is not feasible
+    nash_gap: float  # what an agent could gain by leaving, proved; inf if the policy is not feasible
 
 
 @dataclass(frozen=True, eq=False)
