@@ -69,6 +69,8 @@ class MasterProgram(Generic[ColumnT]):
         self.units = units
         self.margins = margins
         self.weights = np.zeros(0)
+        self._values = np.zeros(0)  # of the plans
+        self._costs = np.zeros((0, len(thresholds)))
         self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
         for each in plans:
             self.add(each)
@@ -77,6 +79,8 @@ class MasterProgram(Generic[ColumnT]):
         """Add a plan as a column, unless it is one already."""
         if not self.knows(new):
             self.plans.append(new)
+            self._values = np.append(self._values, new.value)
+            self._costs = np.concatenate([self._costs, new.costs[None]])
 
     def knows(self, column: ColumnT) -> bool:
         """Whether only rounding holds a plan's value and costs apart from those of a column.
@@ -91,14 +95,14 @@ class MasterProgram(Generic[ColumnT]):
         return bool((same & near.all(axis=1)).any())
 
     def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
-        """Whether a plan for r − λ·c is new and proves that the master's value can still rise.
+        """Whether a plan is new, and its V^r − λ·(V^c − thresholds) at the master's multipliers above its value."""
+        worth = float(column.value - multipliers @ (column.costs - self.thresholds))
+        return not self.reaches(worth, multipliers) and not self.knows(column)
 
-        Its Lagrangian V^r − λ·(V^c − thresholds) bounds the value of every mixture from above.
-        """
-        values, excess = self._values, self._excess
-        scale = float(np.abs(values).max() + multipliers @ np.abs(excess).max(axis=0))
-        bound = column.value - multipliers @ (column.costs - self.thresholds)
-        return bool(bound > self.weights @ values + IMPROVEMENT * scale) and not self.knows(column)
+    def reaches(self, bound: float, multipliers: FloatArray) -> bool:
+        """Whether the value is as good as a bound, such as the Lagrangian of a plan that is optimal for r − λ·c."""
+        scale = float(np.abs(self._values).max() + multipliers @ np.abs(self._excess).max(axis=0))
+        return bound <= float(self.weights @ self._values) + IMPROVEMENT * scale
 
     def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
@@ -128,13 +132,9 @@ class MasterProgram(Generic[ColumnT]):
         self._basis = None
 
     @property
-    def _values(self) -> FloatArray:
-        return np.array([each.value for each in self.plans])
-
-    @property
     def _excess(self) -> FloatArray:
         """What each plan spends beyond the thresholds: [plans, k]."""
-        return np.array([each.costs for each in self.plans]) - self.thresholds
+        return self._costs - self.thresholds
 
     def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
         """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""

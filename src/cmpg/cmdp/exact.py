@@ -26,10 +26,18 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
-from cmpg.cmdp.frontier import Aim, Slack, best_mixture, move_inside, widest_slack
+from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
-from cmpg.cmdp.response import BestResponse, EvaluatedPolicy, cost_margins, infeasible, mixed_policy
+from cmpg.cmdp.response import (
+    Aim,
+    BestResponse,
+    EvaluatedPolicy,
+    cost_margins,
+    infeasible,
+    mixed_policy,
+    move_inside,
+)
 from cmpg.errors import InfeasibleError
 
 MOST_ENTRIES = 5_000

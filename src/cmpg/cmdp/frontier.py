@@ -6,9 +6,10 @@ anything that can plan for a direction and mix plans, be it a CMDP or a CMDP who
 a box.
 
 With one constraint, only the edge of the upper-left frontier that crosses V^c = α matters: keep one end on each side
-of α, plan for the slope of the line between them, replace an end, stop when nothing lies above the line. Mixing the
-ends so that the cost meets α is optimal, and the slope is the multiplier. With several constraints the same vertices
-are columns of a small linear program (Dantzig-Wolfe decomposition), whose duals are the next direction.
+of α, plan for the slope of the line between them (or, at first, for a better guess), replace an end, stop when nothing
+lies above the line. Mixing the ends so that the cost meets α is optimal, and the slope is the multiplier. With several
+constraints the same vertices are columns of a small linear program (Dantzig-Wolfe decomposition), and its duals,
+smoothed, are the next direction.
 
 Computed costs are trusted to within a margin M. A mixture aims at α − 2M, which leaves room for whoever evaluates the
 answer in another order of sums. A single plan cannot be moved, and in games of few numbers its cost often is α to the
@@ -21,12 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import log10, sqrt
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.columns import MasterProgram
+from cmpg.cmdp.response import Aim, Mixture, move_inside
 from cmpg.errors import InfeasibleError, SolverError
 
 FLAT = 1e-13
@@ -37,6 +40,12 @@ MAX_PLANS = 10_000
 
 WIDENINGS = (1.3, 2.5, 10.0)
 """Factors by which a guessed multiplier is raised or lowered before the guess is given up."""
+
+BESIDE, BEYOND = 0.1, 3.0
+"""A guess closer to an end than this share of the bracket goes this many times as far."""
+
+SMOOTHING = 0.5
+"""How far from the master's multipliers, towards the best ones so far, the first smoothed plans are made."""
 
 ENOUGH = 1e-3
 """A common slack of this many times the largest cost of a step leaves room for every repair."""
@@ -55,18 +64,6 @@ class Vertex(Protocol):
 
     def policy(self, num_actions: int) -> FloatArray:
         """Return the policy as a table [H, S, A]."""
-
-
-class Mixture(Protocol):
-    """A mixture of plans that is one policy."""
-
-    @property
-    def policy(self) -> FloatArray:
-        """The policy: [H, S, A]."""
-
-    @property
-    def costs(self) -> FloatArray:
-        """V^c, evaluated and not averaged: [k]."""
 
 
 VertexT = TypeVar("VertexT", bound=Vertex)
@@ -145,11 +142,11 @@ def _alone(program: Program[VertexT, MixtureT], plan: VertexT) -> MixtureT:
 def _fits(program: Program[VertexT, MixtureT], plan: VertexT, *, accepts: Accepts[VertexT] | None) -> bool:
     """Whether a single plan meets the thresholds: by a margin, or by the word of the oracle, or as computed."""
     over = plan.costs - program.thresholds
-    if np.all(over <= -program.margins):
+    if (over <= -program.margins).all():
         return True
     if accepts is None:
-        return bool(np.all(over <= 0))
-    return bool(np.all(over <= program.margins)) and accepts(plan)
+        return bool((over <= 0).all())
+    return bool((over <= program.margins).all()) and accepts(plan)
 
 
 # --- One constraint: the edge of the frontier that crosses the threshold ----------------------------------------------
@@ -168,7 +165,7 @@ def _frontier_search(program: Program[VertexT, MixtureT], accepts: Accepts[Verte
     if least > threshold - margin and (accepts is None or not fits(left)):
         # Not even the cheapest plan fits beyond doubt: what cannot be told apart from it has to do.
         fits = partial(_costs_at_most, most=max(threshold, least + margin))
-    return _along_crossing_edge(program, left, right, fits=fits, plans=2)
+    return _along_crossing_edge(program, _Bracket(left, right, np.inf, 0.0), fits=fits, plans=2)
 
 
 def _search_near(
@@ -178,14 +175,15 @@ def _search_near(
 
     The larger the multiplier, the less is spent: if the plan at the guess fits, smaller ones are tried, else larger.
     """
-    last = program.plan(np.array([near]))
+    last, at = program.plan(np.array([near])), near
     low = fits(last)
     for plans, factor in enumerate(WIDENINGS, start=2):
-        each = program.plan(np.array([near / factor if low else near * factor]))
+        beside = near / factor if low else near * factor
+        each = program.plan(np.array([beside]))
         if fits(each) != low:
-            left, right = (last, each) if low else (each, last)
-            return _along_crossing_edge(program, left, right, fits=fits, plans=plans)
-        last = each
+            bracket = _Bracket(last, each, at, beside) if low else _Bracket(each, last, beside, at)
+            return _along_crossing_edge(program, bracket, fits=fits, plans=plans)
+        last, at = each, beside
     return None
 
 
@@ -193,18 +191,48 @@ def _costs_at_most(plan: Vertex, *, most: float) -> bool:
     return bool(plan.costs[0] <= most)
 
 
-def _along_crossing_edge(
-    program: Program[VertexT, MixtureT],
-    left: VertexT,
-    right: VertexT,
-    *,
-    fits: Callable[[VertexT], bool],
-    plans: int,
-) -> Found[MixtureT]:
-    """Find the edge of the frontier between a plan that fits and one that does not, and mix its ends."""
-    edge = _crossing_edge(program, left, right, fits=fits)
-    mixture = _mix_to_target(program, edge, unvisited=left.policy(program.num_actions))
-    return Found(mixture, np.array([edge.multiplier]), edge.plans + plans)
+@dataclass(frozen=True, eq=False)
+class _Bracket(Generic[VertexT]):
+    """A plan that fits and one that does not, and the multipliers for which they are optimal."""
+
+    left: VertexT
+    right: VertexT
+    left_multiplier: float  # infinite for a plan of least cost
+    right_multiplier: float
+
+    @property
+    def slope(self) -> float:
+        """By how much V^r rises for each unit of cost, from left to right."""
+        return float((self.right.value - self.left.value) / (self.right.costs[0] - self.left.costs[0]))
+
+    def height(self, middle: VertexT) -> float:
+        """By how much a plan lies above the line through both, relative to the size of the numbers."""
+        slope, left, right = self.slope, self.left, self.right
+        above = middle.value - slope * middle.costs[0] - (left.value - slope * left.costs[0])
+        size = max(abs(left.value), abs(right.value), slope * abs(left.costs[0]), slope * abs(right.costs[0]))
+        return float(above / size) if size else float(above)
+
+    def estimate(self, threshold: float) -> float | None:
+        """Guess the multiplier whose plan costs as much as the threshold; None if there is no guess inside.
+
+        The dual function d(λ) = max V^r − λ (V^c − α) is convex, with the slope α − V^c of the plan at λ. Where the
+        frontier has many short edges it is all but smooth: a cubic through both values and slopes has its minimum near
+        that of d. A guess beside one end would leave the other one far away: it goes beyond, and brackets from there.
+        """
+        low, high = self.right_multiplier, self.left_multiplier
+        width = high - low
+        falls, rises = threshold - float(self.right.costs[0]), threshold - float(self.left.costs[0])
+        if not np.isfinite(width) or falls >= 0 or rises <= 0:
+            return None
+        rise = float(self.left.value) + high * rises - float(self.right.value) - low * falls
+        middle = falls + rises - 3 * rise / width
+        root = sqrt(middle * middle - falls * rises)
+        guess = high - width * (rises + root - middle) / (rises - falls + 2 * root)
+        if guess - low < BESIDE * width:
+            guess = low + BEYOND * (guess - low)
+        elif high - guess < BESIDE * width:
+            guess = high - BEYOND * (high - guess)
+        return guess if low < guess < high else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,26 +245,44 @@ class _Edge(Generic[VertexT]):
     plans: int
 
 
+def _along_crossing_edge(
+    program: Program[VertexT, MixtureT], bracket: _Bracket[VertexT], *, fits: Callable[[VertexT], bool], plans: int
+) -> Found[MixtureT]:
+    """Find the edge of the frontier between a plan that fits and one that does not, and mix its ends."""
+    unvisited = bracket.left.policy(program.num_actions)
+    # The more there is to decide, the shorter the edges, and the more guesses before one of them fills the bracket.
+    edge = _crossing_edge(program, bracket, fits=fits, guesses=int(log10(unvisited.size)))
+    mixture = _mix_to_target(program, edge, unvisited=unvisited)
+    return Found(mixture, np.array([edge.multiplier]), edge.plans + plans)
+
+
 def _crossing_edge(
-    program: Program[VertexT, MixtureT], left: VertexT, right: VertexT, *, fits: Callable[[VertexT], bool]
+    program: Program[VertexT, MixtureT], bracket: _Bracket[VertexT], *, fits: Callable[[VertexT], bool], guesses: int
 ) -> _Edge[VertexT]:
-    """Find the edge of the frontier whose left end fits and whose right end does not, given such a pair of points."""
+    """Find the edge of the frontier whose left end fits and whose right end does not, given such a pair of points.
+
+    The slope of the line between both finds a plan above that line, or proves that there is none; but it halves the
+    bracket at best. So a few guesses come first.
+    """
     for plans in range(MAX_PLANS):
+        left, right = bracket.left, bracket.right
         # Spending more for nothing, or nothing more to spend: the left end alone is best, and its price is zero.
         if right.costs[0] <= left.costs[0] or right.value <= left.value:
             return _Edge(left, left, 0.0, plans)
-        slope = float((right.value - left.value) / (right.costs[0] - left.costs[0]))
-        middle = program.plan(np.array([slope]))
-        line = left.value - slope * left.costs[0]
-        above = middle.value - slope * middle.costs[0] - line
-        size = max(abs(left.value), abs(right.value), slope * abs(left.costs[0]), slope * abs(right.costs[0]))
-        # No plan lies above the line through both ends, so it is an edge, and its slope the multiplier.
-        if above <= FLAT * size:
-            return _Edge(left, right, slope, plans + 1)
-        if fits(middle):
-            left = middle
+        guess = bracket.estimate(float(program.thresholds[0])) if guesses else None
+        multiplier = bracket.slope if guess is None else guess
+        middle = program.plan(np.array([multiplier]))
+        if guess is None and bracket.height(middle) <= FLAT:
+            return _Edge(left, right, multiplier, plans + 1)
+        fitting = fits(middle)
+        end = left if fitting else right
+        # A guess that finds an end again has come as close as guesses can.
+        known = middle.value == end.value and middle.costs[0] == end.costs[0]
+        guesses = 0 if known else guesses - (guess is not None)
+        if fitting:
+            bracket = _Bracket(middle, right, multiplier, bracket.right_multiplier)
         else:
-            right = middle
+            bracket = _Bracket(left, middle, bracket.left_multiplier, multiplier)
     raise SolverError(f"the frontier search did not end within {MAX_PLANS} plans.")
 
 
@@ -271,31 +317,54 @@ def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[Ver
     met = np.maximum(program.thresholds, safe.costs)
     master = MasterProgram(safe.plans, met, units=units, margins=program.margins)
     master.add(program.plan(np.zeros(len(sizes))))
-    multipliers = _best_multipliers(program, master)
+    multipliers, plans = _best_multipliers(program, master)
+    plans += safe.made + 1
     alone = master.plans[int(master.weights.argmax())]
     if master.weights.max() > 1 - 1e-12 and _fits(program, alone, accepts=accepts):
-        return Found(_alone(program, alone), multipliers, len(master.plans) + len(safe.plans))
+        return Found(_alone(program, alone), multipliers, plans)
     # A mixture can be moved: solve once more for the targets inside the thresholds, with the columns at hand.
     aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.costs)
     master.move_thresholds(aim.targets)
-    multipliers = _best_multipliers(program, master)
+    multipliers, more = _best_multipliers(program, master)
 
     def mixture_at(share: float) -> MixtureT:
         weights = np.concatenate([(1 - share) * master.weights, share * safe.weights])
         return program.mix([*master.plans, *safe.plans], weights=weights, unvisited=safe.policy)
 
-    return Found(move_inside(mixture_at, aim), multipliers, len(master.plans) + len(safe.plans))
+    return Found(move_inside(mixture_at, aim), multipliers, plans + more)
 
 
-def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram[VertexT]) -> FloatArray:
-    """Add columns until none improves; return the multipliers."""
-    for _ in range(MAX_PLANS):
+def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram[VertexT]) -> tuple[FloatArray, int]:
+    """Add columns until none improves; return the multipliers of the least dual bound, and how many plans it took.
+
+    The master's multipliers jump about while it knows few columns. So plans are made on the way to them, some share of
+    it from those of the least dual bound so far (Wentges' smoothing). That share grows where the dual function rises
+    ahead, and falls where it does not. A plan that does not help is followed by one at the master's own multipliers.
+    """
+    centre, least, share, plans = np.zeros(len(master.thresholds)), np.inf, SMOOTHING, 0
+    while plans < MAX_PLANS:
         multipliers = master.maximise_value()
-        column = program.plan(multipliers)
-        if not master.improves(column, multipliers):
+        if master.reaches(least, multipliers):
             break
-        master.add(column)
-    return multipliers
+        # Where few vertices matter, a handful of plans finds them, and smoothing would only delay that.
+        for smoothed in (True, False) if plans > len(multipliers) else (False,):
+            tried = share * centre + (1 - share) * multipliers if smoothed else multipliers
+            column = program.plan(tried)
+            plans += 1
+            excess = column.costs - master.thresholds
+            bound = float(column.value - tried @ excess)
+            if bound < least:
+                centre, least = tried, bound
+            if master.improves(column, multipliers):
+                master.add(column)
+                if smoothed:
+                    rises = excess @ (multipliers - tried) < 0
+                    share = share + 0.1 * (1 - share) if rises else max(share - 0.1, 0.0)
+                break
+            if master.reaches(least, multipliers) or not smoothed:
+                return centre, plans
+            share *= 0.7
+    return centre, plans
 
 
 def _check_feasible(program: Program[VertexT, MixtureT], safe: Slack[VertexT, MixtureT]) -> None:
@@ -320,6 +389,7 @@ class Slack(Generic[VertexT, MixtureT]):
     least: float  # the least V^{λ·c}; so nothing has more slack, in those units, than λ·α − least
     plans: tuple[VertexT, ...]
     weights: FloatArray  # of the plans in the mixture
+    made: int  # plans that it took
 
     @property
     def policy(self) -> FloatArray:
@@ -353,50 +423,15 @@ def widest_slack(
     multipliers = 1.0 / scale / len(scale)
     first = program.plan(multipliers, reward_weight=0.0)
     master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
-    for _ in range(MAX_PLANS):
+    made = 1
+    while made < MAX_PLANS:
         multipliers, slack = master.maximise_slack()
         column = program.plan(multipliers, reward_weight=0.0)
+        made += 1
         least = float(multipliers @ column.costs)
         if slack > enough or multipliers @ thresholds - least <= slack + tolerance or master.knows(column):
             break
         master.add(column)
     mixture = program.mix(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
     achieved = float((thresholds - mixture.costs).min())
-    return Slack(mixture, achieved, multipliers, least, tuple(master.plans), master.weights)
-
-
-# --- Moving a mixture inside the thresholds ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Aim:
-    """Which costs to aim at, and which to accept, given a safe policy to retreat to."""
-
-    safe_costs: FloatArray  # [k]
-    targets: FloatArray  # [k]
-    accepted: FloatArray  # [k]
-
-    @classmethod
-    def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
-        """Stay two margins inside if the safe policy has that room; see the module's docstring."""
-        beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
-        targets = np.maximum(thresholds - 2 * margins, beside)
-        # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.
-        inside = np.maximum(targets, thresholds - margins)
-        accepted = np.where(safe_costs > thresholds - margins, thresholds + margins, inside)
-        return cls(safe_costs, targets, accepted)
-
-
-def move_inside(mixture_at: Callable[[float], MixtureT], aim: Aim) -> MixtureT:
-    """Return the first mixture whose evaluated costs are accepted, from share 0 to share 1 of the safe policy."""
-    room = np.maximum(aim.targets - aim.safe_costs, 0.0)
-    share = 0.0
-    for _ in range(8):
-        mixture = mixture_at(share)
-        if np.all(mixture.costs <= aim.accepted):
-            return mixture
-        # Costs are linear in the share: excess/(excess + room) of what is left brings the worst one to its target.
-        excess = np.maximum(mixture.costs - aim.targets, 0.0)
-        needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
-        share += (1 - share) * float(needed.max())
-    return mixture_at(1.0)
+    return Slack(mixture, achieved, multipliers, least, tuple(master.plans), master.weights, made)

@@ -7,10 +7,10 @@ rounding, unless the least possible cost leaves no room for one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -126,3 +126,52 @@ def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleE
         )
     advice = "Raise the thresholds, or give the agent a cheaper action."
     return InfeasibleError(f"no policy meets the constraints: {text} {advice}", multipliers=multipliers)
+
+
+class Mixture(Protocol):
+    """A mixture of plans that is one policy."""
+
+    @property
+    def policy(self) -> FloatArray:
+        """The policy: [H, S, A]."""
+
+    @property
+    def costs(self) -> FloatArray:
+        """V^c, evaluated and not averaged: [k]."""
+
+
+MixtureT = TypeVar("MixtureT", bound=Mixture)
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """Which costs to aim at, and which to accept, given a safe policy to retreat to."""
+
+    safe_costs: FloatArray  # [k]
+    targets: FloatArray  # [k]
+    accepted: FloatArray  # [k]
+
+    @classmethod
+    def at(cls, thresholds: FloatArray, margins: FloatArray, *, safe_costs: FloatArray) -> Aim:
+        """Stay two margins inside if the safe policy has that room; see `frontier.py`."""
+        beside = np.maximum(np.minimum(safe_costs + margins, thresholds), safe_costs)
+        targets = np.maximum(thresholds - 2 * margins, beside)
+        # Where the safe policy has no room for rounding itself, nothing can be kept further inside than the margin.
+        inside = np.maximum(targets, thresholds - margins)
+        accepted = np.where(safe_costs > thresholds - margins, thresholds + margins, inside)
+        return cls(safe_costs, targets, accepted)
+
+
+def move_inside(mixture_at: Callable[[float], MixtureT], aim: Aim) -> MixtureT:
+    """Return the first mixture whose evaluated costs are accepted, from share 0 to share 1 of the safe policy."""
+    room = np.maximum(aim.targets - aim.safe_costs, 0.0)
+    share = 0.0
+    for _ in range(8):
+        mixture = mixture_at(share)
+        if np.all(mixture.costs <= aim.accepted):
+            return mixture
+        # Costs are linear in the share: excess/(excess + room) of what is left brings the worst one to its target.
+        excess = np.maximum(mixture.costs - aim.targets, 0.0)
+        needed = np.divide(excess, excess + room, out=np.zeros(len(excess)), where=excess > 0)
+        share += (1 - share) * float(needed.max())
+    return mixture_at(1.0)
