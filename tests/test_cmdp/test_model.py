@@ -382,3 +382,18 @@ def test_no_constraints_is_a_cmdp():
     cmdp = CMDP(**tables(costs=[], thresholds=[]))
     assert cmdp.num_constraints == 0
     assert evaluate(cmdp, np.full((3, 2, 2), 0.5)).costs.shape == (0,)
+
+
+@pytest.mark.parametrize(("indices", "indptr"), [([0, 9], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 0], [0, 2, 1])])
+def test_a_sparse_transition_whose_indices_lead_nowhere_is_refused(indices, indptr):
+    matrix = sp.csr_array(np.ones((2, 1)))
+    matrix.indices, matrix.indptr = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
+    with pytest.raises(GameError, match=r"transition\[h=0\] is not a sparse matrix that can be read"):
+        CMDP(
+            transition=matrix,
+            reward=[[[0.0, 1.0]]],
+            costs=[],
+            thresholds=[],
+            initial=[1.0],
+            horizon=2,
+        )

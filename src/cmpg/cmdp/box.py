@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,9 @@ import numpy as np
 from cmpg.arrays import ROW_SUM_TOLERANCE, FloatArray, IntArray, check_shape, first_index, frozen, numbers, place
 from cmpg.cmdp.evaluation import backward_induction, check_policy, policy_from_occupancy, stages_backwards
 from cmpg.cmdp.frontier import best_mixture
+from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP, check_steps
-from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule
+from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule, run_plan
 from cmpg.cmdp.response import EvaluatedPolicy, cost_margins, infeasible
 from cmpg.errors import GameError, InfeasibleError
 
@@ -71,6 +72,11 @@ class BoxCMDP:
     def spare(self) -> FloatArray:
         """The probability that the lower bounds leave to give away: [H or 1, S, A]."""
         return frozen(np.maximum(1.0 - self.lower.sum(axis=-1), 0.0))
+
+    @cached_property
+    def packed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The tables as the compiled kernels read them: lower bounds, widths and what is spare."""
+        return np.ascontiguousarray(self.lower), np.ascontiguousarray(self.width), self.spare
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -150,6 +156,9 @@ def optimistic_plan(
     rule = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
     chosen = np.empty((steps, states), dtype=np.int64)
     rows = np.empty((steps, states, states))
+    if (compiled := kernels_for(nominal)) is not None:
+        totals = run_plan(partial(compiled[0].optimistic_plan, compiled[1], box.packed), nominal, rule, chosen, rows)
+        return OptimisticPlan(actions=chosen, rows=rows, value=float(totals[0]), costs=totals[1:])
     everyone = np.arange(states)
     filled = _filled_rows(box, steps - 1, everyone)  # after the last step nothing follows, and all orders are the same
     order = everyone
@@ -202,9 +211,13 @@ def optimistic_bound(box: BoxCMDP, multipliers: FloatArray) -> float:
     """
     nominal = box.nominal
     weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
+    spent = float(multipliers @ nominal.thresholds)
+    if (compiled := kernels_for(nominal)) is not None:
+        total = nominal.reward - np.tensordot(multipliers, nominal.costs, axes=1)
+        return float(compiled[0].greatest_sum(compiled[1], box.packed, total, None)) + spent
     shape = nominal.policy_shape[1:]
     stages = ((step, (weights @ worth).reshape(shape)) for step, worth in stages_backwards(nominal))
-    return _greatest_sum(box, stages, lambda _, worth: worth.max(axis=1)) + float(multipliers @ nominal.thresholds)
+    return _greatest_sum(box, stages, lambda _, worth: worth.max(axis=1)) + spent
 
 
 def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
@@ -225,6 +238,9 @@ def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
     table = check_policy(nominal, policy)
     check_steps("objective", len(objective), nominal.num_steps)
     check_shape("objective", objective.shape, (len(objective), *nominal.policy_shape[1:]))
+    if (compiled := kernels_for(nominal)) is not None:
+        arrays = (np.ascontiguousarray(each, dtype=np.float64) for each in (objective, table))
+        return float(compiled[0].greatest_sum(compiled[1], box.packed, *arrays))
     steps = reversed(range(nominal.num_steps))
     stages = ((step, np.array(objective[0 if len(objective) == 1 else step])) for step in steps)
     return _greatest_sum(box, stages, lambda step, worth: (table[step] * worth).sum(axis=1))
@@ -293,16 +309,29 @@ class _Program:
         return optimistic_plan(self.box, multipliers, reward_weight=reward_weight, rng=self.rng)
 
     def mix(self, plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
-        flow = np.zeros((*self.box.nominal.policy_shape, self.box.nominal.num_states))
-        for weight, each in zip(weights, plans, strict=True):
-            if weight > 0:
-                _add_flow(flow, each, weight * self.box.nominal.initial)
-        policy = policy_from_occupancy(flow.sum(axis=-1), unvisited)
+        policy, kernel = _mixed(self.box, [each for each in zip(weights, plans, strict=True) if each[0] > 0], unvisited)
         # The mixture is judged under the kernel that its own flow implies, not under the nominal one.
-        return EvaluatedPolicy(replace(self.box.nominal, transition=_kernel(self.box, flow), trusted=True), policy)
+        return EvaluatedPolicy(replace(self.box.nominal, transition=kernel, trusted=True), policy)
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
         return infeasible(self.box.nominal, multipliers, least)
+
+
+def _mixed(
+    box: BoxCMDP, used: Sequence[tuple[float, OptimisticPlan]], unvisited: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the policy and the kernel of a mixture of plans, given with their weights: [H, S, A], [H, S, A, S]."""
+    shape = (*box.nominal.policy_shape, box.nominal.num_states)
+    if (compiled := kernels_for(box.nominal)) is not None:
+        policy, kernel = np.array(unvisited, dtype=np.float64), np.empty(shape)
+        actions, rows = (np.array([getattr(each, name) for _, each in used]) for name in ("actions", "rows"))
+        weights = np.array([weight for weight, _ in used], dtype=np.float64)
+        compiled[0].optimistic_mixture(compiled[1], box.packed, actions, rows, weights, policy, kernel)
+        return policy, frozen(kernel)
+    flow = np.zeros(shape)
+    for weight, plan in used:
+        _add_flow(flow, plan, weight * box.nominal.initial)
+    return policy_from_occupancy(flow.sum(axis=-1), unvisited), _kernel(box, flow)
 
 
 def _add_flow(flow: FloatArray, plan: OptimisticPlan, visits: FloatArray) -> None:

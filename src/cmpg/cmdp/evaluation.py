@@ -28,6 +28,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
+from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
 from cmpg.errors import PolicyError, SolverError
@@ -57,6 +58,10 @@ def evaluate(cmdp: CMDP, policy: Any) -> Evaluation:
     table = check_policy(cmdp, policy)
     if cmdp.discount is not None:
         totals = cmdp.initial @ stationary_values(cmdp, table[0])
+    elif (compiled := kernels_for(cmdp)) is not None:
+        kernels, process = compiled
+        totals = np.empty(1 + cmdp.num_constraints)
+        kernels.evaluate(process, np.ascontiguousarray(table), totals)
     else:
         first = backward_induction(stages_backwards(cmdp), partial(add_future, cmdp), partial(_average, table))
         totals = first @ cmdp.initial
@@ -170,7 +175,11 @@ def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
         system = resolvent(cmdp.matrix(0), table[0], rate(cmdp)).T
         visits = solved(system, cmdp.initial, tolerance=cmdp.step_rounding)
         return np.maximum(visits, 0)[None, :, None] * table
-    result = np.empty_like(table)
+    result = np.empty(table.shape, dtype=table.dtype)
+    if (compiled := kernels_for(cmdp)) is not None:
+        kernels, process = compiled
+        kernels.occupancy(process, np.ascontiguousarray(table), result)
+        return result
     states = cmdp.initial
     for step in range(cmdp.num_steps):
         check_time()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from cmpg.arrays import (
     row_sum_message,
     to_exact,
 )
+from cmpg.cmdp.kernels.process import packed_process
 from cmpg.errors import GameError
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
@@ -125,6 +126,15 @@ class CMDP:
     def matrices(self) -> Any:
         """The transitions as matrices [S·A, S], dense or CSR, without a copy: one per step, or one for all."""
         return self.transition if self.is_sparse else self.transition.reshape(len(self.transition), -1, self.num_states)
+
+    @cached_property
+    def packed(self) -> Any | None:
+        """The arrays as the compiled kernels read them, or None if only the NumPy twins can."""
+        return packed_process(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the tables is computed again where they arrive.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def matrix(self, step: int) -> Any:
         """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""
@@ -306,7 +316,7 @@ def checked_matrix(step: int, matrix: Any, states_actions: tuple[int, ...]) -> s
     """
     check_shape(f"transition[h={step}]", matrix.shape, (math.prod(states_actions), states_actions[0]))
     axes = ("h", "s", *("a" for _ in states_actions[1:]))
-    csr = _own_csr(matrix)
+    csr = _own_csr(f"transition[h={step}]", matrix)
     wrong = ~np.isfinite(csr.data) | (csr.data < 0)
     if wrong.any():
         entry = first_index(wrong)[0]
@@ -329,9 +339,13 @@ def _unravel(row: int, states_actions: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(index) for index in np.unravel_index(row, states_actions))
 
 
-def _own_csr(matrix: Any) -> sp.csr_array:
+def _own_csr(name: str, matrix: Any) -> sp.csr_array:
     """Return a CSR matrix that nobody else can change; one that is read-only already is taken as it is."""
     csr = sp.csr_array(matrix, dtype=np.float64)
+    try:
+        csr.check_format(full_check=True)  # whoever reads the rows later relies on the indices
+    except ValueError as problem:
+        raise GameError(f"{name} is not a sparse matrix that can be read: {problem}.") from None
     if csr.data.flags.writeable:
         csr = csr.copy()
         csr.sum_duplicates()

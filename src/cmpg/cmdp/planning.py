@@ -15,9 +15,9 @@ one step's rounding can separate them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from cmpg.cmdp.evaluation import (
     stationary_values,
     steps_backwards,
 )
+from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP, thin
 
 SMALL_MASK = 1_000
@@ -87,6 +88,9 @@ def plan(
     if cmdp.discount is not None:
         return _policy_iteration(cmdp, rule)
     chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
+    if (compiled := kernels_for(cmdp)) is not None:
+        totals = run_plan(partial(compiled[0].plan, compiled[1]), cmdp, rule, chosen)
+        return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
 
     def choose(step: int, worth: FloatArray) -> FloatArray:
         chosen[step], to_go = rule.choose(worth, cmdp.num_actions)
@@ -95,6 +99,21 @@ def plan(
     first = backward_induction(stages_backwards(cmdp), partial(add_future, cmdp), choose)
     totals = first @ cmdp.initial
     return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
+
+
+def run_plan(
+    kernel: Callable[..., int], cmdp: CMDP, rule: ChoiceRule, chosen: IntArray, *more: FloatArray
+) -> FloatArray:
+    """Plan with a compiled kernel, which fills `chosen` and more arrays; return the reward and the costs: [1 + k]."""
+    to_go, totals = np.empty((cmdp.num_states, len(rule.weights))), np.empty(len(rule.weights))
+    relative = -1.0 if rule.relative_tie is None else rule.relative_tie
+    setting = (rule.weights, rule.second, rule.tie, rule.second_tie, relative)
+    step, noise = cmdp.num_steps - 1, None
+    # The kernel stops at a step whose ties are to be broken at random, and goes on with the noise for it.
+    while (step := kernel(*setting, step, chosen, *more, to_go, totals, noise, rule.rng is not None)) >= 0:
+        assert rule.rng is not None
+        noise = rule.rng.random((cmdp.num_actions, cmdp.num_states))
+    return totals
 
 
 def greedy_policy(cmdp: CMDP, multipliers: FloatArray, *, rng: np.random.Generator | None = None) -> FloatArray:
@@ -136,19 +155,25 @@ def choice_rule(
     cmdp: CMDP, multipliers: FloatArray, *, reward_weight: float = 1.0, rng: np.random.Generator | None = None
 ) -> ChoiceRule:
     """Return how `plan` chooses among actions: by w·r − λ·c, then by its rule for ties."""
-    multipliers = np.asarray(multipliers, dtype=np.float64)
-    weights = np.concatenate([[reward_weight], -multipliers])
+    weights = np.empty(1 + cmdp.num_constraints)
+    weights[0] = reward_weight
+    weights[1:] = multipliers
+    np.negative(weights[1:], out=weights[1:])
+    second = _second_weighting(len(weights), by_cost=reward_weight != 0)
     if reward_weight:
-        second = -np.ones(len(weights))
-        second[0] = 0.0
         tie = TIE * _scale(cmdp, weights)
         relative = None
     else:
-        second = np.zeros(len(weights))
-        second[0] = 1.0
         tie = cmdp.step_rounding * float(np.abs(weights) @ cmdp.sizes)
-        relative = cmdp.step_rounding if cmdp.nonnegative[multipliers > 0].all() else None
+        relative = cmdp.step_rounding if cmdp.nonnegative[weights[1:] < 0].all() else None
     return ChoiceRule(weights, second, tie, TIE * _scale(cmdp, second), rng, relative)
+
+
+@cache
+def _second_weighting(tables: int, *, by_cost: bool) -> FloatArray:
+    """Return the weights that decide ties: −1 for every cost, or 1 for the reward."""
+    reward = np.arange(tables) == 0
+    return frozen(np.where(reward, 0.0, -1.0) if by_cost else np.where(reward, 1.0, 0.0))
 
 
 def _scale(cmdp: CMDP, weights: FloatArray) -> float:
@@ -191,6 +216,10 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     spent: Any = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
     if cmdp.discount is not None:
         return _discounted_maximum(cmdp, multipliers) + spent  # type: ignore[no-any-return]
+    if (compiled := kernels_for(cmdp)) is not None:
+        kernels, process = compiled
+        weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
+        return kernels.bound(process, weights) + spent  # type: ignore[no-any-return]
     best = backward_induction(
         _scalar_stages(cmdp, multipliers), partial(_add_scalar_future, cmdp), lambda _, worth: np.maximum.reduce(worth)
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError
@@ -91,6 +92,13 @@ def mixed_policy(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvi
     if cmdp.discount is not None:
         visits = sum(weight * occupancy(cmdp, each.policy(cmdp.num_actions)) for weight, each in used)
         return policy_from_occupancy(np.asarray(visits), unvisited)
+    if (compiled := kernels_for(cmdp)) is not None:
+        kernels, process = compiled
+        policy = np.array(unvisited, dtype=np.float64)
+        kernels.mixture(
+            process, np.array([each.actions for _, each in used]), np.array([weight for weight, _ in used]), policy
+        )
+        return policy
     steps, states, actions = cmdp.policy_shape
     first_pairs, each_plan = np.arange(0, states * actions, actions), np.arange(len(used))[:, None]
     mixed = np.empty(cmdp.policy_shape)

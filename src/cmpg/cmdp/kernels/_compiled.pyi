@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, IntArray
 
 Usages = tuple[Any, Any, Any]
 
@@ -42,3 +42,56 @@ def settle(
     moved: Any,
     actions_of: Any,
 ) -> tuple[tuple[bytes, bytes, bytes], int]: ...
+def process(
+    sizes: tuple[int, int, int, int, int],
+    transition: Any,
+    reward: FloatArray,
+    costs: FloatArray,
+    initial: FloatArray,
+) -> Any: ...
+def plan(
+    process: Any,
+    weights: FloatArray,
+    second: FloatArray,
+    tie: float,
+    second_tie: float,
+    relative_tie: float,
+    step: int,
+    chosen: IntArray,
+    to_go: FloatArray,
+    totals: FloatArray,
+    noise: FloatArray | None,
+    ask: bool,
+) -> int: ...
+def bound(process: Any, weights: FloatArray) -> float: ...
+def evaluate(process: Any, policy: FloatArray, totals: FloatArray) -> None: ...
+def occupancy(process: Any, policy: FloatArray, visits: FloatArray) -> None: ...
+def mixture(process: Any, plans: IntArray, weights: FloatArray, policy: FloatArray) -> None: ...
+def optimistic_plan(
+    process: Any,
+    box: tuple[FloatArray, FloatArray, FloatArray],
+    weights: FloatArray,
+    second: FloatArray,
+    tie: float,
+    second_tie: float,
+    relative_tie: float,
+    step: int,
+    chosen: IntArray,
+    rows: FloatArray,
+    to_go: FloatArray,
+    totals: FloatArray,
+    noise: FloatArray | None,
+    ask: bool,
+) -> int: ...
+def greatest_sum(
+    process: Any, box: tuple[FloatArray, FloatArray, FloatArray], stages: FloatArray, policy: FloatArray | None
+) -> float: ...
+def optimistic_mixture(
+    process: Any,
+    box: tuple[FloatArray, FloatArray, FloatArray],
+    plans: IntArray,
+    rows: FloatArray,
+    weights: FloatArray,
+    policy: FloatArray,
+    kernel: FloatArray,
+) -> None: ...

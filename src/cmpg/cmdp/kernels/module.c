@@ -1,7 +1,7 @@
 /* The extension module: the kernels by name. Each file of kernels ends with the methods that it brings. */
 #include "arrays.h"
 
-extern PyMethodDef judge_kernels[], load_kernels[], turn_kernels[];
+extern PyMethodDef box_kernels[], judge_kernels[], load_kernels[], process_kernels[], turn_kernels[];
 
 static PyObject *names(PyObject *module, PyObject *nothing)
 {
@@ -20,7 +20,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *files[] = {judge_kernels, load_kernels, turn_kernels, NULL};
+    PyMethodDef *files[] = {box_kernels, judge_kernels, load_kernels, process_kernels, turn_kernels, NULL};
     PyObject *module = PyModule_Create(&definition);
     for (int file = 0; module != NULL && files[file] != NULL; file++) {
         if (PyModule_AddFunctions(module, files[file]) < 0) {

@@ -1,0 +1,123 @@
+/* A CMDP with a finite horizon, as the kernels read it; the twins are cmdp/evaluation.py, planning.py, response.py and
+   box.py.
+
+   The tables l = 0, …, k are the reward and the costs. A row is a pair of state and action, s·A + a. States, rows and
+   the entries of one step's matrix are counted in 32 bits; whoever packs a process refuses larger ones. */
+#ifndef CMPG_PROCESS_H
+#define CMPG_PROCESS_H
+
+#include "arrays.h"
+
+#include <math.h>
+
+#define NO_DEADLINE 1e300
+
+/* A table [H or 1, S, A] with its strides in entries; a stride is 0 where the same number is repeated. */
+typedef struct {
+    const double *data;
+    Py_ssize_t step, state, action;
+} Table;
+
+/* The transition out of one step, rows [S·A]: CSR, or dense where `start` is NULL. */
+typedef struct {
+    const int32_t *start;  /* [S·A + 1] */
+    const int32_t *target; /* [entries] */
+    const double *probability;
+} Matrix;
+
+typedef struct {
+    int32_t steps, states, actions, tables; /* H, S, A, 1 + k */
+    int32_t matrices;                       /* H or 1 */
+    Matrix *matrix;                         /* [H or 1] */
+    Table *table;                           /* [1 + k] */
+    const double *initial;                  /* [S] */
+    Py_buffer *held;                        /* the arrays that all this points into */
+    Py_ssize_t count;
+} Process;
+
+/* The process in a capsule that `process_pack` made; NULL with an exception if it is something else. */
+const Process *process_of(PyObject *capsule);
+
+static inline const Matrix *matrix_of(const Process *process, int32_t step)
+{
+    return &process->matrix[process->matrices == 1 ? 0 : step];
+}
+
+static inline double entry_of(const Table *table, int32_t step, int32_t state, int32_t action)
+{
+    return table->data[step * table->step + state * table->state + action * table->action];
+}
+
+/* Four sums side by side: as many roundings one after the other as a quarter of the row has entries. */
+static inline double dense_product(const double *row, const double *values, int32_t states)
+{
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    int32_t s = 0;
+    for (; s + 4 <= states; s += 4)
+        for (int lane = 0; lane < 4; lane++)
+            sums[lane] += row[s + lane] * values[s + lane];
+    double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; s < states; s++)
+        sum += row[s] * values[s];
+    return sum;
+}
+
+static inline double weighed(const double *weights, const double *values, int32_t tables)
+{
+    double sum = 0.0;
+    for (int32_t l = 0; l < tables; l++)
+        sum += weights[l] * values[l];
+    return sum;
+}
+
+/* totals[l] = Σ_s initial[s]·to_go[s, l]. */
+void total(const Process *process, const double *to_go, double *totals);
+
+/* stage[(s − first)·A + a] = Σ_l weights[l]·l_h(s, a), of `count` states from the first one on. */
+void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
+                 double *stage);
+
+/* How a plan chooses among actions; see `ChoiceRule` in planning.py. */
+typedef struct {
+    const double *weights, *second; /* [1 + k] */
+    double tie, second_tie;
+    double relative_tie; /* negative: none */
+} Rule;
+
+int rule_of(Rule *rule, Arrays *arrays, const Process *process, PyObject *weights, PyObject *second, double tie,
+            double second_tie, double relative_tie);
+
+/* Which actions are tied for the best of values [A]; returns how many, and they are listed in tied [A]. */
+static inline int32_t tied_actions(const Rule *rule, const double *values, int32_t actions, int32_t *tied)
+{
+    double best = values[0], runner_up = -INFINITY;
+    int32_t first = 0;
+    for (int32_t a = 1; a < actions; a++) {
+        const double less = values[a] < best ? values[a] : best;
+        runner_up = less > runner_up ? less : runner_up;
+        first = values[a] > best ? a : first;
+        best = values[a] > best ? values[a] : best;
+    }
+    double width = rule->tie;
+    if (rule->relative_tie >= 0.0 && rule->relative_tie * fabs(best) < width)
+        width = rule->relative_tie * fabs(best);
+    if (runner_up < best - width) {
+        tied[0] = first;
+        return 1;
+    }
+    int32_t count = 0;
+    for (int32_t a = 0; a < actions; a++) {
+        tied[count] = a;
+        count += values[a] >= best - width;
+    }
+    if (count == 0) /* a value is no number: something has to be chosen all the same */
+        tied[count++] = 0;
+    return count;
+}
+
+/* The one of tied actions that the second weighting prefers, given its values by action [A]; of those still tied the
+   first, or that of the largest noise[a·stride]. */
+int32_t among_tied(const Rule *rule, const double *second, const int32_t *tied, int32_t count, const double *noise,
+                   Py_ssize_t stride);
+
+#endif
