@@ -1,9 +1,10 @@
 """The pages: links lead somewhere, commands do what the page shows, and the stand-alone check agrees with ours.
 
-Python examples are run by pytest itself, as doctests.
+The Python examples of the pages are run by pytest itself, as doctests.
 """
 
 import doctest
+import importlib
 import json
 import os
 import re
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WITH_COMMANDS = ("tutorial.md", "certificates.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+WITH_EXAMPLES = [path for path in sorted((ROOT / "src" / "cmpg").rglob("*.py")) if ">>> " in path.read_text("utf-8")]
 
 
 def blocks(page, language):
@@ -66,6 +68,15 @@ def test_the_index_leads_to_every_page():
         (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text("utf-8"))
     }
     assert not [page for page in DOCS.rglob("*.md") if page.name != "index.md" and page.resolve() not in linked]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(ROOT / "src" / "cmpg")))
+def test_the_examples_in_docstrings_run(path):
+    words = path.relative_to(ROOT / "src").with_suffix("").parts
+    module = importlib.import_module(".".join(words).removesuffix(".__init__"))
+    outcome = doctest.testmod(module, optionflags=FLAGS)
+    assert outcome.attempted
+    assert not outcome.failed
 
 
 def test_the_map_of_the_code_names_files_that_are_there():
