@@ -33,8 +33,12 @@ ROOMS = [
 ]
 """Top to bottom."""
 
-ON_DEMAND = {("policy.py", "cmpg.files.policies")}
-"""Imports of a room below, inside a method that hands its object over: `policy.save(…)`."""
+ON_DEMAND = {
+    ("policy.py", "cmpg.files.policies"),
+    ("equilibrium/result.py", "cmpg.files.run_folder"),
+    ("equilibrium/result.py", "cmpg.report.page"),
+}
+"""Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -78,6 +82,35 @@ def test_certificates_need_no_solver():
         "assert not bad, bad; assert 'highspy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SOLVERS = {
+    *("cmpg.cmdp.box", "cmpg.cmdp.columns", "cmpg.cmdp.exact", "cmpg.cmdp.frontier", "cmpg.cmdp.highs"),
+    *("cmpg.cmdp.linear_program", "cmpg.cmdp.primal_dual", "cmpg.equilibrium.ascent", "cmpg.equilibrium.common_price"),
+    *("cmpg.equilibrium.loop", "cmpg.equilibrium.solve"),
+}
+
+
+def test_a_page_solves_nothing():
+    for path in (SOURCE / "report").glob("*.py"):
+        assert not imported_modules(path) & SOLVERS, path
+    code = f"import sys, cmpg.report.page; bad = {SOLVERS!r} & set(sys.modules); assert not bad, bad"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+FORMS = {"JointGame", "LocalGame", "CountingGame", "JointPosition", "LocalPosition", "CountingPosition"}
+
+
+@pytest.mark.parametrize("room", ["files", "report"])
+def test_files_and_pages_know_no_form_of_game(room):
+    """One file writes and reads the forms; everything else asks the contract, without probing."""
+    for path in (SOURCE / room).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+                assert len(node.args) == 2, f"{path}, line {node.lineno}: a probe"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+                assert not asked & FORMS, f"{path}, line {node.lineno}: asks for a form"
 
 
 def test_importing_the_package_loads_nothing_heavy():

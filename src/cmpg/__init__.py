@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cmpg.files.games import load_game as load_game
     from cmpg.files.games import save_game as save_game
     from cmpg.files.policies import load_policy as load_policy
+    from cmpg.files.run_folder import load_run as load_run
     from cmpg.games.check import check_game as check_game
     from cmpg.games.contract import Game as Game
     from cmpg.games.contract import Position as Position
@@ -98,6 +99,7 @@ __all__, __getattr__, __dir__ = front_door(
             "save_game",
         ),
         "files.policies": ("load_policy",),
+        "files.run_folder": ("load_run",),
         "games.check": ("check_game",),
         "games.contract": (
             "Game",

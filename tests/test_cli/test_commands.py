@@ -226,6 +226,9 @@ def test_options_of_solve(words):
     assert record["arithmetic"] == ("exact" if "--exact" in words else "floating point")
 
 
+STEP = ("iteration", "mover", "gain", "potential", "seconds", "moves")
+
+
 def test_a_run_folder_has_all_that_a_doubter_needs(run):
     assert sorted(each.name for each in run.iterdir()) == [
         "certificate.json",
@@ -255,7 +258,7 @@ def test_a_run_folder_has_all_that_a_doubter_needs(run):
     with (run / "trace.csv").open(newline="") as lines:
         trace = list(csv.DictReader(lines))
     assert len(trace) == result["iterations"]
-    assert list(trace[0]) == ["iteration", "mover", "gain", "potential", "seconds", "cost_0", "gain_0", "gain_1"]
+    assert list(trace[0]) == [*STEP, "cost_0", "multiplier_0", "gain_0", "gain_1"]
 
 
 def test_a_run_can_be_checked_from_its_folder_alone(run):
@@ -337,7 +340,7 @@ def test_folders_in_which_one_may_not_write(tmp_path):
 
 
 def test_a_result_is_shown_even_where_it_cannot_be_written(tmp_path):
-    with patch("cmpg.files.records.save_game", side_effect=FileError("game.npz: cannot be written (disk full).")):
+    with patch("cmpg.files.run_folder.save_game", side_effect=FileError("game.npz: cannot be written (disk full).")):
         ran = cmpg("solve", "counter-example", "--out", tmp_path / "run")
     assert ran.code == 2
     assert ran.out.startswith("CERTIFIED")

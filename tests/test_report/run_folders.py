@@ -5,6 +5,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from cmpg.cli.main import main
+from cmpg.equilibrium.sensitivity import sensitivity
+from cmpg.files.learning_folder import is_learning_run, load_learning_run
+from cmpg.files.run_folder import load_run
+from cmpg.report import page
 
 SOLVED = {
     "counter-example": ["--restarts", "10", "--seed", "1"],
@@ -36,6 +40,14 @@ def solve_into(folder: Path, scenario: str) -> Path:
     """Solve a scenario into a new run folder."""
     assert command("solve", scenario, *SOLVED[scenario], "--out", folder) in (0, 1)
     return folder
+
+
+def write_page(folder: Path, target: Path) -> int:
+    """Write the page of a folder as `cmpg report` does, and return its size."""
+    if is_learning_run(folder):
+        return page.write_learning_page(load_learning_run(folder), target)
+    run = load_run(folder)
+    return page.write_page(run, target, sensitivity=sensitivity(run.result))
 
 
 class PageReader(HTMLParser):

@@ -17,7 +17,7 @@ from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Step
 from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curves
-from cmpg.files.run_folder import Equilibrium, read_run
+from cmpg.files.run_folder import load_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.report import charts
 from cmpg.report.spending import where_spent
@@ -82,7 +82,7 @@ class TestThresholdCurves:
         certificate = certify_with_best_responses(game, policy)
         for curve in threshold_curves(game, policy, certificate, constraint=0):
             known = np.isfinite(curve.values)
-            size = 1 + np.abs(curve.values[known]).max() + curve.price
+            size = 1 + np.abs(curve.values[known]).max() + curve.multiplier
             assert (curve.values[known] <= curve.line[known] + 1e-9 * size).all()
             middle = len(curve.values) // 2
             assert curve.thresholds[middle] == game.thresholds[0]
@@ -143,15 +143,15 @@ class TestCharts:
         spent = where_spent(game, result.policy)
         curve = threshold_curves(game, result.policy, result.certificate, constraint=0)[0]
         found = solve_around(game, result.policy, constraint=0, epsilon=1e-6)
-        equilibrium = Equilibrium(result.values, result.costs, 1e-9)
         made = [
             charts.gains_chart(result.trace, names, epsilon=1e-6),
-            *charts.cost_charts(result.trace, ("x",), game.thresholds),
+            *charts.cost_charts(result.trace, ("x",), game.thresholds, along="iteration"),
+            charts.price_chart([replace(step, multipliers=np.ones(1)) for step in result.trace], ("x",)),
             charts.potential_chart(result.trace),
-            charts.equilibria_chart([equilibrium, equilibrium], "x"),
-            *charts.spending_charts(spent.parts[0], spent.places, name="x", limit=0.15, kind="state"),
-            charts.threshold_chart(curve, "a", "x"),
-            charts.resolved_chart(found, "x", at=0.15),
+            charts.equilibria_chart([result, result], "x"),
+            *charts.spending_charts(spent.parts[0], spent.places, name="x", threshold=0.15, kind="state"),
+            charts.threshold_chart(curve, game.names, several=True),
+            charts.resolved_chart(found, game.names, several=False),
             charts.samples_chart(np.array([10.0, 100.0, 1000.0]), gaps, epsilon=0.1),
             charts.unsafe_chart(np.array([0.0, 50.0, 100.0]), np.array([0.0, 2.0, 3.0])),
         ]
@@ -177,7 +177,7 @@ class TestCharts:
         game = cmpg.scenarios.spectrum()
         result = cmpg.solve(game)
         curve = threshold_curves(game, result.policy, result.certificate, constraint=0)[0]
-        figure = self.check(charts.threshold_chart(replace(curve, price=1e9), "a", ""))
+        figure = self.check(charts.threshold_chart(replace(curve, multiplier=1e9), game.names, several=False))
         low, high = figure.layout.yaxis.range
         assert low - 1e-6 <= min(figure.data[1].y) <= max(figure.data[1].y) <= high + 1e-6
 
@@ -216,7 +216,7 @@ class TestDrawings:
 
     def test_the_folder_remembers_the_options(self, tmp_path):
         assert command("solve", "grid-world", "--threshold", "0.2", "--out", tmp_path / "run") == 0
-        run = read_run(tmp_path / "run")
+        run = load_run(tmp_path / "run")
         assert run.origin.name == "grid-world"
         assert float(run.origin.options["threshold"]) == 0.2
 

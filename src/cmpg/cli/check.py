@@ -23,7 +23,8 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     import numpy as np
 
     from cmpg.equilibrium.start import feasible_start
-    from cmpg.files.records import check_record, plain
+    from cmpg.files.containers import plain
+    from cmpg.files.records import check_record
     from cmpg.games.potential.check import Verdict, check_potential
     from cmpg.report.terminal import check_faces
 

@@ -6,9 +6,9 @@ that is named plays the unknown one: learners see it through a simulator only, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
@@ -68,7 +68,8 @@ def learn(
     """
     import numpy as np
 
-    from cmpg.files.records import check_out_folder, names_record
+    from cmpg.files.containers import check_out_folder
+    from cmpg.files.records import names_record
     from cmpg.learning.trials import Behind
     from cmpg.report.learning_tables import trials_face, trials_record
 
@@ -280,16 +281,7 @@ def _keeper(output: Path | None, game: JointGame) -> Callable[[Trial], Any]:
     """Return what writes a trial into the folder: its policy, and a line of records."""
     if output is None:
         return lambda _: None
-    from cmpg.files.games import save_game
-    from cmpg.report.learning_tables import trial_record
+    from cmpg.files.learning_folder import begin_learning_run, keep_trial
 
-    folder = output
-    folder.mkdir(exist_ok=True)
-    save_game(game, folder / "game.npz")
-
-    def keep(each: Trial) -> None:
-        each.result.policy.save(folder / f"policy_{each.index}.npz")
-        with (folder / "seeds.jsonl").open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(trial_record(each)) + "\n")
-
-    return keep
+    begin_learning_run(output, game)
+    return partial(keep_trial, output)

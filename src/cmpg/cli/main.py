@@ -126,10 +126,17 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page about a run: proof, policy, charts."""
-    from cmpg.report.page import write_page
+    from cmpg.equilibrium.sensitivity import sensitivity
+    from cmpg.files.learning_folder import is_learning_run, load_learning_run
+    from cmpg.files.run_folder import load_run
+    from cmpg.report.page import write_learning_page, write_page
 
     target = folder / "report.html" if output is None else output
-    size = write_page(folder, target)
+    if is_learning_run(folder):
+        size = write_learning_page(load_learning_run(folder), target)
+    else:
+        run = load_run(folder)
+        size = write_page(run, target, sensitivity=sensitivity(run.result))
     show(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser")
 
 

@@ -71,7 +71,7 @@ def solve(
     import numpy as np
 
     from cmpg.equilibrium.solve import solve as find
-    from cmpg.files.records import check_out_folder
+    from cmpg.files.containers import check_out_folder
 
     if output is not None:
         check_out_folder(output)
@@ -161,12 +161,13 @@ class _Solved:
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
         from cmpg.errors import FileError
-        from cmpg.files.records import result_record, write_run
+        from cmpg.files.records import result_record
+        from cmpg.files.run_folder import save_run
 
         record, failure = None, None
         if output is not None:
             try:
-                record = write_run(output, self.game, self.result, seed=seed, origin=self.origin, selfish=self.selfish)
+                record = save_run(output, self.result, seed=seed, origin=self.origin, selfish=self.selfish)
             except FileError as problem:
                 failure = problem
         if as_json:

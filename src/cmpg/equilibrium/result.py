@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,8 +140,8 @@ class Result:
             work = f"{counted(self.moves, 'move')} in {counted(len(ascent), 'iteration')}"
             parts.append(f"{work}, of at most {counted(self.max_iterations, 'move')}")
             if self.search_moves:
-                rounds = counted(len(self.trace) - len(ascent), "round")
-                parts.append(f"before that, {counted(self.search_moves, 'move')} in {rounds}: {self.settings['start']}")
+                rounds, how = counted(len(self.trace) - len(ascent), "round"), self.settings.get("start", "a search")
+                parts.append(f"before that, {counted(self.search_moves, 'move')} in {rounds}: {how}")
             if self.witness is not None:
                 parts += self.witness.told(self.certificate.names)
         if len(self.equilibria) > 1:
@@ -148,6 +149,19 @@ class Result:
         return Face(self.status.name, self.message, tuple(parts), good=self.certified)
 
     __repr__, __str__, _repr_html_ = line, text, html
+
+    def save(self, folder: str | Path) -> None:
+        """Write a run folder, new or empty: game, policy with its multipliers, certificate, trace; see `load_run`."""
+        from cmpg.files.run_folder import save_run  # a room below: files are written on demand
+
+        save_run(folder, self)
+
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page: what is proved, the policy, how it was found, what other thresholds would be worth."""
+        from cmpg.equilibrium.sensitivity import sensitivity
+        from cmpg.report.page import write_result_page  # a room below: pages are written on demand
+
+        write_result_page(self, Path(path), sensitivity=sensitivity(self))
 
 
 def _equilibria_table(equilibria: Sequence[Result]) -> Table:

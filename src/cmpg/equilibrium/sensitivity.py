@@ -13,6 +13,7 @@ threshold is an equilibrium of another game, for which no slope is claimed: it c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,10 +22,11 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, is_feasible
-from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game
+from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.games.contract import Game, in_floats
 from cmpg.policy import JointPolicy
 
 POINTS = 21
@@ -32,6 +34,9 @@ POINTS = 21
 
 MOST_AGENTS = 4
 """Curves of one constraint: those of the agents with the highest prices."""
+
+MOST_CONSTRAINTS = 4
+"""Thresholds that are tried: those with the highest prices."""
 
 LARGEST_TABLE = 100_000
 """An agent with more entries (step, state, action) than this gets no curve: the page would take too long to write."""
@@ -45,7 +50,7 @@ class ThresholdCurve:
     constraint: int
     thresholds: FloatArray  # [points]
     values: FloatArray  # [points]; nan where the agent could not keep the threshold, whatever it did
-    price: float  # λ_ij
+    multiplier: float  # λ_ij
     at: float  # the game's own threshold
     bound: float  # V_i + gain_i
 
@@ -57,7 +62,7 @@ class ThresholdCurve:
     @property
     def line(self) -> FloatArray:
         """The bound at every threshold: [points]."""
-        return np.asarray(self.bound + self.price * (self.thresholds - self.at))
+        return np.asarray(self.bound + self.multiplier * (self.thresholds - self.at))
 
 
 def threshold_curves(
@@ -86,7 +91,7 @@ def threshold_curves(
             constraint=constraint,
             thresholds=thresholds,
             values=_best_values(position.induced_cmdp(agent), thresholds - at, constraint),
-            price=float(prices[agent]),
+            multiplier=float(prices[agent]),
             at=at,
             bound=float(certificate.values[agent] + certificate.gains[agent]),
         )
@@ -123,6 +128,7 @@ class Resolved:
     """Where the ascent leads at other thresholds of one constraint."""
 
     constraint: int
+    at: float  # the game's own threshold
     thresholds: FloatArray  # [m]
     welfare: FloatArray  # [m]: the sum of the agents' values
 
@@ -143,14 +149,47 @@ def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: f
     for threshold in around(float(game.thresholds[constraint]), cost)[:: POINTS // 10]:
         limits = game.thresholds.copy()
         limits[constraint] = threshold
-        # Every form of game is a frozen dataclass with this field; the contract only promises to read it.
         other = game.with_thresholds(limits)
         start = _moved_inside(other, policy)
         result = None if start is None else solve(other, epsilon=epsilon, start=start, time_limit=2.0)
         if result is not None and result.certified:
             found.append((float(threshold), float(result.values.sum())))
     columns = np.array(found).reshape(-1, 2).T
-    return Resolved(constraint, columns[0], columns[1])
+    return Resolved(constraint, float(game.thresholds[constraint]), columns[0], columns[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """What other thresholds would be worth: of the constraints with the highest prices, as far as that is cheap."""
+
+    curves: tuple[ThresholdCurve, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+
+
+def sensitivity(result: Result) -> Sensitivity:
+    """Try other thresholds of a result's game; what cannot be solved is left out.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> found = sensitivity(solve(counter_example()))
+    >>> [curve.agent for curve in found.curves], len(found.resolved)
+    ([0, 1], 1)
+    """
+    if result.incumbent is None or result.game is None or not len(result.costs):
+        return Sensitivity()
+    game, certificate = in_floats(result.game), result.certificate
+    policy = result.policy.floats()
+    highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
+    curves: list[ThresholdCurve] = []
+    resolved: list[Resolved] = []
+    for j in sorted(highest.tolist()):
+        with suppress(CMPGError):
+            curves += threshold_curves(game, policy, certificate, constraint=j)
+            if result.certified and is_cheap(game, result.moves + result.search_moves):
+                resolved.append(solve_around(game, policy, constraint=j, epsilon=result.epsilon))
+    known = [curve for curve in curves if np.isfinite(curve.values).any()]
+    return Sensitivity(tuple(known), tuple(each for each in resolved if len(each.thresholds) > 1))
 
 
 def _moved_inside(game: Game, policy: JointPolicy) -> JointPolicy | None:

@@ -22,7 +22,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
@@ -69,6 +69,9 @@ UNREADABLE = (
     ValueError,
 )
 """What `zipfile` raises on bytes that are no archive."""
+
+AGREEMENT = 1e-9
+"""Recorded and recomputed numbers may differ by this much of their size: the order of sums depends on the machine."""
 
 JSON_COLUMNS = 100
 """Lists and objects that are longer than this are broken into lines."""
@@ -157,6 +160,52 @@ def write_atomically(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
         ) from None
 
 
+def check_out_folder(folder: Path) -> None:
+    """Raise if a folder cannot be written, or not without writing over something or through a link."""
+    try:
+        if folder.is_symlink():
+            raise FileError(f"{folder}: is a link, and none is followed. Name a folder that is new or empty.")
+        if folder.is_dir():
+            if any(folder.iterdir()):
+                raise FileError(f"{folder}: is not empty; nothing is written over. Name a new folder, or empty it.")
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise FileError(f"{folder}: you may not write there. Name another folder.")
+        elif folder.exists():
+            raise FileError(f"{folder}: is a file; name a folder that is new or empty.")
+        elif not folder.parent.is_dir():
+            raise FileError(f"{folder}: its parent folder does not exist. Make it first.")
+        else:
+            # Only trying tells whether it can be made, and a long run shall not end in finding that out.
+            folder.mkdir()
+            folder.rmdir()
+    except OSError as problem:
+        raise FileError(f"{folder}: cannot be made ({problem.strerror}). Name another folder.") from None
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, or take an empty one, for one writer alone; by the end of the block, it holds a first file.
+
+    Of several who try at the same time one succeeds, and the others are refused before they write anything.
+    """
+    check_out_folder(folder)
+    claim = folder / ".claimed"
+    refusal = FileError(f"{folder}: somebody else is writing there. Name another folder.")
+    try:
+        folder.mkdir(exist_ok=True)
+        claim.open("xb").close()
+    except FileExistsError:
+        raise refusal from None
+    except OSError as problem:
+        raise FileError(f"{folder}: cannot be made ({_reason(problem)}). Name another folder.") from None
+    try:
+        if any(each != claim for each in folder.iterdir()):
+            raise refusal
+        yield
+    finally:
+        claim.unlink(missing_ok=True)
+
+
 def check_kind(path: str | Path, fields: Fields, *, kind: str) -> None:
     """Raise unless the file says that it is of this kind, in a version that can be read."""
     if "format" not in fields:
@@ -206,30 +255,37 @@ def _reason(problem: OSError) -> str:
 
 
 def _read_json(source: Path, exact: bool) -> Fields:
+    try:
+        text = source.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(f"{source}: is not a text file, though its name says JSON.") from None
+    return parse_json(text, str(source), exact=exact)
+
+
+def parse_json(text: str, where: str, *, exact: bool = False) -> Fields:
+    """Return the object that a text in JSON holds; `where` begins every complaint, and its line numbers follow."""
+
     def no_constant(name: str) -> Any:
-        raise FileError(f"{source}: {name} is no number that can be used; every entry must be finite.")
+        raise FileError(f"{where}: {name} is no number that can be used; every entry must be finite.")
 
     def unique(pairs: list[tuple[str, Any]]) -> Fields:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-            raise FileError(f"{source}: the field {twice!r} is there more than once; keep one.")
+            raise FileError(f"{where}: the field {twice!r} is there more than once; keep one.")
         return fields
 
     try:
-        text = source.read_text("utf-8-sig")
         read_float = rational if exact else float
         fields = json.loads(text, parse_float=read_float, parse_constant=no_constant, object_pairs_hook=unique)
     except json.JSONDecodeError as problem:
-        raise FileError(f"{source}, line {problem.lineno}: not valid JSON ({problem.msg}).") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{source}: is not a text file, though its name says JSON.") from None
+        raise FileError(f"{where}, line {problem.lineno}: not valid JSON ({problem.msg}).") from None
     except RecursionError:
-        raise FileError(f"{source}: its lists are nested too deeply for any table.") from None
+        raise FileError(f"{where}: its lists are nested too deeply for any table.") from None
     except ValueError as problem:
-        raise FileError(f"{source}: holds a number that cannot be read ({problem}).") from None
+        raise FileError(f"{where}: holds a number that cannot be read ({problem}).") from None
     if not isinstance(fields, dict):
-        raise FileError(f"{source}: a JSON object with named fields, {{…}}, is required.")
+        raise FileError(f"{where}: a JSON object with named fields, {{…}}, is required.")
     return fields
 
 

@@ -5,17 +5,23 @@ Every reader returns what it promises, or raises GameError with the name of the 
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, check_shape
 from cmpg.errors import FileError, GameError
 from cmpg.files.containers import Fields, number_table
+
+Option = TypeVar("Option", bound=Enum)
+
+MOST_TEXT = 200
 
 LARGEST = 2**53
 """Whole numbers beyond this are no longer told apart as floats, and count nothing that could be stored."""
@@ -29,13 +35,56 @@ def refuse_strange_fields(fields: Fields, known: Iterable[str], *, form: str) ->
         raise FileError(f"unknown field {listed}; {form} has no such field. Remove it, or correct its name.")
 
 
-def whole_number(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any, *, least: int = -LARGEST) -> int:
     """Return a field as an int, or raise."""
     is_number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
-    if not is_number or not abs(value) < LARGEST or int(value) != value:
+    if not is_number or not abs(value) < LARGEST or int(value) != value or value < least:
         shown = str(value) if isinstance(value, Fraction) else value
-        raise GameError(f"{name} is {reprlib.repr(shown)}; a whole number is required.")
+        more = "" if least == -LARGEST else f" of at least {least}"
+        raise GameError(f"{name} is {reprlib.repr(shown)}; a whole number{more} is required.")
     return int(value)
+
+
+def real_number(name: str, value: Any, *, least: float = -math.inf) -> float:
+    """Return a field as a finite float, or raise."""
+    table = number_table(name, value)
+    if isinstance(value, bool) or table.ndim or table < least:
+        more = "" if math.isinf(least) else f" of at least {least:g}"
+        raise GameError(f"{name} is {reprlib.repr(value)}; a number{more} is required.")
+    return float(table)
+
+
+def number_list(name: str, value: Any, *, length: int) -> FloatArray:
+    """Return a field as so many floats, or raise."""
+    table = number_table(name, value)
+    check_shape(name, table.shape, (length,))
+    return table
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a field as a bool, or raise."""
+    if not isinstance(value, bool):
+        raise GameError(f"{name} is {reprlib.repr(value)}; true or false is required.")
+    return value
+
+
+def choice(name: str, value: Any, options: type[Option]) -> Option:
+    """Return a field as the member of an Enum that it names, or raise."""
+    if not isinstance(value, str) or value not in options.__members__:
+        raise GameError(f"{name} is {reprlib.repr(value)}; one of {', '.join(options.__members__)} is required.")
+    return options[value]
+
+
+def mapping(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Return the items of a field with named entries, or raise."""
+    if not isinstance(value, dict):
+        raise GameError(f"{name} is {reprlib.repr(value)}; an object with named entries is required.")
+    return value.items()
+
+
+def text_of(value: Any) -> str:
+    """Return any entry as a short text, for people to read."""
+    return value if isinstance(value, str) and len(value) <= MOST_TEXT else reprlib.repr(value)
 
 
 def whole_numbers(name: str, value: Any) -> IntArray:

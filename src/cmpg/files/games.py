@@ -64,10 +64,9 @@ def save_game(game: Game, path: str | Path) -> None:
     ...     load_game(f"{folder}/game.npz").thresholds
     array([0.5])
     """
-    form = form_of(game)
-    if form is None:
+    if form_of(game) is None:
         raise FileError(f"{path}: a {type(game).__name__} has no file form; joint, local and counting games have one.")
-    write_fields(path, {"format": "cmpg-game", "version": 1, "form": form} | _forms()[form].to_fields(game))
+    write_fields(path, fields_of(game))
 
 
 def load_game(path: str | Path, *, exact: bool = False) -> Game:
@@ -107,6 +106,13 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
 def form_of(game: Game) -> str | None:
     """Return the form in which a game is stored: "joint", "local" or "counting"; None for a class of a user's own."""
     return next((name for name, form in _forms().items() if isinstance(game, form.kind)), None)
+
+
+def fields_of(game: Game) -> Fields:
+    """Return all fields of the file of a game that has a form."""
+    form = form_of(game)
+    assert form is not None
+    return {"format": "cmpg-game", "version": 1, "form": form} | _forms()[form].to_fields(game)
 
 
 class Form(NamedTuple):

@@ -1,40 +1,39 @@
 """Results and certificates as plain records: what `--json` prints, and what a run folder keeps.
 
-A run folder holds `policy.npz`, `certificate.json`, `result.json`, `trace.csv`, and `game.npz`, so that anybody can
-check the claim without this run; and `scenario.json`, which says where the game came from and how to draw it. A game
-that was solved in exact numbers is also there as `game.json`, since a `.npz` holds floats. `result.json` is written
-last: a folder without it is half-written.
+What writes a record stands beside what reads it. A reader takes from a record only what cannot be computed again (what
+was asked for, how the run went) and compares the rest with what has just been computed.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import math
-import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg import __version__
-from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof
-from cmpg.equilibrium.result import Result
-from cmpg.equilibrium.start import Start
+from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof, prove_infeasible
+from cmpg.equilibrium.result import Result, Step
 from cmpg.errors import FileError
-from cmpg.files.containers import json_text, write_atomically
-from cmpg.files.games import save_game
-from cmpg.files.scenario_file import write_scenario
+from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
+from cmpg.files.fields import mapping, number_list, whole_number
 from cmpg.games.contract import Game
-from cmpg.games.potential.check import FourCycle, PotentialCheck
-from cmpg.scenarios.drawings import Origin, drawing_of
+from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
+from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.start import Start
+
+JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "multipliers")
+"""The numbers of a certificate."""
 
 
-def certificate_record(certificate: Certificate) -> dict[str, Any]:
+def certificate_record(certificate: Certificate) -> Fields:
     """Return a certificate as a record of plain numbers and strings."""
-    arrays = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "multipliers")
     record = {
         "format": "cmpg-certificate",
         "version": 1,
@@ -43,12 +42,27 @@ def certificate_record(certificate: Certificate) -> dict[str, Any]:
         "epsilon": certificate.epsilon,
         "information": certificate.information,
         "arithmetic": certificate.arithmetic,
-        **{name: getattr(certificate, name) for name in arrays},
+        **{name: getattr(certificate, name) for name in JUDGED},
     }
     return {name: plain(value) for name, value in record.items()}
 
 
-def names_record(game: Game) -> dict[str, Any]:
+def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:
+    """Raise unless a recorded certificate says what the computation just said, up to the rounding of both."""
+    if fields["feasible"] is not judged.feasible:
+        raise FileError(f"{path}: says feasible: {fields['feasible']}, and the policy {judged.feasibility.value}.")
+    rounding = 4 * judged.rounding
+    for name in JUDGED:
+        ours = getattr(judged, name)
+        said = number_table(name, fields[name], error=FileError)
+        if said.size != ours.size:
+            raise FileError(f"{path}: {name} has shape {list(said.shape)}; {list(ours.shape)} is required.")
+        allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
+        if name != "rounding" and (np.abs(ours - said.reshape(ours.shape)) > allowed).any():
+            raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
+
+
+def names_record(game: Game) -> Fields:
     """Return what the agents and constraints are called, in the order of every list of numbers about them."""
     names = game.names
     return {
@@ -59,11 +73,11 @@ def names_record(game: Game) -> dict[str, Any]:
 
 def result_record(
     result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None, selfish: Result | None = None
-) -> dict[str, Any]:
+) -> Fields:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
     found = result.incumbent
     known = None if found is None else found.certificate
-    record: dict[str, Any] = {
+    record = {
         "format": "cmpg-result",
         "version": 1,
         "status": result.status.name,
@@ -75,11 +89,12 @@ def result_record(
         **names_record(game),
         "values": result.values,
         "costs": result.costs,
-        "thresholds": game.thresholds,
+        "thresholds": np.asarray(game.thresholds, dtype=np.float64),
         "gains": np.zeros(0) if known is None else known.gains,
         "multipliers": None if found is None else found.multipliers,
         "iterations": len(result.trace),
         "moves": result.moves,
+        "search_moves": result.search_moves,
         "max_iterations": result.max_iterations,
         "equilibria": [
             {
@@ -90,7 +105,6 @@ def result_record(
                 "score": None if each.score is None else each.score[1],
             }
             for each in result.equilibria
-            if each.incumbent is not None
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
@@ -103,119 +117,58 @@ def result_record(
     return {name: plain(value) for name, value in record.items()}
 
 
-def _proof_record(proof: InfeasibilityProof | None) -> dict[str, Any] | None:
+def _proof_record(proof: InfeasibilityProof | None) -> Fields | None:
     if proof is None:
         return None
     return {"multipliers": proof.multipliers, "least_cost": proof.least_cost, "limit": proof.limit}
 
 
-def _selfish_record(selfish: Result | None) -> dict[str, Any] | None:
+def proof_from_record(record: Any, game: Game) -> InfeasibilityProof:
+    """Prove again, with the recorded multipliers, that a game is infeasible, or raise if they do not prove it."""
+    fields = dict(mapping("proof", record))
+    proof = prove_infeasible(game, number_list("proof.multipliers", fields["multipliers"], length=len(game.thresholds)))
+    if (proof.multipliers < 0).any() or not proof.holds:
+        raise FileError("its proof does not prove that the game is infeasible.")
+    return proof
+
+
+def _selfish_record(selfish: Result | None) -> Fields | None:
     if selfish is None:
         return None
     return {"status": selfish.status.name, "values": selfish.values, "costs": selfish.costs}
 
 
-def plain(value: Any) -> Any:
-    """Return a record in what JSON knows: arrays as lists, and null for what is not finite."""
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.astype(np.float64).tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def witness_record(witness: FourCycle | None) -> Fields | None:
+    """Return a 4-cycle as plain numbers; None where there is none."""
+    if witness is None:
+        return None
+    return {
+        "agents": list(witness.agents),
+        "residual": witness.residual,
+        "rounding": witness.rounding,
+        "policy": [table.tolist() for table in witness.policy],
+        "deviations": [table.tolist() for table in witness.deviations],
+    }
 
 
-def trace_table(result: Result) -> str:
-    """Return the trace as CSV: one line per iteration."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    if result.trace:
-        agents, constraints = len(result.trace[0].gains), len(result.trace[0].costs)
-        gains, costs = [f"gain_{i}" for i in range(agents)], [f"cost_{j}" for j in range(constraints)]
-        writer.writerow(["iteration", "mover", "gain", "potential", "seconds", *costs, *gains])
-        for step in result.trace:
-            mover = "" if step.mover is None else step.mover
-            gained = ["" if np.isnan(gain) else repr(float(gain)) for gain in step.gains]
-            spent = [repr(float(cost)) for cost in step.costs]
-            row = [step.iteration, mover, repr(step.gain), repr(step.potential), f"{step.seconds:.6f}"]
-            writer.writerow([*row, *spent, *gained])
-    return text.getvalue()
+def witness_from_record(record: Any, game: Game) -> FourCycle:
+    """Evaluate a recorded 4-cycle again, or raise if it refutes no potential."""
+    fields = dict(mapping("witness", record))
+    agents = [whole_number("witness.agents", agent, least=0) for agent in fields["agents"]]
+    tables = [number_table("witness", each, error=FileError) for each in (*fields["policy"], *fields["deviations"])]
+    if len(set(agents)) != 2 or max(agents) >= game.num_agents or len(tables) != game.num_agents + 2:
+        raise FileError("its witness is not of two agents of this game.")
+    policy, (i, j) = JointPolicy(tuple(tables[:-2])), agents
+    policy.check_fits(game.policy_shapes)
+    policy.replace(i, tables[-2]).replace(j, tables[-1])
+    cycle = four_cycle(game, (i, j), policy, (tables[-2], tables[-1]))
+    if not cycle.is_proof:
+        raise FileError("its witness does not refute a potential.")
+    return cycle
 
 
-def check_out_folder(folder: Path) -> None:
-    """Raise if a run folder cannot be written, or not without writing over something."""
-    try:
-        if folder.is_dir():
-            if any(folder.iterdir()):
-                raise FileError(f"{folder}: is not empty; nothing is written over. Name a new folder, or empty it.")
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise FileError(f"{folder}: you may not write there. Name another folder.")
-        elif folder.exists():
-            raise FileError(f"{folder}: is a file; name a folder that is new or empty.")
-        elif not folder.parent.is_dir():
-            raise FileError(f"{folder}: its parent folder does not exist. Make it first.")
-        else:
-            # Only trying tells whether it can be made, and a long run shall not end in finding that out.
-            folder.mkdir()
-            folder.rmdir()
-    except OSError as problem:
-        raise FileError(f"{folder}: cannot be made ({problem.strerror}). Name another folder.") from None
-
-
-def write_run(
-    folder: Path,
-    game: Game,
-    result: Result,
-    *,
-    seed: int | None,
-    origin: Origin | None = None,
-    selfish: Result | None = None,
-) -> dict[str, Any]:
-    """Write a run folder, and return the record of `result.json`.
-
-    Parameters
-    ----------
-    folder
-        New, or empty.
-    game, result
-        What was solved, and how it ended.
-    seed
-        Of the random numbers, where there were any.
-    origin
-        Where the game came from, for the page that is made of the folder.
-    selfish
-        How the game without its constraints ended, where it was solved, too.
-    """
-    check_out_folder(folder)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as problem:
-        raise FileError(f"{folder}: cannot be made ({problem.strerror}). Name another folder.") from None
-    if origin is not None:
-        write_scenario(folder / "scenario.json", origin, drawing_of(origin))
-    save_game(game, folder / "game.npz")
-    if getattr(game, "is_exact", False):
-        save_game(game, folder / "game.json")
-    digest = hashlib.sha256((folder / "game.npz").read_bytes()).hexdigest()
-    if result.incumbent is not None:
-        result.policy.save(folder / "policy.npz", multipliers=result.multipliers)
-    if result.incumbent is not None:
-        _write_text(folder / "certificate.json", json_text(certificate_record(result.certificate)))
-    _write_text(folder / "trace.csv", trace_table(result))
-    record = result_record(result, game, seed=seed, game_hash=digest, selfish=selfish)
-    _write_text(folder / "result.json", json_text(record))
-    return record
-
-
-def _write_text(target: Path, text: str) -> None:
-    write_atomically(target, lambda stream: stream.write(text.encode(errors="backslashreplace")))
-
-
-def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[str, Any]:
-    """Return the findings as a record; the witness carries all that is needed to check it again."""
+def check_record(game: Game, start: Start, potential: PotentialCheck) -> Fields:
+    """Return what is known of a game as a record; the witness carries all that is needed to check it again."""
     return {
         "format": "cmpg-check",
         "version": 1,
@@ -238,14 +191,56 @@ def check_record(game: Game, start: Start, potential: PotentialCheck) -> dict[st
     }
 
 
-def witness_record(witness: FourCycle | None) -> dict[str, Any] | None:
-    """Return a 4-cycle as plain numbers; None where there is none."""
-    if witness is None:
-        return None
-    return {
-        "agents": list(witness.agents),
-        "residual": witness.residual,
-        "rounding": witness.rounding,
-        "policy": [table.tolist() for table in witness.policy],
-        "deviations": [table.tolist() for table in witness.deviations],
-    }
+def trace_table(trace: Sequence[Step]) -> str:
+    """Return a trace as CSV, a line for each step; what was not asked for is left empty."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    if trace:
+        agents, constraints = range(len(trace[0].gains)), range(len(trace[0].costs))
+        heads = [f"{name}_{j}" for name in ("cost", "multiplier") for j in constraints] + [f"gain_{i}" for i in agents]
+        writer.writerow(["iteration", "mover", "gain", "potential", "seconds", "moves", *heads])
+        for step in trace:
+            paid = [np.nan for _ in constraints] if step.multipliers is None else step.multipliers
+            numbers = (step.gain, step.potential, round(step.seconds, 6), step.moves, *step.costs, *paid, *step.gains)
+            cells = ["" if np.isnan(each) else repr(float(each)) for each in numbers]
+            writer.writerow([step.iteration, "" if step.mover is None else step.mover, *cells])
+    return text.getvalue()
+
+
+def read_trace(path: Path, game: Game) -> tuple[Step, ...]:
+    """Read a trace, or raise FileError with the line that is not whole."""
+    check_regular(path)
+    try:
+        lines = list(csv.reader(path.read_text("utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise FileError(f"{path}: is not a text file with a trace. Solve again.") from None
+    steps = []
+    for number, cells in enumerate(lines[1:], 2):
+        try:
+            steps.append(_step(cells, game))
+        except ValueError as problem:
+            raise FileError(f"{path}, line {number}: not a whole line of a trace ({problem}). Solve again.") from None
+    return tuple(steps)
+
+
+def _step(cells: Sequence[str], game: Game) -> Step:
+    constraints, agents = len(game.thresholds), game.num_agents
+    if len(cells) != 6 + 2 * constraints + agents:
+        raise ValueError(f"{len(cells)} entries, {6 + 2 * constraints + agents} are required")
+    mover = int(cells[1]) if cells[1] else None
+    numbers = np.array([float(cell) if cell else np.nan for cell in cells[2:]])
+    if np.isinf(numbers).any() or np.isnan(numbers[1:4]).any() or (mover is not None and not 0 <= mover < agents):
+        raise ValueError("a number is not finite, or the mover is not an agent")
+    (gain, potential, seconds, moves), rest = numbers[:4], numbers[4:]
+    paid = rest[constraints : 2 * constraints]
+    return Step(
+        iteration=int(cells[0]),
+        mover=mover,
+        gain=float(gain),
+        gains=rest[2 * constraints :],
+        costs=rest[:constraints],
+        potential=float(potential),
+        seconds=float(seconds),
+        multipliers=None if np.isnan(paid).any() or not len(paid) else paid,
+        moves=int(moves),
+    )

@@ -1,134 +1,197 @@
-"""Reading a run folder back, and believing none of it.
+"""Run folders: what a run leaves behind for anybody to check, written whole and read back with nothing believed.
 
-The game must have the hash that the result names, the policy must fit the game, and the certificate is computed again
-from game, policy and multipliers: a folder whose files contradict each other is refused, so what a page shows is what
-its files prove.
+`game.npz` and `policy.npz`, which holds the multipliers, are the claim; `policy_2.npz`, … are the other equilibria that
+restarts found; `certificate.json` and `result.json` say what was found, `trace.csv` how, `scenario.json` where the game
+came from and how to draw it. A game that was solved in exact numbers is also there as `game.json`, since a `.npz` holds
+floats. `result.json` is written last: a folder without it is half-written.
+
+Whoever reads a folder gets what its files prove, not what they say: every certificate is computed again from game,
+policy and multipliers, an infeasible game is proved to be so again, a witness is evaluated again, and the status
+follows from that. A folder whose files contradict each other is refused.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, Feasibility, InfeasibilityProof, certify
-from cmpg.equilibrium.result import Status, Step
+from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import Fields, check_kind, read_fields
-from cmpg.files.games import load_game
+from cmpg.faces import Face, html, line, text
+from cmpg.files.containers import Fields, json_text, new_folder, number_table, read_fields, write_text
+from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
+from cmpg.files.games import fields_of, load_game, save_game
 from cmpg.files.policies import load_policy
-from cmpg.files.scenario_file import check_drawing, read_scenario
-from cmpg.games.contract import Game, Information
-from cmpg.policy import JointPolicy
-from cmpg.scenarios.drawings import Drawing, Origin
-
-AGREEMENT = 1e-9
-"""Recorded and recomputed numbers may differ by this much of their size: the order of sums depends on the machine."""
-
-
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """One of the endings that the restarts found."""
-
-    values: FloatArray  # [n]
-    costs: FloatArray  # [k]
-    epsilon: float
+from cmpg.files.records import (
+    certificate_record,
+    compare_certificate,
+    proof_from_record,
+    read_trace,
+    result_record,
+    trace_table,
+    witness_from_record,
+)
+from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
+from cmpg.games.contract import ExactForm, Game, in_floats
+from cmpg.scenarios.drawings import Drawing, Origin, drawing_of
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
-    """A policy, and what was proved about it; checked again when it was read."""
+class FinishedRun:
+    """A run with where it came from: what a run folder holds, and what a page is about."""
 
-    policy: JointPolicy
-    certificate: Certificate  # as recorded
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A run folder, read and checked."""
-
-    folder: Path
-    origin: Origin
-    drawing: Drawing | None
     game: Game
-    claim: Claim | None  # None where the run found no policy
-    status: Status
-    message: str
-    epsilon: float  # asked for
-    trace: tuple[Step, ...]
-    moves: int
-    max_iterations: int
-    equilibria: tuple[Equilibrium, ...]
-    proof: InfeasibilityProof | None
-    settings: Mapping[str, Any]
-    seed: int | None
-    versions: Mapping[str, str]
-    game_sha256: str
+    result: Result
+    origin: Origin
+    drawing: Drawing | None = None
+    seed: int | None = None
+    versions: Mapping[str, str] | None = None  # None where the run was not read from a folder
+    recorded: str = ""  # what the run said itself
+    folder: Path | None = None
+    game_sha256: str = ""
+
+    def face(self) -> Face:
+        """Return what to show: the result."""
+        return self.result.face()
+
+    __repr__, __str__, _repr_html_ = line, text, html
 
 
-def read_run(folder: Path) -> Run:
-    """Read a run folder that `cmpg solve --out` wrote, or raise FileError with what is wrong with it."""
-    if not folder.is_dir():
-        raise FileError(f"{folder}: there is no such folder. Write one with: cmpg solve … --out {folder}")
-    path = folder / "result.json"
-    if not path.is_file():
-        raise FileError(f"{folder}: has no result.json; it is no run folder, or only half of one. Solve again.")
-    record = read_fields(path)
-    check_kind(path, record, kind="cmpg-result")
-    game, digest = _read_game(folder)
+def save_run(
+    folder: str | Path,
+    result: Result,
+    *,
+    seed: int | None = None,
+    origin: Origin | None = None,
+    selfish: Result | None = None,
+) -> Fields:
+    """Write a run folder, and return the record of `result.json`.
+
+    Parameters
+    ----------
+    folder
+        New, or empty.
+    result
+        How the run ended; it knows its game.
+    seed
+        Of the random numbers, where there were any.
+    origin
+        Where the game came from, for the page that is made of the folder.
+    selfish
+        How the game without its constraints ended, where it was solved, too.
+    """
+    target, game = Path(folder), game_of(result)
+    with new_folder(target):
+        save_game(game, target / "game.npz")
+    if isinstance(game, ExactForm) and game.is_exact:
+        save_game(game, target / "game.json")
+    if origin is not None:
+        write_scenario(target / "scenario.json", origin, drawing_of(origin))
+    for rank, each in enumerate((result, *result.equilibria[1:]), 1):
+        if each.incumbent is not None:
+            each.policy.save(target / _policy_name(rank), multipliers=each.multipliers)
+    if result.incumbent is not None:
+        write_text(target / "certificate.json", json_text(certificate_record(result.certificate)))
+    write_text(target / "trace.csv", trace_table(result.trace))
+    record = result_record(result, game, seed=seed, game_hash=_digest(target / "game.npz"), selfish=selfish)
+    write_text(target / "result.json", json_text(record))
+    return record
+
+
+def game_of(result: Result) -> Game:
+    """Return the game of a result, or raise where it was made without one."""
+    if result.game is None:
+        raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")
+    return result.game
+
+
+def _policy_name(rank: int) -> str:
+    return "policy.npz" if rank == 1 else f"policy_{rank}.npz"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def load_run(folder: str | Path) -> FinishedRun:
+    """Read a run folder, with everything in it computed and proved anew.
+
+    Parameters
+    ----------
+    folder
+        What `result.save` or `cmpg solve --out` wrote.
+
+    Raises
+    ------
+    FileError
+        The folder is missing, half-written, of another version, or contradicts itself.
+
+    Examples
+    --------
+    >>> import cmpg, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = save_run(folder, cmpg.solve(cmpg.scenarios.counter_example()))
+    >>> run = load_run(folder)
+    >>> run.result.certified, run.game.num_agents
+    (True, 2)
+    """
+    source = Path(folder)
+    path = source / "result.json"
+    if not source.is_dir():
+        raise FileError(f"{source}: there is no such folder. Write one with: cmpg solve … --out {source}")
+    if not path.exists():
+        raise FileError(f"{source}: has no result.json; it is no run folder, or only half of one. Solve again.")
+    record = read_fields(path, kind="cmpg-result")
+    game = _read_game(source)
     try:
-        return _run(folder, record, game=game, digest=digest)
+        return _run(source, record, game)
     except KeyError as missing:
         raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
-    except (TypeError, ValueError) as problem:
+    except CMPGError as problem:
+        raise FileError(str(problem) if str(source) in str(problem) else f"{path}: {problem}") from None
+    except TypeError as problem:
         raise FileError(f"{path}: a field is not what it should be ({problem}). Solve again.") from None
 
 
-def _run(folder: Path, record: Fields, *, game: Game, digest: str) -> Run:
+def _read_game(folder: Path) -> Game:
+    """Read the game in floats, or in exact numbers where it is there in those, too."""
+    game = load_game(folder / "game.npz")
+    if not (folder / "game.json").exists():
+        return game
+    exact = load_game(folder / "game.json", exact=True)
+    if not isinstance(exact, ExactForm) or not _same_tables(in_floats(exact), game):
+        raise FileError(f"{folder}: game.json and game.npz are different games. Solve again.")
+    return exact
+
+
+def _same_tables(one: Game, other: Game) -> bool:
+    """Whether two games are written with the same numbers and names."""
+    mine, theirs = fields_of(one), fields_of(other)
+    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def _run(folder: Path, record: Fields, game: Game) -> FinishedRun:
+    digest = _digest(folder / "game.npz")
     if record["game_sha256"] != digest:
         raise FileError(f"{folder}: game.npz is not the game of result.json: their hashes differ. Solve again.")
-    status = Status[str(record["status"])]
-    claim = _read_claim(folder, record, game)
-    if claim is None and status is Status.CERTIFIED:
-        raise FileError(f"{folder}: result.json says CERTIFIED and there is no policy; the folder is not whole.")
     origin, drawing = _read_origin(folder, game)
-    proof = record["proof"]
-    return Run(
-        folder=folder,
+    seed = record["seed"]
+    return FinishedRun(
+        game=game,
+        result=_read_result(folder, record, game),
         origin=origin,
         drawing=drawing,
-        game=game,
-        claim=claim,
-        status=status,
-        message=str(record["message"]),
-        epsilon=float(record["epsilon"]),
-        trace=_read_trace(folder / "trace.csv", game),
-        moves=int(record["moves"]),
-        max_iterations=int(record["max_iterations"]),
-        equilibria=tuple(
-            Equilibrium(_floats(each["values"]), _floats(each["costs"]), float(each["epsilon"]))
-            for each in record["equilibria"]
-        ),
-        proof=None
-        if proof is None
-        else InfeasibilityProof(_floats(proof["multipliers"]), float(proof["least_cost"]), float(proof["limit"])),
-        settings=dict(record["settings"]),
-        seed=None if record["seed"] is None else int(record["seed"]),
-        versions={str(name): str(version) for name, version in record["versions"].items()},
+        seed=None if seed is None else whole_number("seed", seed),
+        versions={name: text_of(version) for name, version in mapping("versions", record["versions"])},
+        recorded=text_of(record["message"]),
+        folder=folder,
         game_sha256=digest,
     )
-
-
-def _read_game(folder: Path) -> tuple[Game, str]:
-    path = folder / "game.npz"
-    game = load_game(path)
-    return game, hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _read_origin(folder: Path, game: Game) -> tuple[Origin, Drawing | None]:
@@ -141,92 +204,99 @@ def _read_origin(folder: Path, game: Game) -> tuple[Origin, Drawing | None]:
     return origin, drawing
 
 
-def _read_claim(folder: Path, record: Fields, game: Game) -> Claim | None:
-    path = folder / "policy.npz"
-    if record["multipliers"] is None and not path.exists():
+def _read_result(folder: Path, record: Fields, game: Game) -> Result:
+    incumbent = _read_incumbent(folder, record, game)
+    epsilon = real_number("epsilon", record["epsilon"], least=0.0)
+    trace = read_trace(folder / "trace.csv", game)
+    if len(trace) != record["iterations"]:
+        raise FileError(f"{folder}: trace.csv has {len(trace)} lines, and result.json another number. Solve again.")
+    result = Result(
+        status=choice("status", record["status"], Status),
+        message="",
+        epsilon=epsilon,
+        incumbent=incumbent,
+        game=game,
+        trace=trace,
+        moves=whole_number("moves", record["moves"], least=0),
+        search_moves=whole_number("search_moves", record["search_moves"], least=0),
+        max_iterations=whole_number("max_iterations", record["max_iterations"], least=0),
+        settings={name: text_of(value) for name, value in mapping("settings", record["settings"])},
+    )
+    if incumbent is not None and incumbent.certificate.proves(epsilon):
+        result = replace(result, status=Status.CERTIFIED)
+    elif result.status is Status.CERTIFIED:
+        raise FileError(f"{folder}: result.json says CERTIFIED, which its policy does not prove. Solve again.")
+    result = _proved_again(result, record, game)
+    return replace(result, equilibria=_read_equilibria(folder, record, result))
+
+
+def _proved_again(result: Result, record: Fields, game: Game) -> Result:
+    """Add the proof or the witness of an ending, and say what is now known."""
+    if result.incumbent is None:
+        if result.status is Status.INFEASIBLE:
+            proof = proof_from_record(record["proof"], in_floats(game))
+            return replace(result, proof=proof, message=proof.told)
+        if result.status is not Status.FEASIBILITY_UNKNOWN:
+            raise FileError(f"it says {result.status.name} and there is no policy; the folder is not whole.")
+        return replace(result, message="no feasible policy was found, and none was ruled out.")
+    if result.status in (Status.INFEASIBLE, Status.FEASIBILITY_UNKNOWN):
+        raise FileError(f"it says {result.status.name} and there is a policy; the folder is not whole.")
+    told = replace(result, message=result.certificate.face().sentence)
+    if result.status is Status.NOT_POTENTIAL and record["witness"] is not None:
+        return replace(told, witness=witness_from_record(record["witness"], in_floats(game)))
+    return told
+
+
+def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | None:
+    if record["multipliers"] is None and not (folder / "policy.npz").exists():
         return None
-    policy, multipliers = load_policy(path)
+    found = _judged_policy(folder / "policy.npz", game)
+    path = folder / "certificate.json"
+    fields = read_fields(path, kind="cmpg-certificate")
     try:
-        policy.check_fits(game.policy_shapes)
+        compare_certificate(path, fields, found.certificate)
+    except KeyError as missing:
+        raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
+    for name in ("values", "costs", "multipliers"):
+        ours, theirs = (number_table(name, each[name], error=FileError) for each in (record, fields))
+        if not np.array_equal(ours.ravel(), theirs.ravel()):
+            raise FileError(f"{folder}: result.json and certificate.json have different {name}. Solve again.")
+    return found
+
+
+def _judged_policy(path: Path, game: Game) -> Incumbent:
+    exact = isinstance(game, ExactForm) and game.is_exact
+    policy, multipliers = load_policy(path, exact=exact)
+    try:
+        certificate = certify(game, policy, multipliers, exact=exact)
     except CMPGError as problem:
         raise FileError(f"{path}: does not fit game.npz: {problem}") from None
-    recorded = _read_certificate(folder / "certificate.json")
-    judged = certify(game, policy, multipliers)
-    _compare(folder / "certificate.json", recorded, judged)
-    listed = {"values": recorded.values, "costs": recorded.costs, "multipliers": recorded.multipliers}
-    for name, numbers in listed.items():
-        if not np.array_equal(_floats(record[name]).ravel(), numbers.ravel()):
-            raise FileError(f"{folder}: result.json and certificate.json have different {name}. Solve again.")
-    return Claim(policy, recorded)
+    return Incumbent(policy, certificate.multipliers, certificate)
 
 
-def _compare(path: Path, recorded: Certificate, judged: Certificate) -> None:
-    """Raise unless the recorded certificate says what the computation just said."""
-    if recorded.feasible and not judged.feasible:
-        raise FileError(f"{path}: says feasible, and policy.npz {judged.feasibility.value}. Solve again.")
-    rounding = 2 * (judged.rounding + recorded.rounding) if recorded.rounding.shape == judged.rounding.shape else 0.0
-    for name in ("values", "costs", "thresholds", "multipliers", "bounds", "gains"):
-        ours, theirs = getattr(judged, name), getattr(recorded, name)
-        if ours.shape != theirs.shape:
-            raise FileError(f"{path}: {name} has shape {list(theirs.shape)}; {list(ours.shape)} is required.")
-        allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
-        if (np.abs(ours - theirs) > allowed).any():
-            raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
+def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Result, ...]:
+    """Read the equilibria that restarts found, the first of which is the result itself."""
+    listed = record["equilibria"]
+    if not isinstance(listed, list):
+        raise FileError("equilibria is not a list.")
+    found = [result] if listed else []
+    for rank in range(2, len(listed) + 1):
+        incumbent = _judged_policy(folder / _policy_name(rank), result.game or _read_game(folder))
+        found.append(_equilibrium(folder / _policy_name(rank), result, incumbent))
+    for rank, (each, said) in enumerate(zip(found, listed, strict=True), 1):
+        _compare_equilibrium(f"equilibrium {rank}", dict(mapping("equilibria", said)), each.certificate)
+    return tuple(found)
 
 
-def _read_certificate(path: Path) -> Certificate:
-    fields = read_fields(path)
-    check_kind(path, fields, kind="cmpg-certificate")
-    names = ("gains", "values", "bounds", "costs", "thresholds", "rounding")
-    try:
-        arrays: dict[str, Any] = {name: _floats(fields[name]) for name in names}
-        shape = (len(arrays["values"]), len(arrays["thresholds"]))
-        return Certificate(
-            feasibility=Feasibility[str(fields["feasibility"])],
-            epsilon=float(fields["epsilon"]),
-            multipliers=_floats(fields["multipliers"]).reshape(shape),
-            information=Information(fields["information"]),
-            arithmetic=str(fields["arithmetic"]),
-            **arrays,
-        )
-    except KeyError as missing:
-        raise FileError(f"{path}: {missing} is missing or unknown; the file is not whole. Solve again.") from None
-    except (TypeError, ValueError) as problem:
-        raise FileError(f"{path}: a field is not what it should be ({problem}). Solve again.") from None
+def _equilibrium(path: Path, result: Result, incumbent: Incumbent) -> Result:
+    if not incumbent.certificate.proves(result.epsilon):
+        raise FileError(f"{path}: is no equilibrium: the policy {incumbent.certificate.face().sentence}")
+    told = incumbent.certificate.face().sentence
+    return Result(Status.CERTIFIED, told, result.epsilon, incumbent=incumbent, game=result.game)
 
 
-def _floats(value: Any) -> FloatArray:
-    """Numbers of a JSON file are exact rationals; rounding them gives the floats that were written."""
-    return np.array(value, dtype=np.float64)
-
-
-def _read_trace(path: Path, game: Game) -> tuple[Step, ...]:
-    try:
-        lines = list(csv.reader(path.read_text("utf-8").splitlines()))
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such file; the folder is not whole. Solve again.") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path}: not a text file. Solve again.") from None
-    steps = []
-    for number, cells in enumerate(lines[1:], 2):
-        try:
-            steps.append(_step(cells, game))
-        except ValueError as problem:
-            raise FileError(f"{path}, line {number}: not a whole line of a trace ({problem}). Solve again.") from None
-    return tuple(steps)
-
-
-def _step(cells: Sequence[str], game: Game) -> Step:
-    constraints, width = len(game.thresholds), 5 + len(game.thresholds) + game.num_agents
-    if len(cells) != width:
-        raise ValueError(f"{len(cells)} entries, {width} are required")
-    gains = np.array([float(cell) if cell else np.nan for cell in cells[5 + constraints :]])
-    return Step(
-        iteration=int(cells[0]),
-        mover=int(cells[1]) if cells[1] else None,
-        gain=float(cells[2]),
-        gains=gains,
-        costs=np.array([float(cell) for cell in cells[5 : 5 + constraints]]),
-        potential=float(cells[3]),
-        seconds=float(cells[4]),
-    )
+def _compare_equilibrium(name: str, said: Fields, judged: Certificate) -> None:
+    for field in ("values", "costs"):
+        ours, theirs = getattr(judged, field), number_table(field, said[field], error=FileError)
+        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9):
+            raise FileError(f"the {field} of {name} are not those of its policy. Solve again.")

@@ -131,6 +131,7 @@ class Judgement:
     feasible: bool
     unsafe_policies: int  # executed policies that break a constraint
     unsafe_episodes: int
+    multipliers: FloatArray  # [n, k]: they prove the gap
 
     def right(self, epsilon: float) -> bool:
         """Whether the policy is what was promised: feasible, and ε-Nash."""
@@ -147,6 +148,7 @@ def judge(game: Game, result: LearnResult) -> Judgement:
         feasible=certificate.feasible,
         unsafe_policies=len(unsafe),
         unsafe_episodes=sum(each.episodes for each in unsafe),
+        multipliers=certificate.multipliers,
     )
 
 

@@ -29,7 +29,7 @@ from rich.text import Text
 
 from cmpg import __version__
 from cmpg.errors import FileError
-from cmpg.files.records import check_out_folder
+from cmpg.files.containers import check_out_folder
 from cmpg.paper import congestion, counter_examples, grid_world, learning, lemmas, literal, theory
 from cmpg.paper.claims import Agreement, CheckedClaim, Effort, Evidence, PaperClaim, Picture, Section, Tick
 from cmpg.paper.figures import paper_style, require_matplotlib, save

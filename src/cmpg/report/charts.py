@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.result import Step
-from cmpg.equilibrium.sensitivity import Resolved, ThresholdCurve
-from cmpg.files.run_folder import Equilibrium
+from cmpg.equilibrium.result import Result, Step
+from cmpg.games.contract import Names
 from cmpg.report.wording import readable
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.sensitivity import Resolved, ThresholdCurve
 
 MOST_SERIES = 4
 """One line per agent up to this many agents; above, a line for who moves and dots for all."""
@@ -41,6 +44,11 @@ class Chart:
         """In pixels, where the figure asks for one."""
         height: int | None = self.figure["layout"].get("height")
         return height
+
+
+def _label(name: str) -> str:
+    """Make a name safe in a figure, whose texts may hold tags."""
+    return escape(name, quote=False)
 
 
 def _colour(place: int) -> str:
@@ -86,7 +94,7 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
     shown = np.where(table > 0, table, np.nan)
     dots = {"mode": "lines+markers", "marker": {"size": 6}, "connectgaps": False}
     if len(agents) <= MOST_SERIES:
-        lines = [_line(x, shown[:, i], name=name, colour=_colour(i), **dots) for i, name in enumerate(agents)]
+        lines = [_line(x, shown[:, i], name=_label(name), colour=_colour(i), **dots) for i, name in enumerate(agents)]
     else:
         moved = [step.gain if step.gain > 0 else np.nan for step in steps]
         lines = [_all_gains(x, shown), _line(x, moved, name="who moves", colour=_colour(0), **dots)]
@@ -115,20 +123,40 @@ def _counted(title: str, count: int, *, first: int = 1) -> dict[str, Any]:
     return _axis(title, tickmode="linear", tick0=first, dtick=max(1, -(-count // 8)))
 
 
-def cost_charts(trace: Sequence[Step], constraints: Sequence[str], thresholds: FloatArray) -> list[Chart]:
-    """Draw each cost against its limit at each iteration."""
-    steps = _thinned(trace)
-    x = [step.iteration for step in steps]
+def cost_charts(
+    steps: Sequence[Step], constraints: Sequence[str], thresholds: FloatArray, *, along: str
+) -> list[Chart]:
+    """Draw each cost against its threshold at each iteration, or round."""
+    thinned = _thinned(steps)
+    x = [step.iteration for step in thinned]
+    # Rounds look for a price, and may spend too much on the way; the ascent never does.
+    kept = (
+        "Every policy on the way meets the threshold." if along == "iteration" else "A round may exceed the threshold."
+    )
     charts = []
     for j, name in enumerate(constraints):
-        spent = [step.costs[j] for step in steps]
+        spent = [step.costs[j] for step in thinned]
         lines = [
             _line(x, spent, name="cost", colour=_colour(0), mode="lines+markers", marker={"size": 6}),
-            _limit_line(x, float(thresholds[j]), "limit"),
+            _limit_line(x, float(thresholds[j]), "threshold"),
         ]
-        figure = _figure(lines, x=_counted("iteration", len(trace)), y=_axis("cost", rangemode="tozero"))
-        charts.append(Chart(f"cost-{j}", f"Cost: {name}", "Every policy on the way keeps the limit.", figure))
+        figure = _figure(lines, x=_counted(along, len(steps)), y=_axis("cost", rangemode="tozero"))
+        charts.append(Chart(f"cost-{along}-{j}", f"Cost: {name}", kept, figure))
     return charts
+
+
+def price_chart(rounds: Sequence[Step], constraints: Sequence[str]) -> Chart:
+    """Draw the price of each constraint on which all agents are asked to agree, by round."""
+    thinned = _thinned(rounds)
+    x = [step.iteration for step in thinned]
+    lines = []
+    for j, name in enumerate(constraints[:MOST_SERIES]):
+        paid = [np.nan if step.multipliers is None else step.multipliers[j] for step in thinned]
+        dots = {"mode": "lines+markers", "marker": {"size": 6}}
+        lines.append(_line(x, paid, name=_label(name), colour=_colour(j), **dots))
+    caption = "All agents are charged the same price for a unit, which rises until together they meet the threshold."
+    figure = _figure(lines, x=_counted("round", len(rounds)), y=_axis("price", rangemode="tozero"))
+    return Chart("prices", "Search for a common price", caption, figure)
 
 
 def potential_chart(trace: Sequence[Step]) -> Chart:
@@ -148,7 +176,7 @@ def potential_chart(trace: Sequence[Step]) -> Chart:
     return Chart("potential", "Potential", caption, figure)
 
 
-def equilibria_chart(equilibria: Sequence[Equilibrium], constraint: str) -> Chart:
+def equilibria_chart(equilibria: Sequence[Result], constraint: str) -> Chart:
     """Draw the equilibria that the restarts found: total value against the first cost."""
     dots = {
         "type": "scatter",
@@ -161,11 +189,11 @@ def equilibria_chart(equilibria: Sequence[Equilibrium], constraint: str) -> Char
         "name": "",
         "cliponaxis": False,
     }
-    figure = _figure([dots], x=_axis(f"cost: {constraint}"), y=_axis("total value"))
+    figure = _figure([dots], x=_axis(f"cost: {_label(constraint)}"), y=_axis("total value"))
     return Chart("equilibria", "Equilibria found", "Numbered as in the table; the page shows number 1.", figure)
 
 
-def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, limit: float, kind: str) -> list[Chart]:
+def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, threshold: float, kind: str) -> list[Chart]:
     """Draw one cost by step and by place.
 
     Parameters
@@ -176,9 +204,9 @@ def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, limi
     by_step, by_place = parts.sum(axis=1), parts.sum(axis=0)
     order = [place for place in np.argsort(-by_place, kind="stable")[:MOST_PLACES] if by_place[place] > 0][::-1]
     steps = _bars(list(range(len(by_step))), by_step, horizontal=False)
-    where = _bars([places[place] for place in order], by_place[order], horizontal=True)
+    where = _bars([_label(places[place]) for place in order], by_place[order], horizontal=True)
     total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)
-    caption = f"{total:.6g} of {limit:.6g} is spent in all."
+    caption = f"{total:.6g} of {threshold:.6g} is spent in all."
     most = f"The {kind}s on which most is spent" + (f"; on {rest} others it is less." if rest > 0 else ".")
     tall = {"height": 120 + 26 * len(order), "bargap": 0.35}
     charts = []
@@ -197,7 +225,7 @@ def _bars(names: Sequence[Any], heights: FloatArray, *, horizontal: bool) -> dic
     return bars | {"orientation": "h" if horizontal else "v", "name": ""}
 
 
-def threshold_chart(curve: ThresholdCurve, agent: str, constraint: str) -> Chart:
+def threshold_chart(curve: ThresholdCurve, names: Names, *, several: bool) -> Chart:
     """Draw an agent's best value against a threshold, and the line whose slope is its multiplier.
 
     The constraint is named where the game has several.
@@ -209,36 +237,41 @@ def threshold_chart(curve: ThresholdCurve, agent: str, constraint: str) -> Chart
     marker = {"size": 10, "color": _colour(1)}
     data = [
         _line(curve.thresholds, curve.values, name="best value", colour=_colour(0)),
-        _line(line[0], line[1], name=f"slope {curve.price:.4g}", colour=_colour(1), line={"dash": "dot"}),
+        _line(line[0], line[1], name=f"slope {curve.multiplier:.4g}", colour=_colour(1), line={"dash": "dot"}),
         _line([curve.at], [curve.bound], name="now", colour=_colour(1), mode="markers", marker=marker),
     ]
     y = _axis("value", range=[low - room, high + room])
-    figure = _figure(data, x=_axis(f"limit of {constraint}" if constraint else "limit"), y=y, showlegend=False)
-    return Chart("threshold", agent, f"price {readable(curve.price, 4)}", figure)
+    figure = _figure(data, x=_threshold_axis(curve.constraint, names, several=several), y=y, showlegend=False)
+    return Chart("threshold", names.agent(curve.agent), f"price {readable(curve.multiplier, 4)}", figure)
+
+
+def _threshold_axis(constraint: int, names: Names, *, several: bool) -> dict[str, Any]:
+    return _axis(f"threshold of {_label(names.constraint(constraint))}" if several else "threshold")
 
 
 def _clipped_line(curve: ThresholdCurve, low: float, high: float) -> tuple[list[float], list[float]]:
     """Return the ends of the bounding line inside the chart: a steep price would leave it at once."""
     left, right = float(curve.thresholds[0]), float(curve.thresholds[-1])
-    if curve.price > 0:
-        left = max(left, curve.at + (low - curve.bound) / curve.price)
-        right = min(right, curve.at + (high - curve.bound) / curve.price)
+    if curve.multiplier > 0:
+        left = max(left, curve.at + (low - curve.bound) / curve.multiplier)
+        right = min(right, curve.at + (high - curve.bound) / curve.multiplier)
     ends = [left, right]
-    return ends, [curve.bound + curve.price * (end - curve.at) for end in ends]
+    return ends, [curve.bound + curve.multiplier * (end - curve.at) for end in ends]
 
 
-def resolved_chart(resolved: Resolved, constraint: str, *, at: float) -> Chart:
+def resolved_chart(resolved: Resolved, names: Names, *, several: bool) -> Chart:
     """Draw the total value of the equilibria found at other thresholds: dots, because nothing holds between them."""
     dots = _line(resolved.thresholds, resolved.welfare, name="total value", colour=_colour(2), mode="markers")
     dots["marker"] = {"size": 9, "color": _colour(2)}
     span = [float(np.min(resolved.welfare)), float(np.max(resolved.welfare))]
-    now = _line([at, at], span, name="limit now", colour="var(--limit)", line={"dash": "dash", "width": 1.5})
+    dashed = {"dash": "dash", "width": 1.5}
+    now = _line([resolved.at] * 2, span, name="threshold now", colour="var(--limit)", line=dashed)
     caption = (
-        "Where the agents settle if they go on from this policy at another limit, all of them moving in turn. "
+        "Where the agents settle if they go on from this policy at another threshold, all of them moving in turn. "
         "Each dot is certified; nothing is claimed between the dots, and a jump is another equilibrium."
     )
-    figure = _figure([dots, now], x=_axis(f"limit of {constraint}" if constraint else "limit"), y=_axis("total value"))
-    return Chart("resolved", "All agents together", caption, figure)
+    x = _threshold_axis(resolved.constraint, names, several=several)
+    return Chart("resolved", "All agents together", caption, _figure([dots, now], x=x, y=_axis("total value")))
 
 
 def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> Chart:
@@ -264,7 +297,7 @@ def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> C
 
 
 def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
-    """Draw how many of the policies executed so far break a constraint, judged with the true model.
+    """Draw how many of the policies executed so far break a constraint.
 
     Parameters
     ----------
@@ -272,6 +305,6 @@ def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
         Policies executed so far, seed after seed, and those among them that are unsafe.
     """
     line = _line(executed, unsafe, name="unsafe policies", colour=_colour(5), line={"shape": "hv"})
-    caption = f"{int(unsafe[-1]):,} of {int(executed[-1]):,} executed policies break a limit."
+    caption = f"{int(unsafe[-1]):,} of {int(executed[-1]):,} executed policies exceed a threshold."
     figure = _figure([line], x=_axis("executed policies"), y=_axis("unsafe so far", rangemode="tozero"))
     return Chart("unsafe", "Safety of what was executed", caption, figure)

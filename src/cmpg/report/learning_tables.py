@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.faces import Face, Table, fixed
+from cmpg.files.learning_folder import trial_record
 from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, wrong_claims
@@ -91,32 +92,6 @@ def trial_text(each: Trial, *, seeds: int) -> str:
     """Say in one line how a trial ended."""
     ended = f"{each.result.status.name}, {each.result.total_samples:,} samples, true gap {each.judgement.gap:.4f}"
     return f"seed {each.index} (of {seeds}): {ended}, {each.seconds:.1f} s"
-
-
-def trial_record(each: Trial) -> dict[str, Any]:
-    """Return one trial as plain numbers and strings."""
-    result, judged = each.result, each.judgement
-    return {
-        "seed": each.index,
-        "status": result.status.name,
-        "certified": result.certified,
-        "message": result.message,
-        "void": list(result.void),
-        "assumptions": list(result.assumptions),
-        "epsilon": result.epsilon,
-        "delta": result.delta,
-        "moves": result.moves,
-        "samples": dict(result.samples),
-        "true_gap": judged.gap,
-        "true_costs": judged.costs.tolist(),
-        "feasible": judged.feasible,
-        "right": each.right,
-        "executed_policies": len(result.played),
-        "unsafe_policies": judged.unsafe_policies,
-        "unsafe_episodes": judged.unsafe_episodes,
-        "settings": dict(result.settings),
-        "seconds": each.seconds,
-    }
 
 
 def trials_record(done: Sequence[Trial]) -> dict[str, Any]:

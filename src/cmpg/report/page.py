@@ -1,7 +1,8 @@
 """One self-contained page about a run: it opens offline, in light and dark, on a phone, by keyboard.
 
 The page carries its data, its script, the files of the run where they are small, and plotly once, which is started
-only after the page stands. Its content security policy forbids every request.
+only after the page stands. Its content security policy forbids every request. What it says of a policy is what was
+proved when the run was read; the page itself solves nothing.
 """
 
 from __future__ import annotations
@@ -9,44 +10,52 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curves
+from cmpg.equilibrium.result import Incumbent, Result
 from cmpg.errors import CMPGError, FileError
+from cmpg.faces import Table, plain, table_html
 from cmpg.files.containers import write_atomically
-from cmpg.files.run_folder import Claim, Run, read_run
-from cmpg.games.counting.game import CountingGame
+from cmpg.files.games import form_of
+from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
+from cmpg.games.contract import in_floats
 from cmpg.report.charts import (
     Chart,
     cost_charts,
     equilibria_chart,
     gains_chart,
     potential_chart,
+    price_chart,
     resolved_chart,
     spending_charts,
     threshold_chart,
 )
-from cmpg.report.learning_page import RECORDS, is_learning_run, learning_context
 from cmpg.report.page_tables import (
     MOST_ROWS,
-    Grid,
-    agents_table,
-    constraints_table,
+    ascent_table,
     equilibria_table,
     facts_of,
+    priced_constraints,
     provenance_of,
-    trace_grid,
+    search_table,
 )
 from cmpg.report.spending import where_spent
 from cmpg.report.viewer import view_of
-from cmpg.report.wording import course_words, readable, verdict_of
+from cmpg.report.wording import course_words, headline_of, readable
 from cmpg.scenarios import SCENARIOS
+from cmpg.scenarios.drawings import Origin
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.sensitivity import Sensitivity
+    from cmpg.files.learning_folder import LearnedRun
 
 FILES = ("certificate.json", "result.json", "policy.npz", "game.npz", "trace.csv", "scenario.json")
 LARGEST_FILE = 150_000
@@ -54,6 +63,9 @@ LARGEST_FILE = 150_000
 
 MOST_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
+
+CHECKED_BY_HAND = ("joint", "local")
+"""The forms of games that the script inside the page reads, where the horizon is finite."""
 
 VIEW_WORDS = {
     "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there.",
@@ -63,21 +75,50 @@ VIEW_WORDS = {
 }
 
 
-def write_page(folder: Path, target: Path) -> int:
-    """Write the page of a run folder, whole or not at all, and return its size in bytes.
+def write_page(run: FinishedRun, target: Path, *, sensitivity: Sensitivity | None = None) -> int:
+    """Write the page of a run, whole or not at all, and return its size in bytes.
+
+    Parameters
+    ----------
+    run
+        As `load_run` returns it.
+    target
+        The file.
+    sensitivity
+        What other thresholds would be worth, to be drawn.
 
     Raises
     ------
     CMPGError
         The optional extra is not installed.
     FileError
-        The folder is missing, half-written, of another version, or contradicts itself; or the page cannot be written.
+        The page cannot be written.
     """
+    return _write(lambda: _context(run, sensitivity), target)
+
+
+def write_result_page(result: Result, target: Path, *, sensitivity: Sensitivity | None = None) -> int:
+    """Write the page of a result that is not in a folder; a game that has a file form is put inside the page."""
+    game = game_of(result)
+    if form_of(game) is None:
+        run = FinishedRun(game, result, Origin(type(game).__name__, {}), recorded=result.message)
+        return write_page(run, target, sensitivity=sensitivity)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "run"
+        save_run(folder, result, origin=Origin(type(game).__name__, {}))
+        return _write(lambda: _context(load_run(folder), sensitivity, shown=Path("run")), target)
+
+
+def write_learning_page(run: LearnedRun, target: Path) -> int:
+    """Write the page of a learning run, whole or not at all, and return its size in bytes."""
+    return _write(lambda: _learned(run), target)
+
+
+def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
     if target.is_dir():
         raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
     render, plotly = _extras()
-    context = _learned(folder) if is_learning_run(folder) else _context(read_run(folder))
-    page = render(context | {"plotly": plotly}).encode()
+    page = render(build() | {"plotly": plotly}).encode(errors="backslashreplace")
     write_atomically(target, lambda stream: stream.write(page))
     return len(page)
 
@@ -94,6 +135,9 @@ def _extras() -> tuple[Callable[[dict[str, Any]], str], str]:
             "pip install 'cmpg[report]'"
         ) from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["table"] = lambda table, name: Markup(table_html(table, name=name))
+    # Characters that could turn the text around are shown as their escapes.
+    environment.finalize = lambda value: plain(value, lines=True) if type(value) is str else value
     template = environment.from_string(_part("page.html.j2"))
     raw = ("css", "js", "figures", "plotly")
 
@@ -136,19 +180,18 @@ class _Gallery:
         return places
 
 
-def _context(run: Run) -> dict[str, Any]:
-    """Everything that the template names."""
-    gallery, claim = _Gallery(), run.claim
+def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path | None = None) -> dict[str, Any]:
+    """Everything that the template names; `shown` is what the folder is called, if not by its own name."""
+    gallery, result, found = _Gallery(), run.result, run.result.incumbent
     named = SCENARIOS.get(run.origin.name)
     context: dict[str, Any] = {
         "title": run.origin.name,
         "subtitle": "" if named is None else re.sub("`([^`]*)`", r"“\1”", named.summary),
-        "verdict": verdict_of(run),
+        "verdict": headline_of(result),
         "facts": facts_of(run),
         "provenance": provenance_of(run),
         "proof": _proof_words(run),
-        "folder": run.folder,
-        "epsilon": f"{run.epsilon:g}",
+        "certify": "" if run.folder is None else _certify_command(shown or run.folder, result),
         "seeds": None,
         "seed_charts": [],
         "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
@@ -156,9 +199,9 @@ def _context(run: Run) -> dict[str, Any]:
         "js": _part("page.js"),
         **_downloads(run),
         **_results(run, gallery),
-        "course": _course(run, gallery) if run.trace else None,
-        "view": None if claim is None else _view(run, claim),
-        "budget": None if claim is None or not len(run.game.thresholds) else _budget(run, claim, gallery),
+        "course": _course(run, gallery) if result.trace else None,
+        "view": None if found is None else _view(run, found),
+        "budget": None if found is None or not len(run.game.thresholds) else _budget(run, found, sensitivity, gallery),
     }
     names = {"result": "Result", "course": "Course", "policy": "Policy", "budget": "Budget", "proof": "Proof"}
     missing = {"course": context["course"], "policy": context["view"], "budget": context["budget"]}
@@ -167,17 +210,26 @@ def _context(run: Run) -> dict[str, Any]:
     return context
 
 
-def _learned(folder: Path) -> dict[str, Any]:
+def _certify_command(folder: Path, result: Result) -> str:
+    """Return the command that checks the claim as it was judged: same game, same arithmetic, same epsilon."""
+    exact = result.incumbent is not None and result.certificate.arithmetic == "exact"
+    words = ["cmpg", "certify", str(folder / ("game.json" if exact else "game.npz")), str(folder / "policy.npz")]
+    return shlex.join([*words, "--epsilon", f"{result.epsilon:g}", *(["--exact"] if exact else [])])
+
+
+def _learned(run: LearnedRun) -> dict[str, Any]:
     """Everything that the template names, for a learning run: no claim to check by hand, but a table of seeds."""
+    from cmpg.files.learning_folder import RECORDS
+    from cmpg.report.learning_page import learning_context
+
     gallery = _Gallery()
-    context, charts = learning_context(folder)
+    context, charts = learning_context(run)
     nothing = ("agents", "constraints", "equilibria", "course", "view", "budget", "script")
     context |= {name: None for name in nothing} | {"proof": "", "too_large": [], "equilibria_charts": []}
-    records = (folder / RECORDS).read_bytes()
+    records = (run.folder / RECORDS).read_bytes()
     link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
     context |= {
-        "folder": folder,
-        "epsilon": "",
+        "certify": "",
         "css": _part("page.css"),
         "js": _part("page.js"),
         "downloads": [link] if len(records) <= LARGEST_FILE else [],
@@ -193,107 +245,110 @@ def _inside_script(text: str) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _agents(run: Run) -> tuple[str, ...]:
-    return run.game.names.all_agents(run.game.num_agents)
+def _is_checked_by_hand(run: FinishedRun) -> bool:
+    """Whether the script inside the page reads this form of game."""
+    return run.folder is not None and run.game.discount is None and form_of(run.game) in CHECKED_BY_HAND
 
 
-def _constraints(run: Run) -> tuple[str, ...]:
-    return run.game.names.all_constraints(len(run.game.thresholds))
-
-
-def _is_checked_by_hand(run: Run) -> bool:
-    """Whether the script beside the page reads this form of game."""
-    return run.game.discount is None and not isinstance(run.game, CountingGame)
-
-
-def _results(run: Run, gallery: _Gallery) -> dict[str, Any]:
-    agents, constraints = _agents(run), _constraints(run)
-    tables: dict[str, Grid | None] = {"agents": None, "constraints": None, "equilibria": None}
-    if run.claim is not None:
-        tables["agents"] = agents_table(run.claim.certificate, agents, constraints)
-        if constraints:
-            tables["constraints"] = constraints_table(run.claim.certificate, agents, constraints)
+def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
+    names, result = run.game.names, run.result
+    tables: dict[str, Table | None] = {"agents": None, "constraints": None, "equilibria": None}
+    if result.incumbent is not None:
+        tables["agents"] = result.certificate.agents_table(None)
+        tables["constraints"] = priced_constraints(result.certificate) if len(result.costs) else None
     charts: list[Chart] = []
-    if len(run.equilibria) > 1:
-        tables["equilibria"] = equilibria_table(run.equilibria, agents, constraints)
-        charts = [equilibria_chart(run.equilibria, constraints[0])] if constraints else []
+    if len(result.equilibria) > 1:
+        tables["equilibria"] = equilibria_table(result.equilibria, names)
+        charts = [equilibria_chart(result.equilibria, names.constraint(0))] if len(result.costs) else []
     return {**tables, "equilibria_charts": gallery.hang(charts)}
 
 
-def _proof_words(run: Run) -> str:
-    if run.proof is None:
+def _proof_words(run: FinishedRun) -> str:
+    proof = run.result.proof
+    if proof is None:
         return ""
-    weights = ", ".join(readable(float(weight), 5) for weight in run.proof.multipliers)
+    weights = ", ".join(readable(float(weight), 5) for weight in proof.multipliers)
     return (
         f"Weigh the constraints with {weights}. Even one planner who chooses all actions then pays at least "
-        f"{readable(run.proof.least_cost, 9)}, and the limits, weighed alike, allow {readable(run.proof.limit, 9)}."
+        f"{readable(proof.least_cost, 9)}, and the thresholds, weighed alike, allow {readable(proof.limit, 9)}. That "
+        "was computed again when this page was written."
     )
 
 
-def _course(run: Run, gallery: _Gallery) -> dict[str, Any]:
-    agents, constraints = _agents(run), _constraints(run)
-    charts = [potential_chart(run.trace), gains_chart(run.trace, agents, epsilon=run.epsilon)]
-    charts += cost_charts(run.trace, constraints, np.asarray(run.game.thresholds))[:MOST_CONSTRAINTS]
+def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
+    names, trace = run.game.names, run.result.trace
+    agents, constraints = (names.all_agents(run.game.num_agents), names.all_constraints(len(run.game.thresholds)))
+    rounds = [step for step in trace if step.multipliers is not None]
+    ascent = [step for step in trace if step.multipliers is None]
+    thresholds = np.asarray(run.game.thresholds, dtype=np.float64)
+    search: list[Chart] = []
+    if len(rounds) > 1:
+        search = [price_chart(rounds, constraints)]
+        search += cost_charts(rounds, constraints, thresholds, along="round")[:MOST_CONSTRAINTS]
+    charts: list[Chart] = []
+    if run.result.moves and ascent:
+        charts = [potential_chart(ascent), gains_chart(ascent, agents, epsilon=run.result.epsilon)]
+        charts += cost_charts(ascent, constraints, thresholds, along="iteration")[:MOST_CONSTRAINTS]
     return {
-        "words": course_words(run),
-        "charts": gallery.hang(charts if run.moves else []),
-        "trace": trace_grid(run.trace, agents, constraints),
-        "left_out": len(run.trace) > MOST_ROWS,
+        "words": course_words(run.result, rounds, ascent),
+        "search_charts": gallery.hang(search),
+        "search": search_table(rounds, names) if rounds else None,
+        "charts": gallery.hang(charts),
+        "trace": ascent_table(ascent, names) if ascent else None,
+        "left_out": MOST_ROWS if max(len(ascent), len(rounds)) > MOST_ROWS else 0,
     }
 
 
-def _view(run: Run, claim: Claim) -> dict[str, Any]:
-    view = view_of(run.game, claim.policy, run.drawing)
+def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
+    view = view_of(run.game, found.policy.floats(), run.drawing)
     return {
         "json": _inside_script(view.to_json()),
         "words": VIEW_WORDS[view.kind],
         "note": view.note[:1].upper() + view.note[1:],
-        "steps": claim.policy.shapes[0][0],
+        "steps": found.policy.shapes[0][0],
     }
 
 
-def _budget(run: Run, claim: Claim, gallery: _Gallery) -> dict[str, Any]:
-    game, certificate, names = run.game, claim.certificate, _constraints(run)
-    spent = where_spent(game, claim.policy)
+def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None, gallery: _Gallery) -> dict[str, Any]:
+    names, certificate = run.game.names, found.certificate
+    spent = where_spent(in_floats(run.game), found.policy)
     highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
     spending: list[Chart] = []
-    curves: list[Chart] = []
-    resolved: list[Chart] = []
-    solved = False
     for j in sorted(highest.tolist()):
-        limit, name = float(game.thresholds[j]), names[j]
-        axis = name if len(names) > 1 else ""
         if certificate.costs[j] > 0 and spent.places:
-            spending += spending_charts(spent.parts[j], spent.places, name=name, limit=limit, kind=spent.kind)
-        for curve in threshold_curves(game, claim.policy, certificate, constraint=j):
-            solved = True
-            if not curve.is_flat:
-                curves.append(threshold_chart(curve, _agents(run)[curve.agent], axis))
-        if run.status.name == "CERTIFIED" and is_cheap(game, run.moves):
-            found = solve_around(game, claim.policy, constraint=j, epsilon=run.epsilon)
-            resolved += [resolved_chart(found, axis, at=limit)] if len(found.thresholds) > 1 else []
-    few = len(highest) < len(names)
+            limit = float(certificate.thresholds[j])
+            spending += spending_charts(
+                spent.parts[j], spent.places, name=names.constraint(j), threshold=limit, kind=spent.kind
+            )
+    curves = () if sensitivity is None else sensitivity.curves
+    resolved = () if sensitivity is None else sensitivity.resolved
+    several = len(certificate.costs) > 1
+    drawn = [threshold_chart(curve, names, several=several) for curve in curves if not curve.is_flat]
     return {
         "spending": gallery.hang(spending),
-        "curves": gallery.hang(curves),
-        "no_curves": _no_curves(solved),
-        "resolved": gallery.hang(resolved),
-        "left_out": f"The {len(highest)} constraints with the highest prices are drawn." if few else "",
+        "curves": gallery.hang(drawn),
+        "no_curves": _no_curves(bool(curves)),
+        "resolved": gallery.hang([resolved_chart(each, names, several=several) for each in resolved]),
+        "left_out": f"The {len(highest)} constraints with the highest prices are drawn."
+        if len(highest) < len(certificate.costs)
+        else "",
         "nothing": not certificate.costs.any(),
     }
 
 
 def _no_curves(solved: bool) -> str:
     if solved:
-        return "Another limit, higher or lower, would change nothing for an agent who moves alone, as far as was tried."
-    return "Value against the limit is not drawn: the agents’ tables are too large to solve while a page is written."
+        return "Another threshold would change nothing for an agent who moves alone, as far as was tried."
+    return (
+        "Value against the threshold is not drawn: the agents’ tables are too large to solve while a page is written."
+    )
 
 
-def _downloads(run: Run) -> dict[str, Any]:
-    here = [path for path in (run.folder / name for name in FILES) if path.is_file()]
+def _downloads(run: FinishedRun) -> dict[str, Any]:
+    here = [] if run.folder is None else [path for path in (run.folder / name for name in FILES) if path.is_file()]
     small = [path for path in here if path.stat().st_size <= LARGEST_FILE]
     contents = {path.name: path.read_bytes() for path in small}
-    if _is_checked_by_hand(run) and run.claim is not None:
+    if _is_checked_by_hand(run) and run.result.incumbent is not None:
         contents["independent_check.py"] = _part("independent_check.py").encode()
     links = [{"name": name, "href": _data_uri(name, body), "size": _size(len(body))} for name, body in contents.items()]
     return {"downloads": links, "too_large": [path.name for path in here if path not in small]}

@@ -1,65 +1,30 @@
-"""The words of the page: a run's verdict in a sentence, and numbers as people read them."""
+"""The words of the page: how a run ended in a sentence, and numbers as people read them."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, Feasibility
-from cmpg.equilibrium.result import Status
-from cmpg.files.run_folder import Run
-
-TIMES = "\u00a0×\u00a0"
-"""A number is never broken at the end of a line."""
-
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.faces import counted, typeset
 
 
 def readable(number: float, digits: int = 6) -> str:
-    """Write a number for people, to so many significant digits.
+    r"""Write a number for people, to so many significant digits.
 
     Examples
     --------
-    >>> readable(-23.1), readable(0.0), readable(1 / 3, 3)
-    ('−23.1', '0', '0.333')
-    >>> readable(6.76e-11, 2) == f"6.8{TIMES}10⁻¹¹"
-    True
+    >>> readable(-23.1), readable(0.0), readable(1 / 3, 3), readable(6.76e-11, 2)
+    ('−23.1', '0', '0.333', '6.8\xa0×\xa010⁻¹¹')
     """
-    size = abs(number)
-    if size and (size < 1e-4 or size >= 10 ** max(digits, 6)):
-        mantissa, _, exponent = f"{size:.{digits - 1}e}".partition("e")
-        if "." in mantissa:
-            mantissa = mantissa.rstrip("0").rstrip(".")
-        text = f"{mantissa}{TIMES}10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    else:
-        text = f"{size:.{digits}g}" if "e" not in f"{size:.{digits}g}" else f"{size:.0f}"
-    return f"−{text}" if number < 0 else text
+    small = f"{number:.{digits}g}"
+    return typeset(f"{number:.0f}" if "e+" in small and abs(number) < 1e6 else small)
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number as it is shown, and as it is."""
-
-    text: str
-    exact: str
-    words: str = ""
-
-
-def number(value: float, digits: int = 6) -> Number:
-    """Return a number for the page, with its exact digits beside the readable ones."""
-    exact = float(value)
-    return Number(readable(exact, digits) if math.isfinite(exact) else "", repr(exact))
-
-
-def words(text: str) -> Number:
-    """Return a cell of words."""
-    return Number("", "", text)
-
-
-@dataclass(frozen=True)
-class Verdict:
+class Headline:
     """How a run ended, in words."""
 
     status: str
@@ -69,76 +34,69 @@ class Verdict:
     detail: str
 
 
-def verdict_of(run: Run) -> Verdict:
-    """Say how a run ended: the claim first, then what it rests on."""
-    word, sentence = _claim(run)
-    detail = ""
-    if run.status is not Status.CERTIFIED:
-        detail = f"{_sentence(run.message)} {_sentence(run.status.value)}."
-    elif run.claim is not None:
-        proof = run.claim.certificate
+def headline_of(result: Result) -> Headline:
+    """Say how a run ended: what is proved first, then what that rests on."""
+    word, sentence = _claim(result)
+    if result.certified:
+        proof = result.certificate
+        rounding = "" if proof.arithmetic == "exact" else " with its rounding bounded"
         detail = (
-            f"The claim is against deviations to other {proof.information}, in {proof.arithmetic} arithmetic with its "
-            "rounding bounded. It was checked again when this page was written."
+            f"The claim is against deviations to other {proof.information}, in {proof.arithmetic} "
+            f"arithmetic{rounding}. It was proved again when this page was written."
         )
-        if proof.arithmetic == "exact":
-            detail = detail.replace(" with its rounding bounded", "")
-    tone = "good" if run.status is Status.CERTIFIED else "warn"
-    return Verdict(run.status.name, tone, word, sentence, detail)
+    else:
+        detail = f"{result.status.value[:1].upper()}{result.status.value[1:]}."
+    return Headline(result.status.name, "good" if result.certified else "warn", word, sentence, detail)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _claim(result: Result) -> tuple[str, str]:
+    if result.incumbent is None:
+        if result.proof is not None:
+            return "Proved impossible", "no joint policy meets the thresholds."
+        return "Undecided", "no policy that meets the thresholds was found, and none was ruled out."
+    gain = readable(result.certificate.epsilon, 2)
+    kept = _thresholds_met(result.certificate)
+    if result.certified:
+        return "Proved", f"{kept}no agent gains more than {gain} by leaving."
+    rest = f"an agent may still gain up to {gain} by leaving, where {readable(result.epsilon, 2)} was asked for."
+    if result.status is Status.NOT_POTENTIAL:
+        return ("Not a potential game" if result.witness is not None else "Perhaps not a potential game"), kept + rest
+    return ("Interrupted" if result.status is Status.INTERRUPTED else "Not proved"), kept + rest
 
 
-def _claim(run: Run) -> tuple[str, str]:
-    if run.claim is None:
-        if run.status is Status.INFEASIBLE:
-            return "Proved impossible", "no joint policy keeps the limits."
-        return "Undecided", "no policy that keeps the limits was found, and none was ruled out."
-    certificate = run.claim.certificate
-    gain = readable(certificate.epsilon, 2)
-    if run.status is Status.CERTIFIED:
-        return "Proved", f"{_limits_kept(certificate)}no agent gains more than {gain} by leaving."
-    opening = {
-        Status.NOT_POTENTIAL: "Not a potential game",
-        Status.INTERRUPTED: "Interrupted",
-    }.get(run.status, "Not proved")
-    asked = readable(run.epsilon, 2)
-    rest = f"an agent may still gain up to {gain} by leaving, where {asked} was asked for."
-    return opening, f"{_limits_kept(certificate)}{rest}"
-
-
-def _limits_kept(certificate: Certificate) -> str:
+def _thresholds_met(certificate: Certificate) -> str:
     if len(certificate.thresholds) == 0:
         return ""
     return {
-        Feasibility.PROVEN: "these policies keep every limit, and ",
-        Feasibility.TO_ROUNDING: "these policies keep every limit up to rounding, and ",
-        Feasibility.VIOLATED: "these policies break a limit, and ",
+        Feasibility.PROVEN: "these policies meet every threshold, and ",
+        Feasibility.TO_ROUNDING: "these policies meet every threshold up to rounding, and ",
+        Feasibility.VIOLATED: "these policies exceed a threshold, and ",
     }[certificate.feasibility]
 
 
-def course_words(run: Run) -> str:
+def course_words(result: Result, rounds: Sequence[Step], ascent: Sequence[Step]) -> str:
     """Say how many moves there were, and what the theory allows."""
-    allowed = f"Theorem 1 allows at most {run.max_iterations:,} moves in a potential game."
-    if run.moves == 0:
-        why = ": the start was an equilibrium already." if run.status is Status.CERTIFIED else "."
-        return f"Nobody moved{why} {allowed}"
-    iterations, seconds = _count(len(run.trace), "iteration"), max(run.trace[-1].seconds, 0.01)
-    return f"{_count(run.moves, 'move')} in {iterations} and {seconds:.2g} s. {allowed}"
+    seconds = f"{max(result.trace[-1].seconds, 0.01):.2g} s"
+    allowed = f"Theorem 1 allows at most {counted(result.max_iterations, 'move')} in a potential game."
+    searched = ""
+    if rounds:
+        made = f"{counted(result.search_moves, 'move')} in {counted(len(rounds), 'round')}"
+        searched = f"First a price of the budget was sought on which all agents agree: {made}. "
+    if result.moves == 0:
+        why = ", since the start was an equilibrium already" if result.certified else ""
+        told = f"{'Then nobody' if rounds else 'Nobody'} moved{why}."
+    else:
+        told = f"{counted(result.moves, 'move')} in {counted(len(ascent), 'iteration')}."
+        told = f"Then {told}" if rounds else told
+    return f"{searched}{told} {allowed} The run took {seconds}. All of this is as the run recorded it."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def price_words(prices: np.ndarray[tuple[int], np.dtype[np.float64]], agents: tuple[str, ...]) -> str:
+def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
     """Say what one more unit is worth, and to whom."""
     if len(agents) <= 3:
         return ", ".join(f"{name}: {readable(price, 5)}" for name, price in zip(agents, prices, strict=True))
     if not prices.any():
         return "0 for everybody"
-    most, free = int(np.argmax(prices)), int((prices == 0).sum())
+    most, free = int(prices.argmax()), int((prices == 0).sum())
     rest = f"; 0 for {free} of {len(agents)} agents" if free else f"; at least {readable(float(prices.min()), 5)}"
     return f"up to {readable(float(prices[most]), 5)} ({agents[most]}){rest}"

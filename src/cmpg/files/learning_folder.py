@@ -1,0 +1,178 @@
+"""Learning run folders: `game.npz`, a `policy_<seed>.npz` for each seed, and `seeds.jsonl`, a record a line.
+
+The multipliers in a policy file prove what an agent could truly gain by leaving it. So whoever reads a folder judges
+every learned policy again, by backward induction alone, and refuses records that say otherwise. What was drawn and
+played on the way (samples, executed policies) is only recorded. A line that was torn off at the end, because a run
+stopped while it wrote, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.equilibrium.result import Status
+from cmpg.errors import CMPGError, FileError
+from cmpg.files.containers import AGREEMENT, Fields, check_regular, new_folder, parse_json, plain
+from cmpg.files.fields import choice, flag, mapping, number_list, real_number, text_of, whole_number
+from cmpg.files.games import load_game, save_game
+from cmpg.files.policies import load_policy
+from cmpg.games.contract import Game
+
+if TYPE_CHECKING:
+    from cmpg.learning.trials import Trial
+
+RECORDS = "seeds.jsonl"
+
+
+def begin_learning_run(folder: Path, game: Game) -> None:
+    """Make a new folder with the game in it."""
+    with new_folder(folder):
+        save_game(game, folder / "game.npz")
+
+
+def keep_trial(folder: Path, each: Trial) -> None:
+    """Write the policy of a trial, with the multipliers that judge it, and then its record."""
+    each.result.policy.save(folder / f"policy_{each.index}.npz", multipliers=each.judgement.multipliers)
+    with (folder / RECORDS).open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(trial_record(each)) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def trial_record(each: Trial) -> dict[str, Any]:
+    """Return one trial as plain numbers and strings."""
+    result, judged = each.result, each.judgement
+    record = {
+        "seed": each.index,
+        "status": result.status.name,
+        "certified": result.certified,
+        "message": result.message,
+        "void": list(result.void),
+        "assumptions": list(result.assumptions),
+        "epsilon": result.epsilon,
+        "delta": result.delta,
+        "moves": result.moves,
+        "samples": dict(result.samples),
+        "true_gap": judged.gap,
+        "true_costs": judged.costs,
+        "feasible": judged.feasible,
+        "right": each.right,
+        "executed_policies": len(result.played),
+        "unsafe_policies": judged.unsafe_policies,
+        "unsafe_episodes": judged.unsafe_episodes,
+        "settings": dict(result.settings),
+        "seconds": each.seconds,
+    }
+    return {name: plain(value) for name, value in record.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedSeed:
+    """What one seed claims, and what its policy is worth in truth."""
+
+    seed: int
+    status: Status  # as recorded
+    claimed: bool  # whether the learner claims an ε-Nash policy, with probability 1 − δ
+    epsilon: float
+    delta: float
+    samples: Mapping[str, int]  # by purpose, as recorded
+    executed_policies: int  # as recorded
+    unsafe_policies: int  # as recorded
+    settings: Mapping[str, Any]
+    certificate: Certificate  # of the learned policy in the true game, computed when it was read
+
+    @property
+    def right(self) -> bool:
+        """Whether the policy is feasible and ε-Nash in truth."""
+        return self.certificate.proves(self.epsilon)
+
+    @property
+    def total_samples(self) -> int:
+        """All samples, for whatever purpose."""
+        return sum(self.samples.values())
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedRun:
+    """A learning run folder, read and judged again."""
+
+    folder: Path
+    game: Game
+    seeds: tuple[LearnedSeed, ...]
+    torn: bool  # whether a last line was left out
+
+
+def is_learning_run(folder: Path) -> bool:
+    """Whether a folder was written by `cmpg learn`."""
+    return (folder / RECORDS).exists()
+
+
+def load_learning_run(folder: Path) -> LearnedRun:
+    """Read a folder that `cmpg learn --out` wrote, or raise FileError with what is wrong with it."""
+    path = folder / RECORDS
+    check_regular(path)
+    try:
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"{path}: is not a text file; learn again.") from None
+    torn = bool(lines) and not lines[-1].endswith("\n")
+    game = load_game(folder / "game.npz")
+    read = [(f"{path}, line {place}", line) for place, line in enumerate(lines[: len(lines) - torn], 1)]
+    seeds = tuple(_read_seed(folder, game, parse_json(line, where), where) for where, line in read)
+    if not seeds:
+        raise FileError(f"{path}: is empty; no seed was finished.")
+    if len({each.seed for each in seeds}) < len(seeds):
+        raise FileError(f"{path}: has two records of one seed; learn again.")
+    return LearnedRun(folder, game, seeds, torn)
+
+
+def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedSeed:
+    try:
+        seed = whole_number("seed", record["seed"], least=0)
+        found = LearnedSeed(
+            seed=seed,
+            status=choice("status", record["status"], Status),
+            claimed=flag("certified", record["certified"]),
+            epsilon=real_number("epsilon", record["epsilon"], least=0.0),
+            delta=real_number("delta", record["delta"], least=0.0),
+            samples={name: whole_number(name, count, least=0) for name, count in mapping("samples", record["samples"])},
+            executed_policies=whole_number("executed_policies", record.get("executed_policies", 0), least=0),
+            unsafe_policies=whole_number("unsafe_policies", record.get("unsafe_policies", 0), least=0),
+            settings={name: text_of(value) for name, value in mapping("settings", record.get("settings", {}))},
+            certificate=_judge(folder / f"policy_{seed}.npz", game),
+        )
+        _compare(found, record, where)
+    except KeyError as missing:
+        raise FileError(f"{where}: has no {missing}; it is not the record of a learning run.") from None
+    except CMPGError as problem:
+        raise FileError(str(problem) if str(folder) in str(problem) else f"{where}: {problem}") from None
+    return found
+
+
+def _judge(path: Path, game: Game) -> Certificate:
+    policy, multipliers = load_policy(path)
+    try:
+        return certify(game, policy, multipliers)
+    except CMPGError as problem:
+        raise FileError(f"{path}: does not fit game.npz: {problem}") from None
+
+
+def _compare(found: LearnedSeed, record: Fields, where: str) -> None:
+    """Raise unless the record says of the policy what the computation just said."""
+    judged = found.certificate
+    said = number_list("true_costs", record["true_costs"], length=len(judged.costs))
+    same = bool((np.abs(said - judged.costs) <= AGREEMENT * np.maximum(np.abs(judged.costs), 1.0)).all())
+    gap = real_number("true_gap", record["true_gap"])
+    same &= abs(gap - judged.epsilon) <= AGREEMENT * max(judged.epsilon, 1.0) + 4 * float(judged.rounding.max())
+    same &= flag("feasible", record["feasible"]) == judged.feasible
+    same &= flag("right", record["right"]) == found.right
+    if not same:
+        raise FileError(f"{where}: is not what policy_{found.seed}.npz is worth in game.npz. Learn again.")
