@@ -17,6 +17,7 @@ TINY = replace(
     congestion_runs=3,
     solver_runs=1,
     safe_accuracy=2.0,
+    coverage_seeds=5,
 )
 
 

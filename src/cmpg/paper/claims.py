@@ -48,7 +48,8 @@ BEYOND_ROUNDING = 1e-12
 """A cost that exceeds its threshold by more than this is a violation, not rounding."""
 
 REPOSITORY = "the authors' repository"
-"""What is in github.com/pragnya-alatur/provably-learning-nash-cmpgs, and not in the paper."""
+SOURCE = f"{REPOSITORY} (github.com/pragnya-alatur/provably-learning-nash-cmpgs)"
+"""Where some settings of the published experiments are that the paper does not give."""
 
 NOT_STATED = "not stated"
 """What stands in the paper's column where the paper is silent."""
@@ -245,6 +246,7 @@ class Effort:
     cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
     lemma_draws: int = 200
     safe_accuracy: float = 0.5  # ε of Algorithm 4's run
+    coverage_seeds: int = 200  # of the learners; a tenth of it with safe exploration
     learn_large_games: bool = True  # those that take minutes
 
 
@@ -261,6 +263,7 @@ QUICK = Effort(
     cycle_proposals=3000,
     lemma_draws=50,
     safe_accuracy=1.0,
+    coverage_seeds=10,
     learn_large_games=False,
 )
 

@@ -18,6 +18,7 @@ from cmpg.games.local.to_joint import lift_policy
 from cmpg.paper.claims import (
     ANY,
     REPOSITORY,
+    SOURCE,
     AscentRun,
     Evidence,
     Finding,
@@ -374,7 +375,7 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
 SECTION = Section(
     title="The grid world",
     note="Two agents on a 4×4 grid, six steps, a common reward, and a threshold of 0.1 collisions. Policies on the own "
-    f"cell, and leaving out runs that turn infeasible, are from {REPOSITORY}, not from the paper.",
+    f"cell, and leaving out runs that turn infeasible, are from {SOURCE}, not from the paper.",
     claims=rows_of(globals()),
     pictures=_pictures,
 )

@@ -11,7 +11,17 @@ from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.ascent import learn
-from cmpg.learning.bounds import Size, ascent_constants, paper_constants, rigorous_constants
+from cmpg.learning.bounds import (
+    CORRECTED,
+    GENERATIVE,
+    PRINTED,
+    SAFE,
+    Size,
+    ascent_constants,
+    bounds_table,
+    paper_constants,
+    rigorous_constants,
+)
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.outcome import Judgement, LearnResult, judge
@@ -39,6 +49,7 @@ from cmpg.scenarios.spectrum_sharing import spectrum
 
 DELTA = 0.1
 EPSILON = 0.1
+COVERED_EPSILON = 0.5
 
 
 @dataclass(frozen=True)
@@ -256,6 +267,70 @@ def learned_games(evidence: Evidence) -> Finding:
     return Finding.of(f"{text}; unsafe policies in safe mode: {unsafe}", certified, right, unsafe)
 
 
+def two_steps() -> JointGame:
+    """Return the counter-example over two steps, rewards in [0, 1]: each agent alone can keep the cost at 0: ζ = α."""
+    rewards = np.array([[[3.0, 2.0], [2.0, 4.0]], [[4.0, 1.0], [3.0, 2.0]]]) / 4
+    noise = np.array([0.9, 0.1])
+    transition = np.array([[[noise, noise], [noise, noise[::-1]]], [[noise[::-1], noise], [noise, noise[::-1]]]])
+    return JointGame(
+        transition=transition[None],
+        rewards=np.broadcast_to(rewards, (2, 1, 2, 2, 2)),
+        costs=np.broadcast_to([[0.0, 0.0], [0.0, 1.0]], (1, 1, 2, 2, 2)),
+        thresholds=np.array([0.5]),
+        initial=np.array([0.5, 0.5]),
+        horizon=2,
+    )
+
+
+def two_steps_start() -> JointPolicy:
+    """Return a start that is no Nash policy of `two_steps`: everybody plays the second action with probability 0.4."""
+    return JointPolicy((np.broadcast_to([0.6, 0.4], (2, 2, 2)),) * 2)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What became of many seeds of one mode."""
+
+    seeds: int
+    failures: int  # not certified, infeasible, or not ε-Nash, in truth
+    unsafe: int  # policies that were played
+    samples: float  # median
+
+
+def _coverage(evidence: Evidence) -> dict[str, Coverage]:
+    game, found = two_steps(), {}
+    many, few = evidence.effort.coverage_seeds, -(-evidence.effort.coverage_seeds // 10)
+    for mode, seeds in {"generative": many, "safe": few, "shared": many}.items():
+        what, failures, unsafe, samples = f"learning, {mode}: coverage", 0, 0, []
+        for number, rng in enumerate(evidence.streams(what, seeds), 1):
+            simulator = GameSimulator(game, rng=rng)
+            result = _learn(simulator, game, mode=mode, epsilon=COVERED_EPSILON, start=two_steps_start())
+            truth = judge(game, result)
+            failures += not (result.certified and truth.right(COVERED_EPSILON))
+            unsafe += truth.unsafe_policies
+            samples.append(result.total_samples)
+            evidence.tick(what, number, seeds)
+        found[mode] = Coverage(seeds, failures, unsafe, float(np.median(samples)))
+    return found
+
+
+@agrees(
+    "Theorem 2",
+    paper="fails with probability δ at most",
+    expect=between(0, 0.17) * 3 + near(0, tolerance=0),
+    why="The counter-example over two steps, ε = 0.5 and δ = 0.1, judged with the true model.",
+)
+def coverage(evidence: Evidence) -> Finding:
+    """How often learning fails, and how often safe exploration is unsafe."""
+    found = evidence.of(_coverage)
+    text = "; ".join(
+        f"{mode}: {each.failures} of {each.seeds} fail, {each.samples:,.0f} samples (median)"
+        for mode, each in found.items()
+    )
+    shares = [each.failures / each.seeds for each in found.values()]
+    return Finding.of(f"{text}; unsafe policies in safe mode: {found['safe'].unsafe}", *shares, found["safe"].unsafe)
+
+
 def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     counts = evidence.of(sample_counts)
     rows = {
@@ -265,7 +340,22 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     }
     caption = "Samples that one best response takes, per step, state and action: N as printed, corrected, and drawn."
     draw = partial(draw_bars, rows, [each.name for each in counts], what="samples of each (h, s, a)", width=6.4)
-    return (Picture("samples", caption, draw),)
+    return (Picture("samples", caption, draw), _learned_picture(evidence))
+
+
+def _learned_picture(evidence: Evidence) -> Picture:
+    """The samples of three modes, beside their bounds; the shared model has none in the paper."""
+    known = GameSimulator(two_steps(), rng=np.random.default_rng(0)).known
+    table = bounds_table(known, slater=0.5, epsilon=COVERED_EPSILON, delta=DELTA)
+    bound = {(row.algorithm, row.version): row.samples for row in table.rows}
+    found = evidence.of(_coverage)
+    rows = {
+        "as printed": [bound[GENERATIVE, PRINTED], bound[SAFE, PRINTED], np.nan],
+        "corrected": [bound[GENERATIVE, CORRECTED], bound[SAFE, CORRECTED], np.nan],
+        "drawn (median)": [each.samples for each in found.values()],
+    }
+    caption = "Samples of CA-CMPG-E on the counter-example over two steps, as bounded and as drawn, in three modes."
+    return Picture("learned-samples", caption, partial(draw_bars, rows, list(found), what="samples", width=5.6))
 
 
 SECTION = Section(

@@ -11,7 +11,6 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.games.joint.game import JointGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.bounds import ascent_constants, paper_constants, rigorous_constants, safe_constants
 from cmpg.learning.outcome import judge
@@ -34,8 +33,15 @@ from cmpg.paper.claims import (
     rows_of,
 )
 from cmpg.paper.figures import draw_regret
-from cmpg.paper.learning import DELTA, EPSILON, behind_a_door, sample_counts, unit_size
-from cmpg.policy import JointPolicy
+from cmpg.paper.learning import (
+    DELTA,
+    EPSILON,
+    behind_a_door,
+    sample_counts,
+    two_steps,
+    two_steps_start,
+    unit_size,
+)
 
 
 def _literal_agent() -> CMDP:
@@ -190,21 +196,6 @@ def corollary_1(_: Evidence) -> Finding:
     return Finding.of(text, *growths)
 
 
-def _two_steps() -> JointGame:
-    """The counter-example over two steps, with rewards in [0, 1]: each agent alone can keep the cost at 0, so ζ = α."""
-    rewards = np.array([[[3.0, 2.0], [2.0, 4.0]], [[4.0, 1.0], [3.0, 2.0]]]) / 4
-    noise = np.array([0.9, 0.1])
-    transition = np.array([[[noise, noise], [noise, noise[::-1]]], [[noise[::-1], noise], [noise, noise[::-1]]]])
-    return JointGame(
-        transition=transition[None],
-        rewards=np.broadcast_to(rewards, (2, 1, 2, 2, 2)),
-        costs=np.broadcast_to([[0.0, 0.0], [0.0, 1.0]], (1, 1, 2, 2, 2)),
-        thresholds=np.array([0.5]),
-        initial=np.array([0.5, 0.5]),
-        horizon=2,
-    )
-
-
 @agrees(
     "Corollary 1",
     paper="an ε-Nash policy with probability 1 − δ",
@@ -213,11 +204,10 @@ def _two_steps() -> JointGame:
 )
 def corollary_1_run(evidence: Evidence) -> Finding:
     """CA-CMPG-E with Algorithm 3, all to the letter: the counter-example over two steps, ε = 0.5."""
-    game, epsilon = _two_steps(), 0.5
+    game, epsilon = two_steps(), 0.5
     zeta = slater_constant(game).value
     simulator = GameSimulator(game, rng=evidence.rng("learning: Corollary 1"))
-    start = JointPolicy((np.broadcast_to([0.6, 0.4], (2, 2, 2)),) * 2)
-    result = learn(simulator, epsilon=epsilon, delta=DELTA, start=start, learner=Algorithm3(slater=zeta))
+    result = learn(simulator, epsilon=epsilon, delta=DELTA, start=two_steps_start(), learner=Algorithm3(slater=zeta))
     truth = judge(game, result)
     ascent = ascent_constants(simulator.known, epsilon=epsilon, delta=DELTA, printed=True)
     inner = paper_constants(unit_size(2, 2, 2), slater=zeta, epsilon=epsilon / 4, delta=ascent.response_delta)
