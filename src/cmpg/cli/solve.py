@@ -21,7 +21,7 @@ from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
     from cmpg.games.contract import Game
-    from cmpg.scenarios.drawings import Origin
+    from cmpg.scenarios import Origin
 
 
 def solve(
@@ -161,16 +161,18 @@ class _Solved:
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
         from cmpg.errors import FileError
-        from cmpg.files.records import result_record
-        from cmpg.files.run_folder import save_run
 
         record, failure = None, None
         if output is not None:
+            from cmpg.files.run_folder import save_run
+
             try:
                 record = save_run(output, self.result, seed=seed, origin=self.origin, selfish=self.selfish)
             except FileError as problem:
                 failure = problem
         if as_json:
+            from cmpg.files.records import result_record
+
             show_json(record or result_record(self.result, self.game, seed=seed, selfish=self.selfish))
         else:
             self._show()

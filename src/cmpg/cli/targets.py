@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.games.contract import Game
     from cmpg.policy import JointPolicy
-    from cmpg.scenarios import Scenario
-    from cmpg.scenarios.drawings import Origin
+    from cmpg.scenarios import Origin, Scenario
 
 Choice = TypeVar("Choice")
 
@@ -86,12 +85,13 @@ class Target:
 
     def build(self, *, seed: int | None = None, exact: bool = False) -> Game:
         """Build the scenario, or load the file."""
+        if _is_file(self.name):
+            from cmpg.files.games import load_game
+
+            return load_game(self.name, exact=exact)
         from cmpg.errors import GameError
-        from cmpg.files.games import load_game
         from cmpg.scenarios import scenario
 
-        if _is_file(self.name):
-            return load_game(self.name, exact=exact)
         game = scenario(self.name).build(**self.origin(seed=seed).options)
         if not exact:
             return game
@@ -103,8 +103,7 @@ class Target:
 
     def origin(self, *, seed: int | None = None) -> Origin:
         """Return where the game comes from: a name, and the options that differ from the defaults."""
-        from cmpg.scenarios import scenario
-        from cmpg.scenarios.drawings import Origin
+        from cmpg.scenarios import Origin, scenario
 
         if _is_file(self.name):
             return Origin(Path(self.name).name, {})

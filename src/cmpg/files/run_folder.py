@@ -38,7 +38,8 @@ from cmpg.files.records import (
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
 from cmpg.games.contract import ExactForm, Game, in_floats
-from cmpg.scenarios.drawings import Drawing, Origin, drawing_of
+from cmpg.scenarios import Origin
+from cmpg.scenarios.drawings import Drawing, drawing_of
 
 
 @dataclass(frozen=True, eq=False)

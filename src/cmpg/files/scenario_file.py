@@ -17,7 +17,8 @@ from typing import Any
 from cmpg.errors import FileError
 from cmpg.files.containers import check_kind, read_fields, write_atomically
 from cmpg.games.contract import Game, Information, SharedResources
-from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, Mark, NetworkDrawing, Origin
+from cmpg.scenarios import Origin
+from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, Mark, NetworkDrawing
 
 KINDS = {GridDrawing: "grid", NetworkDrawing: "network", LoadDrawing: "loads"}
 

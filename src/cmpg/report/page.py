@@ -50,8 +50,7 @@ from cmpg.report.page_tables import (
 from cmpg.report.spending import where_spent
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import course_words, headline_of, readable
-from cmpg.scenarios import SCENARIOS
-from cmpg.scenarios.drawings import Origin
+from cmpg.scenarios import SCENARIOS, Origin
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Sensitivity

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from cmpg.scenarios.robot_fleet import robots as robots
     from cmpg.scenarios.spectrum_sharing import spectrum as spectrum
     from cmpg.scenarios.team_planning import team as team
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a game came from: a scenario with options, or a file."""
+
+    name: str
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ SCENARIOS: dict[str, Scenario] = {each.name: each for each in _ALL}
 
 _HOME_OF = {each.home.partition(":")[2]: each for each in _ALL}
 
-__all__ = ["SCENARIOS", "Scenario", "scenario", *_HOME_OF]
+__all__ = ["SCENARIOS", "Origin", "Scenario", "scenario", *_HOME_OF]
 
 
 def __getattr__(name: str) -> Any:

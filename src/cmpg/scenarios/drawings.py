@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.scenarios import SCENARIOS
+from cmpg.scenarios import SCENARIOS, Origin
 
 if TYPE_CHECKING:
     from cmpg.scenarios.platoon_routing import RoutingCity
@@ -67,14 +67,6 @@ class LoadDrawing:
 
 
 Drawing = GridDrawing | NetworkDrawing | LoadDrawing
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a game came from: a scenario with options, or a file."""
-
-    name: str
-    options: Mapping[str, Any]
 
 
 def drawing_of(origin: Origin) -> Drawing | None:
