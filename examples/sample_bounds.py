@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 import cmpg
 from cmpg.learning.bounds import Size, paper_constants, rigorous_constants
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
 
 DELTA = 0.1

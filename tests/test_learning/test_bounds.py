@@ -1,5 +1,6 @@
 """The constants of the theory: the table of the notes, the corrections, Slater constants, and what is runnable."""
 
+import dataclasses
 import itertools
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from cmpg.learning.bounds import (
     GENERATIVE,
     PRINTED,
     SAFE,
+    SHARED,
     Allowance,
     Size,
     ascent_constants,
@@ -276,7 +278,7 @@ def test_the_table_says_what_is_runnable_and_what_is_void():
     game = congestion_game()
     table = bounds_table(known_of(game), slater=slater_constant(game).value, epsilon=0.1, delta=0.1)
     rows = {(row.algorithm, row.version): row for row in table.rows}
-    assert len(rows) == len(table.rows) == 7
+    assert len(rows) == len(table.rows) == 8
     assert "void because the Slater constant, -1" in rows[GENERATIVE, CORRECTED].reason
     assert not rows[GENERATIVE, PRINTED].runnable
     assert rows[GENERATIVE, ADAPTIVE].runnable
@@ -299,7 +301,39 @@ def test_the_table_says_what_is_runnable_and_what_is_void():
     poor = bounds_table(
         known_of(counter_example()), slater=0.5, epsilon=0.1, delta=0.1, allowance=Allowance(samples=1e3)
     )
-    assert not any(row.runnable for row in poor.rows if row.algorithm == GENERATIVE)
+    assert not any(row.runnable for row in poor.rows if row.algorithm == GENERATIVE and row.version != ADAPTIVE)
+
+
+def test_one_model_for_all_takes_fewer_samples_until_joint_actions_are_too_many():
+    """S·ΠA rows once, against S·ΣA rows T times."""
+    taken = []
+    for agents in (2, 6, 12):
+        rows = bounds_table(known_of(crowd(agents)), slater=0.3, epsilon=0.1, delta=0.1).rows
+        samples = {row.algorithm: row.samples for row in rows if row.version == CORRECTED}
+        taken.append((samples[SHARED], samples[GENERATIVE]))
+    assert taken[0][0] < taken[0][1]
+    assert taken[2][0] / taken[2][1] > 50 * taken[0][0] / taken[0][1]
+
+
+def test_the_shared_bound_is_the_rigorous_one_with_joint_rows():
+    game = crowd(3)
+    known = known_of(game)
+    (row,) = (row for row in bounds_table(known, slater=0.3, epsilon=0.1, delta=0.1).rows if row.algorithm == SHARED)
+    size = dataclasses.replace(Size.of(known, 0), num_actions=3**3)
+    assert row.samples == rigorous_constants(size, slater=0.3, epsilon=0.1, delta=0.1).samples
+
+
+def crowd(agents):
+    """Two states, three actions each, two steps that differ."""
+    joint = (3,) * agents
+    return JointGame(
+        transition=np.full((2, 2, *joint, 2), 0.5),
+        rewards=np.random.default_rng(0).random((agents, 1, 2, *joint)),
+        costs=np.zeros((1, 1, 2, *joint)),
+        thresholds=[0.3],
+        initial=[1.0, 0.0],
+        horizon=2,
+    )
 
 
 def test_rows_as_printed_have_one_scale():

@@ -23,8 +23,9 @@ from cmpg.learning.confidence import (
     log_subsets,
     transition_box,
 )
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Samples
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.simulator import GameSimulator
 
 REPEATS = 10_000
 DELTA = 0.1

@@ -16,7 +16,8 @@ from cmpg.learning.bounds import Size, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.outcome import ResponseStatus
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
 from cmpg.scenarios.paper import congestion_game, counter_example
 from cmpg.scenarios.spectrum_sharing import spectrum
@@ -100,24 +101,21 @@ def keeps_its_word(cmdp, response):
 
 
 @pytest.mark.parametrize(
-    ("build", "epsilon", "least", "most"),
+    ("build", "epsilon", "notes"),
     [
-        (congestion_agent, 0.1, 512, 2048),
-        (lambda: random_cmdp(0), 0.5, 512, 4096),
-        (lambda: random_cmdp(0), 0.1, 8192, 65536),
-        (grid_agent, 0.1, 4096, 16384),
+        (congestion_agent, 0.1, 1024),
+        (lambda: random_cmdp(0), 0.5, 1024),
+        (lambda: random_cmdp(0), 0.1, 25_000),
+        (grid_agent, 0.1, 8192),
     ],
 )
-def test_adaptive_draws_as_many_samples_as_the_notes_say(build, epsilon, least, most):
+def test_adaptive_draws_no_more_samples_than_the_notes_say(build, epsilon, notes):
     cmdp = build()
-    bernstein = Adaptive(interval=bernstein_interval)(alone(cmdp), epsilon=epsilon, delta=0.1)
-    assert bernstein.certified
-    assert least <= bernstein.samples_per_entry <= most
-    binomial = Adaptive()(alone(cmdp), epsilon=epsilon, delta=0.1)
-    assert binomial.certified
-    assert binomial.samples_per_entry < bernstein.samples_per_entry
-    assert keeps_its_word(cmdp, bernstein)
-    assert keeps_its_word(cmdp, binomial)
+    for learner in (Adaptive(), Adaptive(interval=bernstein_interval), Adaptive(interval=None)):
+        response = learner(alone(cmdp), epsilon=epsilon, delta=0.1)
+        assert response.certified
+        assert response.samples_per_entry <= notes
+        assert keeps_its_word(cmdp, response)
 
 
 def test_adaptive_keeps_its_word_over_many_seeds():
@@ -147,7 +145,7 @@ def test_adaptive_learns_rewards_and_costs_too():
     response = Adaptive()(problem, epsilon=0.2, delta=0.1)
     assert response.certified
     assert keeps_its_word(cmdp, response)
-    assert problem.simulator.ledger.total == response.samples == response.samples_per_entry * 2 * 2 * 2
+    assert problem.simulator.ledger.total == response.samples >= response.samples_per_entry * 2 * 2 * 2
     # Knowing them is cheaper.
     assert Adaptive()(alone(cmdp), epsilon=0.2, delta=0.1).samples < response.samples
 
@@ -180,12 +178,12 @@ def test_where_the_transition_does_not_matter_nothing_is_drawn():
 
 def test_a_known_support_saves_samples():
     cmdp = random_cmdp(8, states=4, actions=2, horizon=3)
-    kernel = np.where(cmdp.transition >= np.sort(cmdp.transition, axis=-1)[..., -2:-1], cmdp.transition, 0.0)
-    kernel /= kernel.sum(axis=-1, keepdims=True)
+    kernel = np.eye(4)[cmdp.transition.argmax(axis=-1)]
+    kernel[0, 0] = cmdp.transition[0, 0]
     cmdp = with_slack(dataclasses.replace(cmdp, transition=kernel), 0.4)
-    told, untold = (Adaptive()(alone(cmdp, reveal_support=reveal), epsilon=0.1, delta=0.1) for reveal in (True, False))
+    told, untold = (Adaptive()(alone(cmdp, reveal_support=reveal), epsilon=0.01, delta=0.1) for reveal in (True, False))
     assert keeps_its_word(cmdp, told)
-    assert told.samples < untold.samples
+    assert told.samples_per_entry < untold.samples_per_entry
 
 
 def test_an_infeasible_cmdp_is_found_out():

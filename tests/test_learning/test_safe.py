@@ -17,8 +17,9 @@ from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, PaperInterval
 from cmpg.learning.exploration import Baseline, Pace, exploration_policy, paper_bonus, tight_bonus
 from cmpg.learning.outcome import ResponseStatus
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import GivenPolicy, OnlineToBatch, OwnPolicy, SafeExploration
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.simulator import GameSimulator
 
 FAST = Pace(growth=0.1, first=32)
 

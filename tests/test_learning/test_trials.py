@@ -23,7 +23,7 @@ def bits(done):
 
 
 def test_processes_change_no_bit():
-    method = ByResponses(epsilon=0.9, delta=0.1, start=None, learner=Adaptive())
+    method = ByResponses(epsilon=0.3, delta=0.1, start=None, learner=Adaptive())
     alone, together = run(method, seeds=2), run(method, seeds=2, jobs=2)
     assert bits(alone) == bits(together)
     assert len({key for _, key, _ in bits(alone)}) == 2  # the seeds differ from each other

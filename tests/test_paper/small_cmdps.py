@@ -7,7 +7,8 @@ import numpy as np
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.simulator import GameSimulator
 
 
 def random_cmdp(seed, *, states=4, actions=3, horizon=3, share=0.4, constraints=1):

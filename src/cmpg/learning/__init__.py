@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cmpg.learning.outcome import LearnResult as LearnResult
     from cmpg.learning.outcome import ResponseStatus as ResponseStatus
     from cmpg.learning.outcome import judge as judge
+    from cmpg.learning.problem import InducedProblem as InducedProblem
     from cmpg.learning.safe import GivenPolicy as GivenPolicy
     from cmpg.learning.safe import OnlineToBatch as OnlineToBatch
     from cmpg.learning.safe import OwnPolicy as OwnPolicy
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from cmpg.learning.samples import Samples as Samples
     from cmpg.learning.shared import learn_shared as learn_shared
     from cmpg.learning.simulator import GameSimulator as GameSimulator
-    from cmpg.learning.simulator import InducedProblem as InducedProblem
     from cmpg.learning.simulator import Simulator as Simulator
     from cmpg.learning.slater import cmdp_slack as cmdp_slack
     from cmpg.learning.slater import slater_constant as slater_constant
@@ -57,7 +57,8 @@ __all__, __getattr__, __dir__ = front_door(
         "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
         "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
         "shared": ("learn_shared",),
-        "simulator": ("GameSimulator", "InducedProblem", "Simulator"),
+        "problem": ("InducedProblem",),
+        "simulator": ("GameSimulator", "Simulator"),
         "slater": ("cmdp_slack", "slater_constant"),
     },
 )

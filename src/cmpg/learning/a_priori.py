@@ -22,7 +22,7 @@ from cmpg.errors import BudgetError, InfeasibleError
 from cmpg.learning.bounds import Size, error_weights, rigorous_constants
 from cmpg.learning.confidence import empirical_cmdp, l1_radius
 from cmpg.learning.outcome import LearnedResponse, ResponseStatus
-from cmpg.learning.simulator import InducedProblem
+from cmpg.learning.problem import InducedProblem
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,31 @@
-"""Algorithm 2, CA-CMPG-E: the loop of CA-CMPG, with responses learned and values measured.
+"""Algorithm 2, CA-CMPG-E: the loop of CA-CMPG, with responses learned and gains proved from samples.
 
-In iteration t each agent learns a response that is feasible and within ε/4 of its best, with probability 1 − δ′; the
-agents then play the current policy, and each (response, others), for M episodes, and ε_i^t is the difference of the
-means. If the greatest exceeds ε/2 that agent moves, otherwise the current policy is returned. Who has just moved is not
-asked again: its response is within ε/4 of its best.
+In turn, or all of them in every iteration, agents are asked whether to leave their present policy. The t-th question of
+a run is answered wrongly with probability at most δ/(t(t + 1)), so that all answers are right with probability 1 − δ:
 
-Guarantee (Theorem 2, with the true ranges G_i): T = ⌈4 Σ_i G_i/ε⌉, M = ⌈32 G²/ε² · ln(8nT/δ)⌉ and δ′ = δ/(2nT). A
-mean of M episodes is off by more than ε/8 with probability at most δ/(4nT), and an iteration uses at most 2n of them:
-one per agent at the current policy, one per response. So all means and all responses of T iterations are right together
-with probability 1 − δ. Then each move raises the potential by more than ε/4, and where it ends nobody gains more than
-ε/2 + ε/4 + ε/4 = ε.
+- the agent stays: no feasible policy is worth ε more to it than the present one;
+- the agent leaves, for a feasible policy that is worth more than ε/4 more than the present one, and that is within ε of
+  the best, or else gains at least half of what can be gained; in that case it is asked again before the end.
 
-The potential is needed for "fewer than T moves" only: a T-th move, or a policy seen before, proves with probability
-1 − δ that there is none; nothing is asked beyond iteration T. The policy is feasible because every response is, and
-before the first move because the start is. That is checked as far as it can be: over all transitions that are not
-ruled out beforehand, V^{c_j}(start) lies between a floor and a ceiling (`cost_range`; with one step both are exact). A
-ceiling of at most α proves the start, a floor above α refuses it before the first sample; otherwise somebody must vouch
-for it, the M episodes at the start may refute it, and it is listed among the assumptions.
+A learner that knows what is asked (`Adaptive`, `SafeExploration`) ends as soon as its own bounds decide. Any other one
+returns a response within ε/4 of the best; then the present policy is played, in batches, until its value is known well
+enough (`rollout.py`): with ceiling C and floor F of the response, C − F ≤ ε/4, and an interval of half-width ε/4 for
+the present value, C − ε ≤ lower end or F − ε/4 > upper end. What the response is worth need not be measured. Half of
+the share of δ goes to the learner, half to this.
 
-A response that its learner could not certify is never played by this loop, and never moved to. If one is left at the
-end, nothing is certified. What is learned safely (`SafeExploration`) is safe on the way too: besides the start, only
-policies that are proved feasible are played.
+Guarantee (Theorem 2, with the true ranges G_i): each move raises the potential by more than ε/4, so there are fewer
+than T = ⌈4 Σ_i G_i/ε⌉; and where it ends nobody gains more than ε, for whoever moved last has a policy within ε of its
+best, and all others stay. The potential is needed for "fewer than T moves" only: a T-th move, or a policy seen before,
+proves with probability 1 − δ that there is none; nothing is asked beyond iteration T.
 
+The policy is feasible because every response is, and before the first move because the start is. That is checked as
+far as it can be: over all transitions that are not ruled out beforehand, V^{c_j}(start) lies between a floor and a
+ceiling (`cost_range`; with one step both are exact). A ceiling of at most α proves the start, a floor above α refuses
+it before the first sample; otherwise samples may prove or refute it, and until they do it is one of the assumptions.
+
+A response that its learner could not certify is never moved to; if one is left at the end, nothing is certified. What
+is learned safely (`SafeExploration`) is safe on the way too: besides the start, only policies that are proved feasible
+are played. A generative model is not the world: there `Adaptive` rolls out candidates before they are proved feasible.
 An environment that answers wrongly ends the run with SimulatorError, a start that is found out with StartError; both
 hold the run so far as `result`, with every policy that was executed, and every sample is counted in the ledger.
 """
@@ -30,9 +34,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,15 +44,20 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.schedule import GreatestGain, Schedule
+from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.errors import BudgetError, SimulatorError, StartError
-from cmpg.learning.bounds import AscentConstants, ascent_constants
-from cmpg.learning.confidence import check_accuracy, estimate, hoeffding_radius
+from cmpg.learning.bounds import ascent_constants
+from cmpg.learning.confidence import check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, ResponseStatus, claim
-from cmpg.learning.samples import Known, Returns, mean_returns
-from cmpg.learning.simulator import InducedProblem, Logbook, Simulator
+from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, Present, ResponseStatus, claim
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.rollout import Measurement
+from cmpg.learning.samples import Known
+from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy
+
+GOOD = (ResponseStatus.CERTIFIED, ResponseStatus.BETTER)
+"""Responses that may be moved to."""
 
 ASSUMPTIONS = (
     "samples are independent draws of the game's own law, and the declared ranges hold",
@@ -82,11 +90,11 @@ def learn(
     learner
         Learns responses: `Adaptive()` from a generative model unless given, `SafeExploration()` from episodes.
     schedule
-        Who moves next; the paper's `GreatestGain()` unless given.
+        Who is asked next: agents in turn unless given; `GreatestGain()` is the paper's, and asks everybody every time.
     time_limit
         Seconds, looked at between responses.
     on_progress
-        Called with each `Step`; its costs are measured ones.
+        Called with each `Step`; its gains are what is proved to be gained at least, its costs measured ones.
 
     Examples
     --------
@@ -98,16 +106,16 @@ def learn(
     """
     check_accuracy(epsilon, delta)
     beginning = _beginning(simulator, start)
-    constants = ascent_constants(simulator.known, epsilon=epsilon, delta=delta)
-    run = _Run(simulator, beginning, constants, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
+    run = _Run(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     rules = Rules(
-        schedule=schedule or GreatestGain(),
-        enough=epsilon / 2,
-        max_moves=constants.max_iterations - 1,
+        schedule=schedule or RoundRobin(),
+        enough=epsilon / 4,
+        max_moves=run.max_iterations - 1,
         no_return=True,
         deadline=time.monotonic() + time_limit,
     )
-    ending = take_turns(Measured(run.play, beginning.policy), run.answer, rules, on_progress=on_progress)
+    place = Asked(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
+    ending = take_turns(place, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
     if run.error is not None:
         run.error.result = result
@@ -138,96 +146,108 @@ def _beginning(simulator: Simulator, start: JointPolicy | None) -> _Beginning:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """A joint policy whose values and costs are known from episodes only."""
+class Asked:
+    """A joint policy at which agents are asked, and what their answers say about its costs."""
 
-    play: Callable[[JointPolicy], Returns]
     policy: JointPolicy
-
-    @cached_property
-    def returns(self) -> Returns:
-        """The mean returns of M episodes, played when they are first asked for."""
-        return self.play(self.policy)
+    seen: list[Present]  # what was found out so far, in a cell that is replaced
 
     @property
     def costs(self) -> FloatArray:
-        """The measured costs: [k]."""
-        return self.returns.costs
+        """The middle of what is proved about each cost: [k]; nan where nothing is."""
+        known = self.seen[0]
+        bounded = np.isfinite(known.cost_floors) & np.isfinite(known.cost_ceilings)
+        ends = (np.where(bounded, end, np.nan) for end in (known.cost_floors, known.cost_ceilings))
+        return np.asarray(sum(ends) / 2)
 
-    def replace(self, agent: int, table: Any) -> Measured:
-        """Return the policy in which one agent has moved, not measured yet."""
-        return Measured(self.play, self.policy.replace(agent, table))
+    def replace(self, agent: int, table: Any) -> Asked:
+        """Return the policy in which one agent has moved."""
+        return Asked(self.policy.replace(agent, table), [Present.unknown(len(self.costs))])
 
 
 class _Run:
     """What the answers of one run leave behind, and what made it end before its time."""
 
     def __init__(
-        self,
-        simulator: Simulator,
-        beginning: _Beginning,
-        constants: AscentConstants,
-        *,
-        learner: Learner,
-        epsilon: float,
-        delta: float,
+        self, simulator: Simulator, beginning: _Beginning, *, learner: Learner, epsilon: float, delta: float
     ) -> None:
-        self.simulator, self.beginning, self.constants = Logbook(simulator), beginning, constants
-        self.learner, self.epsilon, self.delta = learner, epsilon, delta
+        self.simulator, self.beginning, self.learner = Logbook(simulator), beginning, learner
+        self.epsilon, self.delta = epsilon, delta
+        self.max_iterations = ascent_constants(simulator.known, epsilon=epsilon, delta=delta).max_iterations
+        self.questions = 0
         self.error: SimulatorError | StartError | None = None
-        self.start_seen = ""  # what the start was measured to cost, where that matters
+        self.start_proved = beginning.proved
+        self.start_seen = ""  # what the start was found to cost, where that matters
 
-    def play(self, policy: JointPolicy) -> Returns:
-        """Play M episodes and average; the first are those of the start."""
+    def answer(self, position: Asked, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
+        """Ask one agent whether to leave; what is not certified is not moved to."""
+        self.questions += 1
+        share = self.delta / (self.questions * (self.questions + 1))
         try:
-            samples = self.simulator.roll_out(policy, self.constants.episodes, purpose="values")
+            response = self._respond(position.policy, agent, share / 2)
+            if response.certified and not self._decides(response):
+                response = self._compared(position.policy, agent, response, share / 2)
         except BudgetError as stop:
             raise LoopLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
-        returns = mean_returns(self.simulator.known, samples)
-        if policy is self.beginning.policy and not self.beginning.proved:
-            self._check_start(returns)
-        return returns
-
-    def _check_start(self, returns: Returns) -> None:
-        found = measured_costs(self.simulator.known, returns, delta=self.delta)
-        self.start_seen = str(found)
-        if found.refuted:
-            text = f"the start is infeasible with probability {1 - self.delta:g}: over {returns.episodes} episodes it"
-            self._stop(StartError(f"{text} costs {found}. Pass a feasible start."))
-
-    def answer(self, position: Measured, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
-        """Learn a response, play it, and compare the means; what is not certified is neither played nor moved to."""
-        before = position.returns.values[agent]
-        response = self._respond(position, agent)
-        if not response.certified:
+        if response.present is not None:
+            position.seen[0] &= response.present
+            self._check_start(position)
+        if response.stays(self.epsilon) or response.status not in GOOD:
             return Answer(position.policy[agent], 0.0, response)
-        moved = position.replace(agent, response.policy)
-        return Answer(response.policy, float(moved.returns.values[agent] - before), response)
+        return Answer(response.policy, response.gain_floor, response)
 
-    def _respond(self, position: Measured, agent: int) -> LearnedResponse:
-        problem = InducedProblem(self.simulator, agent, position.policy)
-        try:
-            response = self.learner(problem, epsilon=self.epsilon / 4, delta=self.constants.response_delta)
-        except BudgetError as stop:
-            raise LoopLimit(str(stop)) from None
-        except SimulatorError as fault:
-            self._stop(fault)
-        if response.status is ResponseStatus.INFEASIBLE and position.policy is self.beginning.policy:
+    def at_rest(self, position: Asked, answers: Mapping[int, Answer]) -> Asked:
+        """Where nobody leaves, whoever moved last to a policy that is only better has to be asked again."""
+        again = any(each.detail.status is ResponseStatus.BETTER for each in answers.values())
+        return Asked(position.policy, position.seen) if again else position
+
+    def _decides(self, response: LearnedResponse) -> bool:
+        return response.stays(self.epsilon) or response.gain_floor > self.epsilon / 4
+
+    def _respond(self, policy: JointPolicy, agent: int, delta: float) -> LearnedResponse:
+        problem = InducedProblem(self.simulator, agent, policy, nash_epsilon=self.epsilon)
+        response = self.learner(problem, epsilon=self.epsilon / 4, delta=delta)
+        if response.status is ResponseStatus.INFEASIBLE and policy is self.beginning.policy:
             reason = f"against it agent {agent} has no policy that meets the constraints ({response.message})"
             self._stop(StartError(f"the start is infeasible with probability {1 - self.delta:g}: {reason}"))
         return response
+
+    def _compared(self, policy: JointPolicy, agent: int, response: LearnedResponse, delta: float) -> LearnedResponse:
+        """Play the present policy until it is decided whether to leave it for a response within ε/4 of the best."""
+        problem = InducedProblem(self.simulator, agent, policy, purpose="values")
+        present = Measurement(problem, policy[agent], None, delta=delta)
+        response = replace(response, present=present.present)
+        while not self._decides(response):
+            if present.ceilings[0] - present.floors[0] <= self.epsilon / 2:
+                told = "the response is not as close to the best as it is said to be."
+                return replace(response, status=ResponseStatus.UNPROVED, message=told)
+            present.grow()
+            response = replace(response, present=present.present)
+        return response
+
+    def _check_start(self, position: Asked) -> None:
+        """Prove or refute the start by what an answer found out about its costs."""
+        if position.policy is not self.beginning.policy or self.start_proved:
+            return
+        found, thresholds = position.seen[0], self.simulator.known.thresholds
+        rows = zip(found.cost_floors, found.cost_ceilings, thresholds, strict=True)
+        self.start_seen = ", ".join(f"{low:.4g} to {high:.4g} against {most:.4g}" for low, high, most in rows)
+        self.start_proved = bool(np.all(found.cost_ceilings <= thresholds))
+        if np.any(found.cost_floors > thresholds):
+            text = f"the start is infeasible with probability {1 - self.delta:g}: it costs {self.start_seen}"
+            self._stop(StartError(f"{text}. Pass a feasible start."))
 
     def _stop(self, error: SimulatorError | StartError) -> NoReturn:
         """End the loop, so that its result can go with the error."""
         self.error = error
         raise LoopLimit(str(error)) from error
 
-    def conclude(self, ending: Ending[Measured]) -> LearnResult:
+    def conclude(self, ending: Ending[Asked]) -> LearnResult:
         """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""
         status = ending.status
-        if len(ending.trace) == self.constants.max_iterations and ending.trace[-1].mover is not None:
+        if ending.moves == self.max_iterations - 1 and ending.trace and ending.trace[-1].mover is not None:
             status = Status.NOT_POTENTIAL
         void = tuple(self._why_void(ending, status))
         if void and status is Status.CERTIFIED:
@@ -246,13 +266,12 @@ class _Run:
             played=self.simulator.played,
             settings={
                 "learner": _written(self.learner),
-                "episodes": self.constants.episodes,
-                "max_iterations": self.constants.max_iterations,
-                "response_delta": self.constants.response_delta,
+                "max_iterations": self.max_iterations,
+                "questions": self.questions,
             },
         )
 
-    def _why_void(self, ending: Ending[Measured], status: Status) -> list[str]:
+    def _why_void(self, ending: Ending[Asked], status: Status) -> list[str]:
         answers = ending.answers.items()
         unproved = [f"agent {i}: {each.detail.message}" for i, each in answers if not each.detail.certified]
         if status is Status.CERTIFIED:
@@ -263,12 +282,12 @@ class _Run:
         return [ending.message, *unproved]
 
     def _what_is_left(self, moves: int) -> str:
-        proved = moves > 0 or self.beginning.proved
+        proved = moves > 0 or self.start_proved
         policy = f"is feasible with probability {1 - self.delta:g}" if proved else "is the start"
         return f"nothing is certified; the last policy {policy}, and what an agent gains by leaving it is not known."
 
     def _about_the_start(self) -> tuple[str, ...]:
-        if self.beginning.proved:
+        if self.start_proved:
             return ()
         return (f"the start meets the constraints (measured: {self.start_seen or 'nothing'})",)
 
@@ -340,28 +359,3 @@ def require_possible(simulator: Simulator, start: JointPolicy) -> CostRange:
                 f"transition is, the start costs at least {bounds.floors[j]:.6g}. Pass a feasible start."
             )
     return bounds
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredCosts:
-    """What a policy was seen to cost, and how far off that can be."""
-
-    costs: FloatArray  # [k]
-    radii: FloatArray  # [k]
-    thresholds: FloatArray  # [k]
-
-    @property
-    def refuted(self) -> bool:
-        """Whether a cost is above its threshold even at the favourable end of its interval."""
-        return bool(np.any(self.costs - self.radii > self.thresholds))
-
-    def __str__(self) -> str:
-        rows = zip(self.costs, self.radii, self.thresholds, strict=True)
-        return ", ".join(f"{cost:.4g} ± {radius:.2g} against {threshold:.4g}" for cost, radius, threshold in rows)
-
-
-def measured_costs(known: Known, returns: Returns, *, delta: float) -> MeasuredCosts:
-    """Put Hoeffding's radius beside mean costs; all intervals hold together with probability 1 − δ."""
-    spans = known.cost_spans.sum(axis=1)
-    radii = hoeffding_radius(returns.episodes, span=spans, delta=delta / max(known.num_constraints, 1))
-    return MeasuredCosts(returns.costs, radii, known.thresholds)

@@ -18,16 +18,22 @@ because the multipliers of the empirical CMDP add up to at most G/(ζ − b·D_c
 N = 2 (ln(2^m − 2) + ln(SA(H − 1)/δ))/b², m the number of possible next states. For spans R and C at every step this is
 e = bD_c/2 = (B − √(B² − 4ρεζ))/4ρ, ρ = R/C, B = ε + ρζ + HR.
 
+One model for all (the paper's conclusion asks for it). With N samples of every (h, s, joint action), the rows that an
+agent faces are averages of joint rows, so that b bounds their errors for all policies together; solve the empirical
+game exactly with α′ = α − bD_c/2. The same gap bounds what any agent gains: N as above with ε itself, and S·ΠA·(H − 1)
+rows, or S·ΠA where steps are alike; once, while Algorithm 2 takes S·ΣA·(H − 1) rows, each at ε/4, T times.
+
 `bounds_table` puts all of them side by side for one game, one algorithm in one version per row; rows as printed are for
 the game divided by R and C, all of their constants. `samples` and `programs` (dynamic programs) are what it can take in
 all; a row is runnable if neither exceeds what is allowed, but for the primal-dual loop as printed, whose programs
 `cmpg.paper.Algorithm3` runs at once. Rows that rest on the Slater constant are void where it is not positive, and
 nothing follows where only a lower bound is known that is not. The adaptive row is judged by one iteration: all T
-are hardly ever needed, and how many samples a response takes shows only as it is learned.
+are hardly ever needed, and how many samples a question takes shows only as it is answered.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -57,6 +63,13 @@ class Size:
         support = known.induced_support(agent)
         successors = states if support is None else int(support.sum(axis=-1).max())
         return cls(states, actions, horizon, known.reward_spans[agent], known.cost_spans, successors)
+
+    @classmethod
+    def of_all(cls, known: Known, agent: int) -> Size:
+        """Read the size of the model that all agents share, with the rewards of one of them."""
+        successors = known.num_states if known.support is None else int(known.support.sum(axis=-1).max())
+        actions = math.prod(known.num_actions)
+        return cls(known.num_states, actions, known.horizon, known.reward_spans[agent], known.cost_spans, successors)
 
     @property
     def reward_scale(self) -> float:
@@ -248,6 +261,7 @@ ADAPTIVE = "adaptive"
 KNOWN_MODEL = "1: CA-CMPG, known model"
 GENERATIVE = "2 with 3: generative model"
 SAFE = "2 with 4: safe exploration (orders)"
+SHARED = "one model for all, then 1"
 
 
 @dataclass(frozen=True)
@@ -328,7 +342,9 @@ def bounds_table(
             rows.append(_generative(sizes, constants, asked | {"slater": slater}, printed=printed, allowed=allowed))
             rows.append(_safe(sizes, constants, asked | {"margin": margin or slater}, printed=printed, allowed=allowed))
         else:
-            rows += [_void(name, constants, printed=printed, slater=slater, exact=exact) for name in (GENERATIVE, SAFE)]
+            shown = _ascent_constants(constants)
+            rows += [_void(name, shown, printed=printed, slater=slater, exact=exact) for name in (GENERATIVE, SAFE)]
+    rows.append(_shared(known, slater=slater, exact=exact, epsilon=epsilon, delta=delta, allowed=allowed))
     rows.append(_adaptive(known, ascent_constants(known, epsilon=epsilon, delta=delta), allowed=allowed))
     return BoundsTable(epsilon, delta, slater, tuple(rows))
 
@@ -361,6 +377,22 @@ def _generative(
     return BoundRow(GENERATIVE, _version(printed), shown, samples, programs, *judged)
 
 
+def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: float, allowed: Allowance) -> BoundRow:
+    if not slater > 0:
+        return _void(SHARED, (), printed=False, slater=slater, exact=exact)
+    sizes = [Size.of_all(known, agent) for agent in range(known.num_agents)]
+    each = [rigorous_constants(size, slater=slater, epsilon=epsilon, delta=delta) for size in sizes]
+    most = max(each, key=lambda one: one.samples_per_entry)
+    samples = most.samples / (known.horizon - 1) if known.stationary and known.horizon > 1 else most.samples
+    programs = float(known_model_constants(known, epsilon=epsilon).max_iterations) * known.num_agents
+    shown = (
+        ("N", most.samples_per_entry),
+        ("α − α′", most.tightening),
+        ("entries", samples / max(most.samples_per_entry, 1)),
+    )
+    return BoundRow(SHARED, CORRECTED, shown, samples, programs, *_judged(samples, programs, allowed))
+
+
 def _safe(
     sizes: Sequence[Size], ascent: AscentConstants, asked: dict[str, float], *, printed: bool, allowed: Allowance
 ) -> BoundRow:
@@ -375,18 +407,11 @@ def _safe(
 
 
 def _adaptive(known: Known, ascent: AscentConstants, *, allowed: Allowance) -> BoundRow:
-    runnable, reason = _judged(ascent.value_samples / ascent.max_iterations, 0.0, allowed)
+    programs = float(ascent.max_iterations * known.num_agents)
+    runnable, reason = _judged(0.0, programs / ascent.max_iterations, allowed)
     if runnable:
-        reason = "runnable: no Slater constant is needed; one iteration, without its responses, is counted"
-    return BoundRow(
-        algorithm=GENERATIVE,
-        version=ADAPTIVE,
-        constants=_ascent_constants(ascent),
-        samples=ascent.value_samples,
-        programs=float(ascent.max_iterations * known.num_agents),
-        runnable=runnable,
-        reason=reason,
-    )
+        reason = "runnable: no Slater constant is needed; how many samples it takes shows only as it learns"
+    return BoundRow(GENERATIVE, ADAPTIVE, (("T", ascent.max_iterations),), 0.0, programs, runnable, reason)
 
 
 def _ascent_constants(ascent: AscentConstants) -> tuple[tuple[str, float], ...]:
@@ -397,12 +422,12 @@ def _version(printed: bool) -> str:
     return PRINTED if printed else CORRECTED
 
 
-def _void(name: str, ascent: AscentConstants, *, printed: bool, slater: float, exact: bool) -> BoundRow:
+def _void(name: str, shown: tuple[tuple[str, float], ...], *, printed: bool, slater: float, exact: bool) -> BoundRow:
     why = f"a lower bound of the Slater constant is {slater:.4g}; nothing follows"
     if exact:
         why = f"guarantee void because the Slater constant, {slater:.4g}, is not positive"
     endless = float("inf")
-    return BoundRow(name, _version(printed), _ascent_constants(ascent), endless, endless, runnable=False, reason=why)
+    return BoundRow(name, _version(printed), shown, endless, endless, runnable=False, reason=why)
 
 
 def _judged(samples: float, programs: float, allowed: Allowance) -> tuple[bool, str]:

@@ -6,6 +6,12 @@ For a number of samples n that is fixed before they are drawn, each misses with 
 - `bernstein_interval` (Maurer and Pontil), a frequency p̂ of n trials:
   |p̂ − p| ≤ √(2 p̂(1 − p̂) L / (n − 1)) + 7L / (3(n − 1)),  L = ln(4/δ).
 - `binomial_interval` (Clopper and Pearson), the same by inverting the binomial tails: exact, and shorter; the default.
+- `mean_ceiling`, an upper bound for a mean of values of which only the largest possible one, M, is known, by bets
+  (Waudby-Smith and Ramdas). Were the mean q or more, W(q) = Π_i (1 + θ (q − x_i)/(M − q)), 0 < θ < 1, would be
+  non-negative with expectation at most 1, so W(q) ≥ K/δ has probability at most δ/K; and W grows with q. K bets are
+  fixed by n and δ, the bounds of all hold together, and each row takes the one that suits its variance v: about
+  mean + √(2vL/n), and mean + (M − mean) L/n where all values are the same, L = ln(K/δ). Empirical Bernstein has
+  7 (M − least) L/(3n) there. What matters is only how often each value occurs.
 - `l1_radius` (Weissman et al.), an empirical law over m outcomes:  ‖p̂ − p‖₁ ≤ √(2 (ln(2^m − 2) + ln(1/δ)) / n).
 
 A learner that chooses its next policy by what it saw has random numbers of trials. What follows misses with probability
@@ -38,8 +44,8 @@ from cmpg.cmdp.box import BoxCMDP
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.joint.averages import average_roundings
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import BoolArray, Samples
-from cmpg.learning.simulator import InducedProblem
 
 Interval = Callable[..., tuple[FloatArray, FloatArray]]
 """Called as interval(successes, trials, delta=…); returns the lower and the upper ends for the probability."""
@@ -113,6 +119,83 @@ def binomial_interval(successes: IntArray, trials: IntArray, *, delta: float) ->
     low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
     shape = np.shape(successes)
     return low[where].reshape(shape), high[where].reshape(shape)
+
+
+BET_RATIO = 1.5
+"""Bets are so far apart: the nearest one needs at most 3 % more distance than the best."""
+
+LARGEST_BET = 0.99
+
+NEWTON_STEPS = 6
+
+LEAST_LOG = -500.0
+"""Below this power of e a distance from the largest value is not told from zero."""
+
+
+def mean_ceiling(values: FloatArray, counts: IntArray, *, most: FloatArray | float, delta: float) -> FloatArray:
+    """Return an upper bound for the mean of each row of independent values; the largest possible one where none is.
+
+    Parameters
+    ----------
+    values : [..., m]
+        The different values that were seen.
+    counts : [..., m]
+        How often; their sum must be fixed beforehand.
+    most : [...]
+        No value can be larger.
+    delta
+        The probability that the mean is above the bound, for each row.
+
+    Examples
+    --------
+    >>> seen, often = np.array([[0.0, 1.0], [0.3, 0.3]]), np.array([[500, 500], [1000, 0]])
+    >>> mean_ceiling(seen, often, most=1.0, delta=0.05).round(4)
+    array([0.5515, 0.3037])
+    """
+    below = np.maximum(np.asarray(most)[..., None] - values, 0.0)
+    number = counts.sum(axis=-1)
+    mean = (counts * below).sum(axis=-1) / np.maximum(number, 1)
+    apart = mean > 0
+    ratios = np.where(apart[..., None], below / np.where(apart, mean, 1.0)[..., None], 1.0)
+    spread = np.maximum((counts * (ratios - 1) ** 2).sum(axis=-1) / np.maximum(number, 1), 1e-300)
+    grid = _bets(int(number.max(initial=0)), delta)
+    needed = np.log(len(grid)) - np.log(delta)
+    scale = np.sqrt(2 * needed / np.maximum(number, 1))
+    bet = _nearest(scale / np.sqrt(spread), grid)
+    place = _ruin(counts, ratios, bet, needed, first=np.log(np.clip(1 - scale * np.sqrt(spread), 0.1, 1.0)))
+    # The bet that suits a normal law need not be the best one: look for a better one there, and take the better bound.
+    there = ratios * np.exp(-place)[..., None] - 1
+    wealth = [(counts * np.log1p(each * there)).sum(axis=-1) for each in grid]
+    better = grid[np.argmax(wealth, axis=0)]
+    place = np.maximum(place, _ruin(counts, ratios, better, needed, first=place))
+    return np.asarray(np.where(apart, most - mean * np.exp(place), most))
+
+
+def _ruin(counts: IntArray, ratios: FloatArray, bet: FloatArray, needed: float, *, first: FloatArray) -> FloatArray:
+    """Return ln z at which the wealth of a bet reaches its level, or less; differences are in units of their mean.
+
+    With z = M − q the bet θ turns one into (1 − θ) + θ (M − x)/z. Its logarithm is convex in ln z and falls, so that
+    after one step of Newton's all iterates are on the safe side.
+    """
+    place, stake = first, bet[..., None]
+    for _ in range(NEWTON_STEPS):
+        grown = stake * ratios * np.exp(-place)[..., None]
+        wealth = (counts * np.log(1 - stake + grown)).sum(axis=-1)
+        slope = (counts * (grown / (1 - stake + grown))).sum(axis=-1)
+        place = np.clip(place + (wealth - needed) / np.where(slope > 0, slope, 1.0), LEAST_LOG, 0.0)
+    return place
+
+
+def _nearest(bet: FloatArray, grid: FloatArray) -> FloatArray:
+    wanted = np.log(LARGEST_BET / np.clip(bet, grid[-1], LARGEST_BET))
+    return np.asarray(grid[np.round(wanted / np.log(BET_RATIO)).astype(np.int64)])
+
+
+def _bets(number: int, delta: float) -> FloatArray:
+    """From the largest bet down to half of the one that suits the largest variance."""
+    least = min(np.sqrt(-np.log(delta) / max(number, 1)) / 2, LARGEST_BET)
+    steps = int(np.ceil(np.log(LARGEST_BET / least) / np.log(BET_RATIO)))
+    return np.asarray(LARGEST_BET * BET_RATIO ** -np.arange(steps + 1.0))
 
 
 BISECTIONS = 45

@@ -16,13 +16,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
-from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples
+from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples, Totals
 from cmpg.learning.simulator import check_count, check_entry
 from cmpg.policy import JointPolicy
 
@@ -120,7 +120,7 @@ class EnvironmentSimulator:
             self._environment.reset(self._rng)  # where it goes does not matter: this hands over the generator
             for entry in entries:
                 place(entry[0], entry[1])
-                yield entry, self._step(entry, tally)
+                yield entry, self._step(entry, tally).state
 
     def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
         """Play whole episodes; return the counts over joint actions."""
@@ -129,12 +129,36 @@ class EnvironmentSimulator:
         play, tally = _Player(policy, self._rng), _Tally(self.known)
         with self._charged(episodes * self.known.horizon, tally, purpose=purpose):
             for _ in range(episodes):
-                state = self._environment.reset(self._rng)
-                if not _is_index(state, self.known.num_states):
-                    self._wrong_state(state, tally, call="reset(rng)")
-                for h in range(self.known.horizon):
-                    state = self._step((h, state, play(h, state)), tally)
+                for _ in self._episode(play, tally):
+                    pass
         return tally.samples()
+
+    def add_up(
+        self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
+    ) -> Totals:
+        """Play whole episodes; return what tables [m, H, S, A_i], read along agent i's way, add up to in each."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("episodes", episodes)
+        play, tally, sums = _Player(policy, self._rng), _Tally(self.known), []
+        with self._charged(episodes * self.known.horizon, tally, purpose=purpose):
+            for _ in range(episodes):
+                sums.append(np.zeros(len(tables)))
+                for (h, s, joint), seen in self._episode(play, tally):
+                    sums[-1] += tables[:, h, s, joint[agent]]
+                    if self.known.payoffs is None:
+                        sums[-1] += [seen.rewards[agent], *seen.costs]
+        return Totals.merged(np.array(sums), np.ones(episodes, dtype=np.int64))
+
+    def _episode(self, play: _Player, tally: _Tally) -> Iterator[tuple[Entry, _Seen]]:
+        """Play one episode; yield what was done and what was seen of it, step by step."""
+        state = self._environment.reset(self._rng)
+        if not _is_index(state, self.known.num_states):
+            self._wrong_state(state, tally, call="reset(rng)")
+        for h in range(self.known.horizon):
+            entry = (h, int(state), play(h, state))
+            seen = self._step(entry, tally)
+            yield entry, seen
+            state = seen.state
 
     @contextmanager
     def _charged(self, total: int, tally: _Tally, *, purpose: str) -> Iterator[None]:
@@ -154,7 +178,7 @@ class EnvironmentSimulator:
             )
         return place  # type: ignore[no-any-return]
 
-    def _step(self, entry: Entry, tally: _Tally) -> int:
+    def _step(self, entry: Entry, tally: _Tally) -> _Seen:
         """Step once, check the answer, and count it."""
         h, s, joint = entry
         answer = self._environment.step(joint)
@@ -173,8 +197,9 @@ class EnvironmentSimulator:
                 tally,
                 f"{_call(entry)} returned done; there are {self.known.horizon} steps. Let an end be a last state.",
             )
-        tally.add(place, int(answer[0]), rewards=rewards, costs=costs)
-        return int(answer[0])
+        seen = _Seen(int(answer[0]), rewards, costs)
+        tally.add(place, seen)
+        return seen
 
     def _wrong_state(self, found: Any, tally: _Tally, *, call: str) -> NoReturn:
         last = self.known.num_states - 1
@@ -193,6 +218,14 @@ def _fail(tally: _Tally, text: str) -> NoReturn:
     error = SimulatorError(text)
     error.samples = tally.samples()
     raise error
+
+
+class _Seen(NamedTuple):
+    """What a step led to."""
+
+    state: int
+    rewards: list[float]
+    costs: list[float]
 
 
 class _Checker:
@@ -248,14 +281,14 @@ class _Tally:
             index = index * size + action
         return index
 
-    def add(self, place: tuple[int, int, int], state: int, *, rewards: list[float], costs: list[float]) -> None:
+    def add(self, place: tuple[int, int, int], seen: _Seen) -> None:
         """Count one step."""
         self._visits[place] += 1
         if place[0] < len(self._transitions):
-            self._transitions[(*place, state)] += 1
+            self._transitions[(*place, seen.state)] += 1
         if self._observes:
-            self._rewards[place] += rewards
-            self._costs[place] += costs
+            self._rewards[place] += seen.rewards
+            self._costs[place] += seen.costs
 
     def samples(self) -> Samples:
         """Return the counts with one axis per agent."""

@@ -36,10 +36,10 @@ from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import CMPGError, InfeasibleError, SimulatorError
 from cmpg.learning.confidence import Estimate, Interval, estimate, mixture_radius
-from cmpg.learning.generative import BoundedPolicy, tightened_candidate
-from cmpg.learning.outcome import LearnedResponse, ResponseStatus
+from cmpg.learning.generative import bounded, present_in_box, tightened_candidate
+from cmpg.learning.outcome import LearnedResponse, Proved, ResponseStatus
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played, Samples
-from cmpg.learning.simulator import InducedProblem
 
 Bonus = Callable[[Estimate], FloatArray]
 """What the costs are raised by: [k, H, S, A]."""
@@ -144,14 +144,20 @@ class Exploration:
     """The state of one run of DOPE against one agent's unknown CMDP."""
 
     def __init__(
-        self, problem: InducedProblem, baseline: Baseline, *, bonus: Bonus, interval: Interval, delta: float
+        self,
+        problem: InducedProblem,
+        baseline: Baseline,
+        *,
+        bonus: Bonus,
+        interval: Interval,
+        delta: float,
+        margin: float = 0.0,
     ) -> None:
         self.problem, self.baseline, self.bonus, self.interval, self.delta = problem, baseline, bonus, interval, delta
         self.given_costs = baseline.ceilings
         self.samples = problem.no_samples()
         self.episodes, self.work = 0, 0
-        self.ceiling = np.inf
-        self.incumbent: BoundedPolicy | None = None
+        self.proved = Proved(problem.known.thresholds - margin)
         self.proof_of_infeasibility = ""
         self._next_search = 0
         self._played: dict[bytes, Played] = {}
@@ -208,64 +214,47 @@ class Exploration:
             self.proof_of_infeasibility = str(proof)
             return
         self.work += best.work
-        self.ceiling = min(self.ceiling, best.bound)
+        self.proved.lower(best.bound)
 
-    def propose(self, thresholds: FloatArray, *, close: float = np.inf) -> None:
-        """Look for a better policy among those that keep to `thresholds` [k] under all kernels of the box.
+    def propose(self, *, close: float = np.inf) -> None:
+        """Look for a better policy among those that keep to the thresholds, less the margin, under all kernels.
 
         The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
         the bounds within `close` of each other it waits for twice as many episodes.
         """
-        self.consider(replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings), thresholds)
-        if self.incumbent is not None:
-            self.consider(self.judged(self.incumbent.policy, self.incumbent.multipliers), thresholds)
-        belief = _with_thresholds(self.belief, thresholds)
-        if self.episodes < self._next_search and self.gap > close and not self._promising(belief, close):
+        proved = self.proved
+        proved.consider(replace(bounded(self.belief, self.baseline.policy), cost_ceilings=self.baseline.ceilings))
+        if proved.incumbent is not None:
+            proved.consider(bounded(self.belief, proved.incumbent.policy, multipliers=proved.incumbent.multipliers))
+        if self.problem.nash_epsilon is not None:
+            proved.present &= present_in_box(self.belief, self.problem.policy[self.problem.agent])
+        belief = _with_thresholds(self.belief, proved.thresholds)
+        if self.episodes < self._next_search and proved.gap > close and not self._promising(belief, close):
             return
         self._next_search = 2 * self.episodes + 1
         found = tightened_candidate(belief)
         self.work += found.work
-        self.consider(found, thresholds)
+        proved.consider(found)
 
     def _promising(self, belief: Estimate, close: float) -> bool:
         """Whether a candidate's floor could be within `close` of the ceiling: it is at most the empirical optimum."""
         self.work += 1
         try:
-            return self.ceiling - Exact()(belief.box.nominal).bound <= close
+            return self.proved.ceiling - Exact()(belief.box.nominal).bound <= close
         except InfeasibleError:
             return False
 
-    @property
-    def gap(self) -> float:
-        """How far the ceiling is above the incumbent's floor; infinite where there is none."""
-        return np.inf if self.incumbent is None else self.ceiling - self.incumbent.value_floor
-
-    def consider(self, candidate: BoundedPolicy, thresholds: FloatArray) -> None:
-        """Make a candidate the incumbent if it is proved to keep to the thresholds, and to be worth more."""
-        feasible = bool(np.all(candidate.cost_ceilings <= thresholds))
-        if feasible and (self.incumbent is None or candidate.value_floor > self.incumbent.value_floor):
-            self.incumbent = candidate
-
-    def judged(self, policy: FloatArray, multipliers: FloatArray | None = None) -> BoundedPolicy:
-        """Return a policy with its worst case over the box."""
-        box = self.belief.box
-        ceilings = np.array([worst_case(box, policy, cost) for cost in self.belief.worst_costs])
-        floor = -worst_case(box, policy, -self.belief.worst_reward)
-        if multipliers is None:
-            multipliers = np.zeros(len(ceilings))
-        return BoundedPolicy(policy, floor, ceilings, multipliers, 1 + len(ceilings))
-
     def conclude(self, status: ResponseStatus, *, epsilon: float, delta: float, message: str = "") -> LearnedResponse:
         """Return what is known now; the baseline where nothing is proved to keep to the thresholds."""
-        best = self.incumbent
+        best, nash = self.proved.incumbent, self.problem.nash_epsilon
         if best is None:
-            best = replace(self.judged(self.baseline.policy), cost_ceilings=self.baseline.ceilings)
+            best = replace(bounded(self.belief, self.baseline.policy), cost_ceilings=self.baseline.ceilings)
         return LearnedResponse(
             status=status,
             message=message or status.value,
             policy=best.policy,
             value_floor=best.value_floor,
-            value_ceiling=self.ceiling,
+            value_ceiling=self.proved.ceiling,
             cost_ceilings=best.cost_ceilings,
             multipliers=best.multipliers,
             epsilon=epsilon,
@@ -274,6 +263,7 @@ class Exploration:
             samples_per_entry=0,
             work=self.work,
             played=self.played,
+            present=None if nash is None else self.proved.present,
         )
 
 

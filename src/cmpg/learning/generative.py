@@ -1,37 +1,62 @@
 """Algorithm 3, adaptive and certified: best responses from a generative model, with nothing known beforehand.
 
-In round j there are N_j = N_0·2^(j−1) samples of every (h, s, a), and a box that holds the true kernel with probability
-1 − δ/(j(j + 1)); over all rounds the boxes fail with probability at most δ. Upper bound: the best value over all
-policies and all kernels of the box (the extended CMDP). Candidate: the optimum of the empirical CMDP, its thresholds
-tightened just so far that its worst cost over the box is at most α. Lower bound: the candidate's worst reward over the
-box. It ends when the bounds are within ε.
+In round j there are N_j = N_0·2^(j−1) samples of every (h, s, a), and a share δ/(j(j + 1)) of δ, so that all rounds
+together fail with probability at most δ. What is proved in one round stays proved in the next.
+
+- Ceiling: `optimism.py`, without boxes; half of the round's share.
+- Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
+  have. It is measured by fresh episodes (`rollout.py`), only once the ceiling is near what it seems to be worth; a
+  candidate that fails is tightened further. A quarter of the share.
+- The present policy of the agent, where it is asked whether to leave it, is measured likewise; a quarter of the share.
+- Beside this, for few states, a box around the empirical kernel, with a share of δ of its own: the best value over all
+  policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that its
+  worst cost is at most α, are bounds that need no episodes.
+
+It ends when the best ceiling and the best floor of a feasible policy are within ε; or, asked by Algorithm 2 at ε, as
+soon as it is decided whether the agent stays (no feasible policy is worth ε more than its present one) or leaves (a
+feasible one is worth ε/4 more than the present one, and within ε of the best). One of both is decided at the latest
+when ceiling and floor are within ε/4 and the present value is known up to ε/4.
 
 Guarantee: with probability at least 1 − δ, what is called certified is feasible and within ε of the best; no slack need
 be known. Where there is none, no candidate can be proved feasible, and the samples run out.
 
-Where rewards and costs are not known either, half of each δ goes to them (Hoeffding), and all bounds take their worst.
+Where rewards and costs are not known either, half of the box's share goes to them (Hoeffding), and all bounds take
+their worst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import optimistic_response, worst_case
-from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.evaluation import action_values, evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
+from cmpg.cmdp.response import BestResponse
 from cmpg.errors import BudgetError, InfeasibleError, SimulatorError
-from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, estimate
-from cmpg.learning.outcome import LearnedResponse, ResponseStatus
-from cmpg.learning.simulator import InducedProblem
+from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, empirical_cmdp, estimate
+from cmpg.learning.optimism import Draws, Optimism
+from cmpg.learning.outcome import BoundedPolicy, LearnedResponse, Present, Proved, ResponseStatus
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.rollout import FIRST_EPISODES, Measurement
 
 TIGHTENINGS = 8
-"""Bisections for the tightened thresholds: they are found to 1 % of the error that they allow for."""
+"""Bisections for the tightened thresholds of a box: they are found to 1 % of the error that they allow for."""
+
+BOX_STATES = 32
+"""With more states than this a box is hardly ever tighter, and takes most of the time."""
+
+TRIES = 2
+"""Candidates in one round."""
+
+EPISODE_SHARE = 0.5
+"""Measuring one policy may take this share of the samples that the model took."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +70,21 @@ class Adaptive:
     max_count
         Samples of every (h, s, a) at most; the simulator's own budget holds besides.
     interval
-        How one probability is bounded; `confidence.bernstein_interval` draws two to eight times as many samples.
+        How a box bounds one probability; None for no box.
     on_round
         Called with the bounds after every round.
     """
 
     first_count: int = 64
-    max_count: int = 2**30
-    interval: Interval = binomial_interval
+    max_count: int = 2**53
+    interval: Interval | None = binomial_interval
     on_round: Callable[[LearnedResponse], None] | None = None
 
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
         """Learn a best response; running out of samples is an ending, with the best policy so far."""
         check_accuracy(epsilon, delta)
-        run = _Run(problem, epsilon=epsilon, delta=delta, first=self.first_count)
-        response = run.judge(self.interval)
+        run = _Run(problem, self, epsilon=epsilon, delta=delta)
+        response = run.judge()
         while response.status is ResponseStatus.LIMIT and run.entries:
             if self.on_round is not None:
                 self.on_round(response)
@@ -67,78 +92,238 @@ class Adaptive:
                 break
             try:
                 run.draw()
+                response = run.judge()
             except BudgetError as stop:
-                return replace(response, message=f"{response.message} {stop}")
-            response = run.judge(self.interval)
+                told = run.conclude()
+                return replace(told, message=f"{told.message} {stop}")
+            except SimulatorError as fault:
+                fault.samples = run.samples if fault.samples is None else run.samples + fault.samples
+                raise
         return response
 
 
 class _Run:
-    """One adaptive run: the samples so far, and the round."""
+    """One adaptive run: the samples so far, the round, and what is proved."""
 
-    def __init__(self, problem: InducedProblem, *, epsilon: float, delta: float, first: int) -> None:
+    def __init__(self, problem: InducedProblem, learner: Adaptive, *, epsilon: float, delta: float) -> None:
         horizon, states, actions = problem.shape
+        learned = problem.known.payoffs is None
         self.problem, self.epsilon, self.delta = problem, epsilon, delta
-        self.entries = states * actions * (horizon if problem.known.payoffs is None else horizon - 1)
+        self.interval = learner.interval if states <= BOX_STATES else None
+        if learned or horizon == 1:  # payoffs have their intervals from the box, and one step has nothing else
+            self.interval = learner.interval or binomial_interval
+        self.entries = states * actions * (horizon if learned else horizon - 1)
         self.samples = problem.no_samples()
-        self.count, self.target, self.rounds, self.work = 0, first, 0, 0
+        self.count, self.target, self.rounds, self.work = 0, learner.first_count, 0, 0
+        self.before = problem.simulator.ledger.total
+        self.caution = (
+            1.0  # how many times the likely errors thresholds are tightened by: twice as many after a failure
+        )
+        self.proved = Proved(problem.known.thresholds)
+        unknown = np.full(problem.known.num_constraints, np.inf)
+        self.latest = BoundedPolicy(problem.policy[problem.agent], -np.inf, unknown, np.zeros(len(unknown)), 0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether what is asked for is proved."""
+        nash = self.problem.nash_epsilon
+        if nash is None:
+            return self.proved.gap <= self.epsilon
+        return self.proved.stays(nash) or self.proved.leaves(nash)
+
+    @property
+    def most_episodes(self) -> float:
+        """How many episodes of one policy may be played in this round: as many as its batches can add up to."""
+        affordable = EPISODE_SHARE * self.count * self.entries / self.problem.shape[0] / FIRST_EPISODES
+        return FIRST_EPISODES * 2.0 ** int(np.log2(max(affordable, 1.0)))
 
     def draw(self) -> None:
-        try:
-            self.samples = self.samples + self.problem.draw(self.target - self.count)
-        except SimulatorError as fault:
-            fault.samples = self.samples if fault.samples is None else self.samples + fault.samples
-            raise
+        """Draw until there are twice as many samples."""
+        self.samples = self.samples + self.problem.draw(self.target - self.count)
         self.count, self.target, self.rounds = self.target, 2 * self.target, self.rounds + 1
 
-    def judge(self, interval: Interval) -> LearnedResponse:
+    def judge(self) -> LearnedResponse:
+        """Prove what this round's samples can prove."""
         # The box before the first sample holds everything, so it cannot fail and costs no confidence.
         share = self.delta / (self.rounds * (self.rounds + 1)) if self.rounds else self.delta
-        belief = estimate(self.problem, self.samples, delta=share, interval=interval)
+        drawn = self.rounds > 0 and len(self.samples.transitions) > 0
         try:
-            best = optimistic_response(belief.optimistic)
+            if self.interval is None:
+                empirical = hopes = empirical_cmdp(self.problem, self.samples)
+            else:
+                share = share / 2 if drawn else share
+                belief = estimate(self.problem, self.samples, delta=share, interval=self.interval)
+                empirical, hopes = belief.box.nominal, belief.optimistic.nominal
+                self._bound_by_box(belief)
+            if drawn and not self.settled:
+                self._bound_by_draws(empirical, hopes, share)
         except InfeasibleError as proof:
-            return self._conclude(safest(belief), ResponseStatus.INFEASIBLE, ceiling=np.inf, told=str(proof))
-        candidate = tightened_candidate(belief)
-        self.work += best.work + candidate.work
-        gap = best.bound - candidate.value_floor
-        feasible = bool(np.all(candidate.cost_ceilings <= self.problem.known.thresholds))
-        if feasible and gap <= self.epsilon:
-            return self._conclude(candidate, ResponseStatus.CERTIFIED, ceiling=best.bound)
-        need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"
-        told = (
-            f"with {self.count} samples of every entry {need} the bounds are {gap:.4g} apart, not {self.epsilon:.4g}."
-        )
-        return self._conclude(candidate, ResponseStatus.LIMIT, ceiling=best.bound, told=told)
+            return self.conclude(ResponseStatus.INFEASIBLE, str(proof))
+        return self.conclude()
 
-    def _conclude(
-        self, candidate: BoundedPolicy, status: ResponseStatus, *, ceiling: float, told: str = ""
-    ) -> LearnedResponse:
+    def _bound_by_box(self, belief: Estimate) -> None:
+        best = optimistic_response(belief.optimistic)
+        self.proved.lower(best.bound)
+        self.latest = tightened_candidate(belief)
+        self.proved.consider(self.latest)
+        if self.problem.nash_epsilon is not None:
+            self.proved.present &= present_in_box(belief, self.problem.policy[self.problem.agent])
+        self.work += best.work + self.latest.work
+
+    def _bound_by_draws(self, empirical: CMDP, hopes: CMDP, share: float) -> None:
+        known = self.problem.known
+        scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
+        optimism = Optimism(
+            draws=Draws(self.samples.transitions, known.induced_support(self.problem.agent)),
+            reward=hopes.reward,
+            costs=hopes.costs,
+            thresholds=known.thresholds,
+            initial=known.initial,
+            scales=np.where(np.isfinite(scales) & (scales > 0), scales, 1.0),
+            delta=share / 2,
+        )
+        try:
+            best: BestResponse | None = Exact()(empirical)
+        except InfeasibleError:
+            best = None
+            optimism.require_feasible()
+        ceiling = optimism.least_bound(np.full(known.num_constraints, np.inf) if best is None else best.multipliers)
+        self.proved.lower(ceiling.value)
+        self.work += ceiling.work + (2 if best is None else best.work)
+        self._measure(empirical, best, share)
+
+    def _measure(self, empirical: CMDP, best: BestResponse | None, share: float) -> None:
+        """Roll out what promises to settle the question: the present policy, then candidates."""
+        nash = self.problem.nash_epsilon
+        present = Measurement(self.problem, self.problem.policy[self.problem.agent], empirical, delta=share / 4)
+        seems = float(evaluate(empirical, present.policy).value)
+        if nash is not None and self.proved.ceiling - seems <= nash:
+            self._play(present, self._place)
+        for _ in range(TRIES):
+            safer = None if best is None else self._tightened(empirical, best, share)
+            if self.settled or safer is None:
+                return
+            gain = safer.value - seems
+            if self.proved.ceiling - safer.value > (self.epsilon if nash is None else max(nash, gain)):
+                return
+            if nash is not None and gain <= nash / 4:
+                return
+            candidate = Measurement(self.problem, safer.policy, empirical, delta=share / (4 * TRIES))
+            self._play(candidate, partial(self._consider, safer))
+            if self.latest.meets(self.problem.known.thresholds):
+                break
+            self.caution *= 2
+        if nash is not None and self.proved.incumbent is not None:
+            self._play(present, self._place)
+
+    def _play(self, one: Measurement, note: Callable[[Measurement], None]) -> None:
+        """Play a policy until the question is settled, the policy is refuted, or the model is what is missing."""
+        while not self.settled and one.episodes + one.next_batch <= self.most_episodes:
+            one.grow()
+            note(one)
+            if np.any(one.floors[1:] > self.problem.known.thresholds):
+                return
+
+    def _place(self, seen: Measurement) -> None:
+        self.proved.present &= seen.present
+
+    def _consider(self, found: BestResponse, seen: Measurement) -> None:
+        self.latest = BoundedPolicy(
+            policy=found.policy,
+            value_floor=float(seen.floors[0]),
+            cost_ceilings=seen.ceilings[1:].copy(),
+            multipliers=found.multipliers,
+            work=found.work,
+        )
+        self.proved.consider(self.latest)
+
+    def _tightened(self, empirical: CMDP, best: BestResponse, share: float) -> BestResponse | None:
+        """Solve the empirical CMDP with thresholds that allow for the errors that costs like this optimum's have.
+
+        In a game they leave the others as much room as is worth ε/16 to this agent: without any, the others would have
+        to know their costs exactly.
+        """
+        unmeasured = Measurement(self.problem, best.policy, empirical, delta=share)
+        model, chance = cost_variances(empirical, best.policy)
+        per_episode = (np.log(1 / share) + 10.0) / self.most_episodes  # what batches and bets add is about 10
+        ranges = (unmeasured.ceilings - unmeasured.floors)[1:]
+        errors = 2 * np.sqrt(model / self.count) + np.sqrt(2 * chance * per_episode) + ranges * per_episode
+        errors *= self.caution
+        if self.problem.nash_epsilon is not None:
+            errors += self.problem.nash_epsilon / 16 / np.maximum(best.multipliers, 1e-300) * (best.multipliers > 0)
+        try:
+            found = Exact()(replace(empirical, thresholds=empirical.thresholds - errors, trusted=True))
+        except InfeasibleError:
+            return None
+        self.work += found.work
+        return found
+
+    def conclude(self, status: ResponseStatus | None = None, told: str = "") -> LearnedResponse:
+        """Gather what is proved."""
+        proved, nash = self.proved, self.problem.nash_epsilon
+        best = proved.incumbent or self.latest
+        if proved.stays(nash):
+            mine = self.problem.policy[self.problem.agent]
+            best = BoundedPolicy(
+                mine, proved.present.value_floor, self.problem.known.thresholds, self.latest.multipliers, 0
+            )
+        if status is None:
+            good = proved.stays(nash) or proved.gap <= (self.epsilon if nash is None else nash)
+            better = ResponseStatus.BETTER if proved.leaves(nash) else ResponseStatus.LIMIT
+            status = ResponseStatus.CERTIFIED if good and self.settled else better
+        if status is ResponseStatus.LIMIT:
+            feasible = proved.incumbent is not None
+            need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"
+            apart = f"the bounds are {proved.ceiling - best.value_floor:.4g} apart, not {self.epsilon:.4g}."
+            told = f"with {self.count} samples of every entry {need} {apart}"
         return LearnedResponse(
             status=status,
             message=told or status.value,
-            policy=candidate.policy,
-            value_floor=candidate.value_floor,
-            value_ceiling=ceiling,
-            cost_ceilings=candidate.cost_ceilings,
-            multipliers=candidate.multipliers,
+            policy=best.policy,
+            value_floor=best.value_floor,
+            value_ceiling=np.inf if status is ResponseStatus.INFEASIBLE else proved.ceiling,
+            cost_ceilings=best.cost_ceilings,
+            multipliers=best.multipliers,
             epsilon=self.epsilon,
             delta=self.delta,
-            samples=self.count * self.entries,
+            samples=self.problem.simulator.ledger.total - self.before,
             samples_per_entry=self.count,
             work=self.work,
+            present=None if nash is None else proved.present,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class BoundedPolicy:
-    """A policy, and its worst case over a box."""
+def present_in_box(belief: Estimate, policy: FloatArray) -> Present:
+    """Return what a box proves about a policy."""
+    best = belief.optimistic.nominal
+    worst = bounded(belief, policy)
+    floors = [-worst_case(belief.box, policy, -cost) for cost in best.costs]
+    return Present(
+        worst.value_floor, worst_case(belief.box, policy, best.reward), np.array(floors), worst.cost_ceilings
+    )
 
-    policy: FloatArray  # [H, S, A]
-    value_floor: float
-    cost_ceilings: FloatArray  # [k]
-    multipliers: FloatArray  # [k]
-    work: int
+
+def cost_variances(empirical: CMDP, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variances that the costs of a policy have: as estimated from one sample of every entry, because of
+    its errors, and of one episode, because of where transitions lead: [k], [k].
+    """
+    visits = occupancy(empirical, policy)[:-1]
+    values = (policy * np.moveaxis(action_values(empirical, policy), 1, 0)[1:]).sum(axis=-1)[:, 1:]
+    kernel = np.broadcast_to(empirical.transition, (empirical.num_steps, *empirical.transition.shape[1:]))[:-1]
+    variances = np.einsum("hsat,jht->jhsa", kernel, values**2) - np.einsum("hsat,jht->jhsa", kernel, values) ** 2
+    variances = np.maximum(variances, 0.0)
+    return np.einsum("hsa,jhsa->j", visits**2, variances), np.einsum("hsa,jhsa->j", visits, variances)
+
+
+def bounded(
+    belief: Estimate, policy: FloatArray, *, multipliers: FloatArray | None = None, work: int = 0
+) -> BoundedPolicy:
+    """Return a policy with its worst case over the box."""
+    ceilings = np.array([worst_case(belief.box, policy, cost) for cost in belief.worst_costs])
+    floor = -worst_case(belief.box, policy, -belief.worst_reward)
+    if multipliers is None:
+        multipliers = np.zeros(len(ceilings))
+    return BoundedPolicy(policy, floor, ceilings, multipliers, work + 1 + len(ceilings))
 
 
 def tightened_candidate(belief: Estimate) -> BoundedPolicy:
@@ -150,7 +335,7 @@ def tightened_candidate(belief: Estimate) -> BoundedPolicy:
     nominal = belief.box.nominal
     fallback = safest(belief)
     first = _solve(belief, nominal.thresholds)
-    if first is None or _feasible(nominal, first):
+    if first is None or first.meets(nominal.thresholds):
         return first or fallback
     excess = np.maximum(first.cost_ceilings - evaluate(nominal, first.policy).costs, 0.0)
     best, work = fallback, fallback.work + first.work
@@ -159,7 +344,7 @@ def tightened_candidate(belief: Estimate) -> BoundedPolicy:
         middle = (low + high) / 2
         tried = _solve(belief, nominal.thresholds - middle * excess)
         work += tried.work if tried is not None else 2
-        if tried is None or _feasible(nominal, tried):
+        if tried is None or tried.meets(nominal.thresholds):
             high = middle
             best = best if tried is None else tried
         else:
@@ -171,9 +356,9 @@ def safest(belief: Estimate) -> BoundedPolicy:
     """Return the policy of greatest empirical slack, with its worst case."""
     nominal = belief.box.nominal
     if nominal.num_constraints == 0:
-        return _judged(belief, plan(nominal, np.zeros(0)).policy(nominal.num_actions), multipliers=np.zeros(0), work=1)
+        return bounded(belief, plan(nominal, np.zeros(0)).policy(nominal.num_actions), work=1)
     slack = greatest_slack(nominal)
-    return _judged(belief, slack.policy, multipliers=np.zeros(nominal.num_constraints), work=len(slack.plans))
+    return bounded(belief, slack.policy, work=len(slack.plans))
 
 
 def _solve(belief: Estimate, thresholds: FloatArray) -> BoundedPolicy | None:
@@ -182,14 +367,4 @@ def _solve(belief: Estimate, thresholds: FloatArray) -> BoundedPolicy | None:
         found = Exact()(replace(belief.box.nominal, thresholds=thresholds, trusted=True))
     except InfeasibleError:
         return None
-    return _judged(belief, found.policy, multipliers=found.multipliers, work=found.work)
-
-
-def _judged(belief: Estimate, policy: FloatArray, *, multipliers: FloatArray, work: int) -> BoundedPolicy:
-    ceilings = np.array([worst_case(belief.box, policy, cost) for cost in belief.worst_costs])
-    floor = -worst_case(belief.box, policy, -belief.worst_reward)
-    return BoundedPolicy(policy, floor, ceilings, multipliers, work + 1 + len(ceilings))
-
-
-def _feasible(nominal: CMDP, candidate: BoundedPolicy) -> bool:
-    return bool(np.all(candidate.cost_ceilings <= nominal.thresholds))
+    return bounded(belief, found.policy, multipliers=found.multipliers, work=found.work)

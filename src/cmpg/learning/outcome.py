@@ -21,8 +21,8 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
 from cmpg.faces import Face, Table, html, line, text
 from cmpg.games.contract import Game
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
-from cmpg.learning.simulator import InducedProblem
 from cmpg.policy import JointPolicy
 
 
@@ -30,10 +30,89 @@ class ResponseStatus(Enum):
     """The ways in which learning one response ends; the value says what it means, and what to do next."""
 
     CERTIFIED = "the policy meets the constraints and is within epsilon of the best, with probability 1 − delta"
+    BETTER = "the policy meets the constraints and is better than the present one, with probability 1 − delta"
     LIMIT = "the samples ran out first; what is known so far is given. Raise the budget, or ask for a larger epsilon"
     UNPROVED = "the samples do not bear out what was assumed. Use a smaller slack, or Adaptive"
     INFEASIBLE = "no policy meets the constraints, with probability 1 − delta. Raise the thresholds"
     NO_SLACK = "there is no strictly feasible policy to explore with: nothing can be certified. Raise the thresholds"
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedPolicy:
+    """A policy of one agent, and what is proved about it."""
+
+    policy: FloatArray  # [H, S, A]
+    value_floor: float
+    cost_ceilings: FloatArray  # [k]
+    multipliers: FloatArray  # [k]: of the problem that it was found by
+    work: int  # dynamic programs, about
+
+    def meets(self, thresholds: FloatArray) -> bool:
+        """Whether the policy is proved to keep all costs below these thresholds."""
+        return bool(np.all(self.cost_ceilings <= thresholds))
+
+
+@dataclass(frozen=True, eq=False)
+class Present:
+    """What is proved about the policy that an agent plays already; all of it may be unknown."""
+
+    value_floor: float
+    value_ceiling: float
+    cost_floors: FloatArray  # [k]
+    cost_ceilings: FloatArray  # [k]
+
+    @classmethod
+    def unknown(cls, num_constraints: int) -> Present:
+        """Know nothing."""
+        infinite = np.full(num_constraints, np.inf)
+        return cls(-np.inf, np.inf, -infinite, infinite)
+
+    def __and__(self, other: Present) -> Present:
+        """Return what both prove."""
+        return Present(
+            value_floor=max(self.value_floor, other.value_floor),
+            value_ceiling=min(self.value_ceiling, other.value_ceiling),
+            cost_floors=np.maximum(self.cost_floors, other.cost_floors),
+            cost_ceilings=np.minimum(self.cost_ceilings, other.cost_ceilings),
+        )
+
+
+class Proved:
+    """What is proved about one response so far; nothing that was proved once is lost."""
+
+    def __init__(self, thresholds: FloatArray) -> None:
+        self.thresholds = thresholds
+        self.ceiling = np.inf  # no policy that meets the constraints is worth more
+        self.incumbent: BoundedPolicy | None = None  # the best that is proved to meet the thresholds
+        self.present = Present.unknown(len(thresholds))
+
+    @property
+    def gap(self) -> float:
+        """How far the ceiling is above the incumbent's floor; infinite where there is none."""
+        return np.inf if self.incumbent is None else self.ceiling - self.incumbent.value_floor
+
+    def lower(self, ceiling: float) -> None:
+        """Take in another ceiling."""
+        self.ceiling = min(self.ceiling, ceiling)
+
+    def consider(self, candidate: BoundedPolicy) -> None:
+        """Make a candidate the incumbent if it is proved to meet the thresholds, and to be worth more."""
+        better = self.incumbent is None or candidate.value_floor > self.incumbent.value_floor
+        if better and candidate.meets(self.thresholds):
+            self.incumbent = candidate
+
+    def stays(self, epsilon: float | None) -> bool:
+        """Whether no feasible policy is worth ε more than the present one."""
+        return epsilon is not None and self.ceiling - self.present.value_floor <= epsilon
+
+    def leaves(self, epsilon: float | None) -> bool:
+        """Whether the incumbent is worth ε/4 more than the present policy, and no other one is worth more than ε, or
+        more than that gain, beyond it.
+        """
+        if epsilon is None or self.incumbent is None:
+            return False
+        gain = self.incumbent.value_floor - self.present.value_ceiling
+        return gain > epsilon / 4 and self.gap <= max(epsilon, gain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +132,7 @@ class LearnedResponse:
     samples_per_entry: int  # 0 where episodes were played instead
     work: int  # dynamic programs, about
     played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
+    present: Present | None = None  # the agent's present policy, where it was asked whether to leave it
 
     @property
     def certified(self) -> bool:
@@ -67,6 +147,15 @@ class LearnedResponse:
     def meets(self, thresholds: FloatArray) -> bool:
         """Whether the policy is proved to keep all costs below these thresholds."""
         return bool(np.all(self.cost_ceilings <= thresholds))
+
+    def stays(self, epsilon: float) -> bool:
+        """Whether it is proved that no feasible policy is worth ε more than the present one."""
+        return self.present is not None and self.value_ceiling - self.present.value_floor <= epsilon
+
+    @property
+    def gain_floor(self) -> float:
+        """By how much the policy is proved to be better than the present one."""
+        return -np.inf if self.present is None else self.value_floor - self.present.value_ceiling
 
 
 class Learner(Protocol):

@@ -31,9 +31,10 @@ from cmpg.errors import BudgetError, CMPGError, PolicyError
 from cmpg.learning.bounds import Size, safe_constants
 from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius, mixture_interval
 from cmpg.learning.exploration import Baseline, Bonus, Exploration, Pace, paper_bonus, tight_bonus
+from cmpg.learning.generative import bounded
 from cmpg.learning.outcome import LearnedResponse, ResponseStatus
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known, Samples
-from cmpg.learning.simulator import InducedProblem
 
 
 class BaselineSource(Protocol):
@@ -106,7 +107,14 @@ class SafeExploration:
         check_accuracy(epsilon, delta)
         if not 0 <= self.margin < np.inf:
             raise CMPGError(f"margin is {self.margin}; it must be a number of at least 0.")
-        run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta)
+        run = Exploration(
+            problem,
+            self.baseline(problem),
+            bonus=self.bonus,
+            interval=self.interval,
+            delta=delta,
+            margin=self.margin,
+        )
         response = self._judge(run, epsilon)
         while response.status is ResponseStatus.LIMIT and run.advance(self.pace):
             response = self._judge(run, epsilon)
@@ -119,20 +127,24 @@ class SafeExploration:
         if run.proof_of_infeasibility:
             status, message = ResponseStatus.INFEASIBLE, run.proof_of_infeasibility
         else:
-            run.propose(run.problem.known.thresholds - self.margin, close=1.3 * epsilon)
+            nash = run.problem.nash_epsilon
+            run.propose(close=1.3 * (epsilon if nash is None else nash))
             status, message = self._status(run, epsilon)
         return run.conclude(status, epsilon=epsilon, delta=run.delta, message=message)
 
     def _status(self, run: Exploration, epsilon: float) -> tuple[ResponseStatus, str]:
-        if run.gap <= epsilon:
+        proved, nash = run.proved, run.problem.nash_epsilon
+        if proved.gap <= epsilon or proved.stays(nash) or (proved.leaves(nash) and proved.gap <= (nash or 0.0)):
             return ResponseStatus.CERTIFIED, ""
+        if proved.leaves(nash):
+            return ResponseStatus.BETTER, ""
         lack = _lack_of_slack(run, self.least_slack)
         if lack:
             return ResponseStatus.NO_SLACK, f"cannot be certified: {lack}"
-        if run.incumbent is None:
+        if proved.incumbent is None:
             told = "no policy is proved to meet the constraints yet."
         else:
-            told = f"the bounds are {run.gap:.4g} apart, not {epsilon:.4g}."
+            told = f"the bounds are {proved.gap:.4g} apart, not {epsilon:.4g}."
         return ResponseStatus.LIMIT, f"after {run.episodes:,} episodes {told}"
 
 
@@ -235,7 +247,7 @@ class OnlineToBatch:
         radius = float(hoeffding_radius(episodes, span=run.reward_range, delta=share))
         means = [_mean_value(run.problem, run.play(policy, episodes)) for policy in policies]
         best = int(np.argmax(means))
-        run.incumbent = replace(run.judged(policies[best]), value_floor=means[best] - radius)
+        run.proved.incumbent = replace(bounded(run.belief, policies[best]), value_floor=means[best] - radius)
 
     def _refuse_beyond(self, episodes: float, purpose: str) -> None:
         if episodes > self.pace.most:
@@ -264,13 +276,11 @@ def _mean_value(problem: InducedProblem, seen: Samples) -> float:
 
 def _measured_response(run: Exploration, epsilon: float, delta: float) -> LearnedResponse:
     run.bound()
-    best = run.incumbent
+    best, gap = run.proved.incumbent, run.proved.gap
     assert best is not None, "a policy was measured"
     if run.proof_of_infeasibility:
         return run.conclude(ResponseStatus.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
-    if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and run.gap <= epsilon:
+    if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and gap <= epsilon:
         return run.conclude(ResponseStatus.CERTIFIED, epsilon=epsilon, delta=delta)
-    told = (
-        f"after {run.episodes:,} episodes the bounds are {run.gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
-    )
+    told = f"after {run.episodes:,} episodes the bounds are {gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
     return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=told)

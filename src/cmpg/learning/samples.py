@@ -22,6 +22,9 @@ from cmpg.policy import JointPolicy, PolicyShape
 
 BoolArray = npt.NDArray[np.bool_]
 
+MANY_TOTALS = 100_000
+"""More different totals of episodes than this are not searched for equal ones."""
+
 MOST_SAMPLES = 2**53
 """More than this cannot be counted one by one in floating point, so they are never drawn."""
 
@@ -236,15 +239,6 @@ class Samples:
 
 
 @dataclass(frozen=True, eq=False)
-class Returns:
-    """The mean over episodes of each agent's total reward and of each total cost."""
-
-    values: FloatArray  # [n]
-    costs: FloatArray  # [k]
-    episodes: int
-
-
-@dataclass(frozen=True, eq=False)
 class Played:
     """A joint policy that was really executed, and for how many episodes; kept so that it can be judged afterwards."""
 
@@ -252,34 +246,34 @@ class Played:
     episodes: int
 
 
-def mean_returns(known: Known, samples: Samples) -> Returns:
-    """Average the total rewards and costs of rolled-out episodes.
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What whole episodes add up to: the different totals, and how many episodes had each."""
 
-    A mean of sums is a sum of counts, so the counts decide it; the episodes one by one are not needed.
+    values: FloatArray  # [different ones, m]
+    counts: IntArray  # [different ones]
 
-    Parameters
-    ----------
-    known
-        Its payoffs are used where it has them, and what was observed otherwise.
-    samples
-        Whole episodes, over joint actions.
-    """
-    episodes = int(samples.visits[0].sum())
-    if episodes == 0:
-        raise SimulatorError("there is no episode to average over; roll out at least one.")
-    if known.payoffs is not None:
-        sums = [_totals(table, samples.visits) for table in (known.payoffs.rewards, known.payoffs.costs)]
-    elif samples.observed is not None:
-        everything = tuple(range(1, samples.visits.ndim + 1))
-        sums = [table.sum(axis=everything) for table in (samples.observed.rewards, samples.observed.costs)]
-    else:
-        raise SimulatorError("rewards and costs are neither known nor observed.")
-    return Returns(sums[0] / episodes, sums[1] / episodes, episodes)
+    def __add__(self, other: Totals) -> Totals:
+        values, counts = np.concatenate([self.values, other.values]), np.concatenate([self.counts, other.counts])
+        return Totals.merged(values, counts)
 
+    @classmethod
+    def merged(cls, values: FloatArray, counts: IntArray) -> Totals:
+        """Gather equal totals, unless there are too many for that to pay."""
+        if len(values) > MANY_TOTALS:
+            return cls(values, counts)
+        different, where = np.unique(values, axis=0, return_inverse=True)
+        return cls(different, np.bincount(where.ravel(), counts, len(different)).astype(np.int64))
 
-def _totals(tables: FloatArray, visits: IntArray) -> FloatArray:
-    totals = [float((np.broadcast_to(table, visits.shape) * visits).sum()) for table in tables]
-    return np.array(totals)
+    @property
+    def episodes(self) -> int:
+        """How many episodes there were."""
+        return int(self.counts.sum())
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean totals: [m]."""
+        return np.asarray(self.counts @ self.values / max(self.episodes, 1))
 
 
 class Ledger:

@@ -2,18 +2,22 @@
 
 The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws anew for each response. Here,
 in round j there are N_j = N_0·2^(j−1) samples of every (h, s, joint action), and one `JointModel`, the empirical game
-with a box around its transition, that holds the true game with probability 1 − δ/(j(j + 1)). The empirical game is
-solved by CA-CMPG with thresholds tightened just so far that the policy's worst cost over the model is at most α.
+with a box around its transition. Half of the round's share of δ, δ/(j(j + 1)), goes to either way to an end:
 
-The box has one interval for each (h, s, joint action, s'); steps that are alike share their samples. If it holds the
-true kernel, then for any joint policy and any agent i the averages of its ends over what the others play are a box that
-holds agent i's true kernel. So one event bounds, for all policies and agents together: the costs (worst case over the
-box), the value (likewise), and the best feasible deviation (the extended CMDP). Where rewards and costs are not known,
-half of δ goes to Hoeffding intervals for them, and all bounds take their worst.
+- by the box alone. It has one interval for each (h, s, joint action, s'); steps that are alike share their samples. If
+  it holds the true kernel, then for any joint policy and any agent i the averages of its ends over what the others play
+  are a box that holds agent i's true kernel. So one event bounds, for all policies and agents together: the costs
+  (worst case over the box), the value (likewise), and the best feasible deviation (the extended CMDP). The empirical
+  game is solved by CA-CMPG with thresholds tightened just so far that the policy's worst cost is at most α.
+- by a check with fresh samples. The empirical game is solved with thresholds tightened by the errors that are likely.
+  What comes of it is fixed before the check, so its costs are measured by rolling it out, and every agent is asked
+  whether to leave it, as in Algorithm 2. If all stay, it is an ε-Nash policy. This takes Σ_i A_i entries per step and
+  state instead of Π_i A_i, and no factor of the box; it may take as many samples as the model did.
 
-Guarantee: the model fails in any round with probability at most δ, and while it holds, what is called certified is an
-ε-Nash policy, whatever was solved on the way; no potential, no feasible start and no slack need be known. Where there
-is no slack, no policy can be proved feasible, and the samples run out.
+Guarantee: what is called certified is an ε-Nash policy with probability at least 1 − δ, whatever was solved on the way;
+no potential, no feasible start and no slack need be known. Where there is no slack, no policy can be proved feasible,
+and the samples run out. Where rewards and costs are not known, half of the box's share goes to Hoeffding intervals for
+them, and all bounds take their worst.
 """
 
 from __future__ import annotations
@@ -39,9 +43,12 @@ from cmpg.learning.confidence import (
     hoeffding_radius,
     transition_box,
 )
+from cmpg.learning.generative import Adaptive, cost_variances
 from cmpg.learning.outcome import LearnResult, claim
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.rollout import Measurement
 from cmpg.learning.samples import Known, Samples
-from cmpg.learning.simulator import Simulator
+from cmpg.learning.simulator import Logbook, Simulator, joint_rows
 from cmpg.policy import JointPolicy
 
 TIGHTENINGS = 6
@@ -122,7 +129,7 @@ class _Run:
 
     def __init__(self, simulator: Simulator, *, epsilon: float, delta: float, interval: Interval) -> None:
         known = simulator.known
-        self.simulator, self.epsilon, self.delta, self.interval = simulator, epsilon, delta, interval
+        self.simulator, self.epsilon, self.delta, self.interval = Logbook(simulator), epsilon, delta, interval
         self.samples: Samples | None = None
         self.number = 0
         nothing = np.full(known.num_constraints, np.inf)
@@ -144,6 +151,9 @@ class _Run:
     def _judge(self, samples: Samples, count: int) -> None:
         """Solve the empirical game, tightened as far as necessary, and see whether that is an end."""
         share = self.delta / (self.number * (self.number + 1))
+        checkable = self.simulator.known.horizon > 1
+        if checkable:
+            share /= 2
         model = joint_model(self.simulator.known, samples, delta=share, interval=self.interval)
         found = _tightened(model, self.best.policy, epsilon=self.epsilon)
         if found is None:
@@ -154,8 +164,48 @@ class _Run:
             self.best = replace(found, samples_per_entry=count)
             if self.best.feasible and self.best.gap <= self.epsilon:
                 self.ended = Status.CERTIFIED
+        if self.ended is None and checkable:
+            try:
+                self._check(model, count, share)
+            except SimulatorError as fault:
+                fault.samples = None  # what one agent sees is not counted by joint actions
+                raise
         if self.ended is None and not samples.visits.any():
             self.ended, self.reason = Status.LIMIT, f"{self._bounds()} There is nothing to be drawn that would help."
+
+    def _check(self, model: JointModel, count: int, share: float) -> None:
+        """Solve the empirical game with a little room, and check what comes of it with fresh samples."""
+        thresholds = model.game.thresholds
+        policy = self.best.policy
+        likely = 3 * np.sqrt(cost_variances(model.game.joint_cmdp(), joint_table(policy))[0] / count)
+        result = _ascent(model.game.with_thresholds(thresholds - likely), policy, self.epsilon / 16)
+        if result.incumbent is None:
+            return
+        found = result.policy
+        agents = range(model.game.num_agents)
+        parts = share / (1 + len(agents))
+        spent = self.simulator.ledger.total
+        costs = Measurement(
+            InducedProblem(self.simulator, 0, found, purpose="checks"),
+            found[0],
+            model.game.at(found).induced_cmdp(0),
+            delta=parts,
+        )
+        while np.any(costs.ceilings[1:] > thresholds):
+            if np.any(costs.floors[1:] > thresholds) or costs.episodes * 4 * model.game.num_steps > spent:
+                return
+            costs.grow()
+        entries = sum(steps * states * actions for steps, states, actions in found.shapes)
+        learner = Adaptive(first_count=max(count, 64), max_count=max(spent // entries, count, 64))
+        gaps = []
+        for agent in agents:
+            problem = InducedProblem(self.simulator, agent, found, purpose="checks", nash_epsilon=self.epsilon)
+            answer = learner(problem, epsilon=self.epsilon / 4, delta=parts)
+            if answer.present is None or not answer.stays(self.epsilon):
+                return
+            gaps.append(answer.value_ceiling - answer.present.value_floor)
+        self.best = Round(count, found, max(gaps), costs.ceilings[1:].copy(), feasible=True)
+        self.ended = Status.CERTIFIED
 
     def _bounds(self) -> str:
         ceilings = ", ".join(f"{cost:.4g}" for cost in self.best.cost_ceilings)
@@ -180,6 +230,7 @@ class _Run:
             samples=self.simulator.ledger.by_purpose,
             assumptions=ASSUMPTIONS,
             void=() if certified else (reason,),
+            played=self.simulator.played,
             settings={"samples_per_entry": self.best.samples_per_entry, "rounds": self.number},
         )
 
@@ -224,6 +275,11 @@ def _ascent(game: JointGame, start: JointPolicy, epsilon: float) -> Result:
         return solve(game, epsilon=epsilon, start=start)
     except InfeasibleError:
         return solve(game, epsilon=epsilon)
+
+
+def joint_table(policy: JointPolicy) -> FloatArray:
+    """Return the policy of a planner who chooses all actions: [H, S, ΠA]."""
+    return np.stack([joint_rows(policy, h) for h in range(policy.shapes[0][0])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +24,24 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.samples import BoolArray, Known, Ledger, Payoffs, PayoffSums, Played, Samples, observed_bounds
-from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.learning.samples import (
+    BoolArray,
+    Known,
+    Ledger,
+    Payoffs,
+    PayoffSums,
+    Played,
+    Samples,
+    Totals,
+    observed_bounds,
+)
+from cmpg.policy import JointPolicy
+
+FEW = 4
+"""Groups of at most this many episodes are drawn from one by one."""
+
+CHUNK = 4_000_000
+"""Tables of probabilities have at most about this many entries at a time."""
 
 
 class Simulator(Protocol):
@@ -53,6 +69,14 @@ class Simulator(Protocol):
 
     def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
         """Play whole episodes; return the counts over joint actions."""
+
+    def add_up(
+        self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
+    ) -> Totals:
+        """Play whole episodes; return what tables [m, H, S, A_i], read along agent i's way, add up to in each of them.
+
+        Where payoffs are not known, m is 1 + k, and what was observed of the agent's reward and of the costs is added.
+        """
 
 
 class GameSimulator:
@@ -143,7 +167,7 @@ class GameSimulator:
         # Payoffs depend on what the others play, so their actions must be drawn, and not only averaged over.
         visits = np.zeros((horizon, states, *self.known.num_actions), dtype=np.int64)
         for h in range(horizon):
-            rows = np.repeat(_joint_rows(policy, h, skip=agent), actions, axis=0)
+            rows = np.repeat(joint_rows(policy, h, skip=agent), actions, axis=0)
             others = spread(np.full(states * actions, count), rows, rng=self._rng)
             shape = [size for other, size in enumerate(self.known.num_actions) if other != agent]
             visits[h] = np.moveaxis(others.reshape(states, actions, *shape), 1, 1 + agent)
@@ -180,11 +204,52 @@ class GameSimulator:
         transitions = np.zeros((known.horizon - 1, *visits.shape[1:], known.num_states), dtype=np.int64)
         states = spread(np.array([episodes]), known.initial[None], rng=self._rng)[0]
         for h in range(known.horizon):
-            visits[h] = spread(states, _joint_rows(policy, h), rng=self._rng).reshape(visits.shape[1:])
+            visits[h] = spread(states, joint_rows(policy, h), rng=self._rng).reshape(visits.shape[1:])
             if h + 1 < known.horizon:
                 transitions[h] = self._next_states(h, visits[h])
                 states = transitions[h].reshape(-1, known.num_states).sum(axis=0)
         return Samples(visits, transitions, self._observe(visits))
+
+    def add_up(
+        self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
+    ) -> Totals:
+        """Play whole episodes; return what tables [m, H, S, A_i], read along agent i's way, add up to in each of them.
+
+        Episodes that agree so far in their state and their totals are one group; groups are split like counts.
+        """
+        policy.check_fits(self.known.policy_shapes)
+        check_count("episodes", episodes)
+        self.ledger.charge(purpose, episodes * self.known.horizon)
+        induced = self._game.at(policy).induced_cmdp(agent) if self._noise is None else None
+        own = np.arange(self.known.num_actions[agent])
+        if induced is None:  # what is observed depends on what the others play, so that their actions are drawn too
+            own = np.indices(self.known.num_actions)[agent].ravel()
+        first = split(np.array([episodes]), self.known.initial[None], np.zeros(1, int), rng=self._rng)
+        states, counts, totals = first.cells, first.counts, np.zeros((len(first.cells), len(tables)))
+        for h in range(self.known.horizon):
+            law = policy[agent][h] if induced is not None else joint_rows(policy, h)
+            chosen = split(counts, law, states, rng=self._rng)
+            entries = states[chosen.groups] * len(own) + chosen.cells
+            totals = totals[chosen.groups] + tables[:, h, states[chosen.groups], own[chosen.cells]].T
+            counts = chosen.counts
+            if induced is None:
+                totals, counts, entries = self._add_observed(agent, h, totals, counts, entries)
+            if h + 1 < self.known.horizon:
+                matrix = self._matrix(h) if induced is None else induced.matrix(h)
+                moved = split(counts, matrix, entries, rng=self._rng)
+                states, totals, counts = merge(moved.cells, totals[moved.groups], moved.counts)
+        return Totals.merged(totals, counts)
+
+    def _add_observed(
+        self, agent: int, h: int, totals: FloatArray, counts: IntArray, entries: IntArray
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Add what groups at (state, joint action) observe; every payoff is off in either direction by itself."""
+        tables = [self._game.rewards[agent], *self._game.costs]
+        shown = np.stack([table[0 if len(table) == 1 else h].ravel()[entries] for table in tables], axis=1)
+        signs = np.array(list(product((-1.0, 1.0), repeat=len(tables))))
+        patterns = split(counts, np.full((1, len(signs)), 1 / len(signs)), np.zeros(len(counts), int), rng=self._rng)
+        observed = shown[patterns.groups] + (self._noise or 0.0) * signs[patterns.cells]
+        return totals[patterns.groups] + observed, patterns.counts, entries[patterns.groups]
 
     def _follow(self, visits: IntArray) -> Samples:
         """Draw a next state for every visit to a joint entry, and its payoffs where they are not known."""
@@ -258,9 +323,21 @@ class Logbook:
 
     def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
         """Play whole episodes, and note as many of them as the ledger says were begun."""
+        with self._noted(policy):
+            return self._simulator.roll_out(policy, episodes, purpose=purpose)
+
+    def add_up(
+        self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
+    ) -> Totals:
+        """Play whole episodes, and note as many of them as the ledger says were begun."""
+        with self._noted(policy):
+            return self._simulator.add_up(agent, policy, tables, episodes, purpose=purpose)
+
+    @contextmanager
+    def _noted(self, policy: JointPolicy) -> Iterator[None]:
         before = self.ledger.total
         try:
-            return self._simulator.roll_out(policy, episodes, purpose=purpose)
+            yield
         finally:
             steps = self.ledger.total - before
             if steps > 0:
@@ -270,61 +347,6 @@ class Logbook:
         key = policy.fingerprint()
         before = self._played[key].episodes if key in self._played else 0
         self._played[key] = Played(policy, before + episodes)
-
-
-@dataclass(frozen=True, eq=False)
-class InducedProblem:
-    """One agent's CMDP behind the door: everybody else keeps to `policy`."""
-
-    simulator: Simulator
-    agent: int
-    policy: JointPolicy
-    purpose: str = "responses"  # under what its samples are counted
-
-    @property
-    def known(self) -> Known:
-        """Everything but the transition."""
-        return self.simulator.known
-
-    @property
-    def shape(self) -> PolicyShape:
-        """The shape [H, S, A] of the agent's policy."""
-        return self.known.policy_shapes[self.agent]
-
-    @cached_property
-    def payoffs(self) -> tuple[FloatArray, FloatArray]:
-        """The reward [H, S, A] and the costs [k, H, S, A], where they are known."""
-        return self.known.induced_payoffs(self.agent, self.policy)
-
-    def no_samples(self) -> Samples:
-        """Return the counts before the first draw."""
-        horizon, states, _ = self.shape
-        visits = np.zeros(self.shape, dtype=np.int64)
-        transitions = np.zeros((horizon - 1, *self.shape[1:], states), dtype=np.int64)
-        if self.known.payoffs is not None:
-            return Samples(visits, transitions)
-        sums = (np.zeros((count, *self.shape)) for count in (self.known.num_agents, self.known.num_constraints))
-        return Samples(visits, transitions, PayoffSums(*sums))
-
-    def draw(self, count: int) -> Samples:
-        """Draw `count` times at every (h, s, a): [H, S, A]."""
-        with self._own_view_of_faults():
-            return self.simulator.draw_induced(self.agent, self.policy, count=count, purpose=self.purpose)
-
-    def roll_out(self, table: Any, episodes: int) -> Samples:
-        """Play episodes in which the agent follows `table` [H, S, A]; return what it sees: [H, S, A]."""
-        joint = self.policy.replace(self.agent, table)
-        with self._own_view_of_faults():
-            return self.simulator.roll_out(joint, episodes, purpose=self.purpose).seen_by(self.agent)
-
-    @contextmanager
-    def _own_view_of_faults(self) -> Iterator[None]:
-        """Let the samples inside a fault be those that the agent sees, like all others here."""
-        try:
-            yield
-        except SimulatorError as fault:
-            fault.samples = None if fault.samples is None else fault.samples.seen_by(self.agent)
-            raise
 
 
 def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> IntArray:
@@ -348,6 +370,45 @@ def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> I
     return drawn
 
 
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Groups that were split: from which group each part comes, into which cell it falls, and how large it is."""
+
+    groups: IntArray  # [parts]
+    cells: IntArray  # [parts]
+    counts: IntArray  # [parts]
+
+
+def split(counts: IntArray, rows: Any, which: IntArray, *, rng: np.random.Generator) -> Parts:
+    """Split groups of these sizes [G] at random by their rows of probabilities, `which` [G] of the rows [R, m].
+
+    Large groups are multinomial draws; the members of small ones are drawn one by one.
+    """
+    laws = _dense(rows)
+    chunk = max(CHUNK // laws.shape[1], 1)
+    parts = []
+    large = np.flatnonzero(counts > FEW)
+    for group in np.array_split(large, max(-(-len(large) // chunk), 1)):
+        drawn = spread(counts[group], laws[which[group]], rng=rng)
+        place, cells = np.nonzero(drawn)
+        parts.append(Parts(group[place], cells, drawn[place, cells]))
+    small = np.flatnonzero(counts <= FEW)
+    members = np.repeat(small, counts[small])
+    sums = np.cumsum(laws, axis=1)
+    sums /= sums[:, -1:]
+    for group in np.array_split(members, max(-(-len(members) // chunk), 1)):
+        cells = (sums[which[group]] <= rng.random(len(group))[:, None]).sum(axis=1)
+        parts.append(Parts(group, cells, np.ones(len(group), dtype=np.int64)))
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("groups", "cells", "counts")]
+    return Parts(*columns)
+
+
+def merge(states: IntArray, totals: FloatArray, counts: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Gather groups of episodes that are in the same state with the same totals."""
+    found = Totals.merged(np.column_stack([states, totals]), counts)
+    return found.values[:, 0].astype(np.int64), found.values[:, 1:], found.counts
+
+
 def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
     """Raise unless step, state and joint action exist."""
     sizes = (known.horizon, known.num_states, *known.num_actions)
@@ -364,8 +425,8 @@ def check_count(name: str, count: int) -> None:
         raise SimulatorError(f"{name} is {count}; it must be a whole number of at least 1.")
 
 
-def _joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> FloatArray:
-    """The law of the joint action (without one agent's, where `skip` is given) in each state at step h: [S, ΠA]."""
+def joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> FloatArray:
+    """Return the law of the joint action of all, or of all but one, in each state at step h: [S, ΠA]."""
     rows = np.ones((policy.shapes[0][1], 1))
     for agent, table in enumerate(policy):
         if agent != skip:

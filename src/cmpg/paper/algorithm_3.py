@@ -33,7 +33,7 @@ from cmpg.errors import CMPGError, SolverError
 from cmpg.learning.a_priori import judged_by_rows, refuse_beyond, sampled
 from cmpg.learning.bounds import Size, paper_constants
 from cmpg.learning.outcome import LearnedResponse
-from cmpg.learning.simulator import InducedProblem
+from cmpg.learning.problem import InducedProblem
 
 FLAT = 1e-12
 """A policy that rises above the others by less than this, relative to their size, is no piece of its own."""

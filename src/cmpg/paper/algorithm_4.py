@@ -25,8 +25,8 @@ from cmpg.cmdp.box import BoxCMDP, optimistic_response
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.learning.bounds import SafeConstants, Size, safe_constants
 from cmpg.learning.confidence import PaperInterval, empirical_cmdp, transition_box
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Samples
-from cmpg.learning.simulator import InducedProblem
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,10 @@ from cmpg.learning.bounds import (
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.outcome import Judgement, LearnResult, judge
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import safe_learner
 from cmpg.learning.shared import learn_shared
-from cmpg.learning.simulator import GameSimulator, InducedProblem
+from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack, slater_constant
 from cmpg.paper.claims import (
     Evidence,

@@ -1,0 +1,178 @@
+"""Optimism without boxes: how much the best response can be worth, from draws that are separate for every step.
+
+For multipliers λ write w = r − λ·c. With N draws of every (h, s, a), V_{H−1} = max_a w_{H−1}, and for h < H − 1
+
+    Q_h(s, a) = w_h(s, a) + u_h(s, a),    V_h(s) = max_a Q_h(s, a),
+
+where u_h(s, a) is the `mean_ceiling` of V_{h+1} over the next states that were drawn, with the largest V_{h+1} of a
+next state that is possible. V_{h+1} is a function of the draws of later steps, which are independent of those of step
+h: given it, the draws of one row are independent values with mean P_h V_{h+1}, and no next state of its own, and no
+factor |S|, has to be paid for.
+
+Guarantee. Let Λ be a finite set that is fixed beforehand, and let each u_h(s, a) miss with probability at most
+δ/(S·A·(H − 1)·|Λ|). Then with probability at least 1 − δ, for all λ in Λ: V_h ≥ V*_h everywhere (induction over h, by
+monotonicity), hence λ·α + μ·V_0 ≥ λ·α + max_π V^{r − λc}, and by weak duality no policy that meets the constraints is
+worth more than the least of these numbers. Which λ are looked at may depend on all samples, since the bounds hold
+for all of Λ together. The proof with its constants is in docs/learning-theory.md.
+
+Λ is 0 and `GRID` powers of 2^(1/32) around G/C, the range of the reward over that of the cost, for each constraint; the
+least bound is sought by walking from the multipliers that the empirical CMDP has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.evaluation import backward_induction
+from cmpg.errors import InfeasibleError
+from cmpg.learning.confidence import mean_ceiling
+from cmpg.learning.samples import BoolArray
+
+GRID = 512
+"""Multipliers of one constraint that are not zero."""
+
+PER_OCTAVE = 32
+
+FIRST_STRIDE = 4
+"""The walk begins with steps of this many multipliers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Next states that were drawn, separately for each step, and what is known of all the others."""
+
+    transitions: IntArray  # [H − 1, S, A, S]: their number at each entry must be fixed beforehand
+    support: BoolArray | None = None  # [H or 1, S, A, S]
+
+    @cached_property
+    def rows(self) -> tuple[tuple[IntArray, IntArray], ...]:
+        """Of each step the next states that occurred in each row, and how often: [S·A, most], [S·A, most]."""
+        return tuple(_compressed(step.reshape(-1, step.shape[-1])) for step in self.transitions)
+
+    def ceilings(self, step: int, to_go: FloatArray, *, delta: float) -> FloatArray:
+        """Return upper bounds for the mean of `to_go` [S] over the next state of each entry of a step: [S, A]."""
+        states, counts = self.rows[step]
+        most = np.full(len(states), to_go.max())
+        if self.support is not None:
+            possible = self.support[0 if len(self.support) == 1 else step].reshape(len(states), -1)
+            most = np.where(possible, to_go, -np.inf).max(axis=1)
+        found = mean_ceiling(to_go[states], counts, most=most, delta=delta)
+        return found.reshape(self.transitions.shape[1:3])
+
+
+def _compressed(counts: IntArray) -> tuple[IntArray, IntArray]:
+    most = max(int(np.count_nonzero(counts, axis=1).max(initial=0)), 1)
+    states = np.argsort(counts == 0, axis=1, kind="stable")[:, :most]
+    return states, np.take_along_axis(counts, states, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Ceiling:
+    """No policy that meets the constraints is worth more than `value`, and the multipliers that prove it."""
+
+    value: float
+    multipliers: FloatArray  # [k]
+    work: int  # dynamic programs
+
+
+@dataclass(frozen=True, eq=False)
+class Optimism:
+    """What one agent can hope for, with payoffs at their most favourable.
+
+    Parameters
+    ----------
+    draws
+        The next states that were drawn.
+    reward : [H, S, A]
+        No less than the true one.
+    costs : [k, H, S, A]
+        No more than the true ones.
+    thresholds : [k]
+        No less than the true ones.
+    initial : [S]
+        μ.
+    scales : [k]
+        The multiplier in the middle of each grid; fixed before the draws.
+    delta
+        The probability that any bound fails.
+    """
+
+    draws: Draws
+    reward: FloatArray
+    costs: FloatArray
+    thresholds: FloatArray
+    initial: FloatArray
+    scales: FloatArray
+    delta: float
+
+    @cached_property
+    def entry_delta(self) -> float:
+        """The probability with which the bound of one entry at one λ may fail."""
+        entries = int(np.prod(self.draws.transitions.shape[:3]))
+        looks = float(GRID + 1) ** len(self.costs) + len(self.costs)  # the grid, and each cost by itself
+        return float(self.delta / (max(entries, 1) * looks))
+
+    def bound(self, multipliers: FloatArray) -> float:
+        """Return λ·α + μ·V_0, for λ of the grid."""
+        weighted = self.reward - np.tensordot(multipliers, self.costs, axes=1)
+        return float(multipliers @ self.thresholds + self.initial @ self._most(weighted))
+
+    def require_feasible(self) -> None:
+        """Raise InfeasibleError where one of the costs exceeds its threshold whatever the agent does."""
+        for j, (cost, threshold) in enumerate(zip(self.costs, self.thresholds, strict=True)):
+            least = -float(self.initial @ self._most(-cost))
+            if least > threshold:
+                place = f"constraint {j} has the threshold {threshold:.6g}"
+                raise InfeasibleError(f"{place}, and costs at least {least:.6g} whatever the agent does.")
+
+    def _most(self, stages: FloatArray) -> FloatArray:
+        """Return V_0 of an optimistic planner: [S]."""
+
+        def add_future(step: int, worth: FloatArray, to_go: FloatArray) -> None:
+            worth += self.draws.ceilings(step, to_go, delta=self.entry_delta)
+
+        backwards = ((step, stages[step].copy()) for step in reversed(range(len(stages))))
+        return np.asarray(backward_induction(backwards, add_future, lambda _, worth: worth.max(axis=1)))
+
+    def least_bound(self, near: FloatArray) -> Ceiling:
+        """Walk over the grid from the multipliers `near` [k] to a bound that none of its neighbours is below."""
+        known: dict[tuple[int, ...], float] = {}
+
+        def value(place: tuple[int, ...]) -> float:
+            if place not in known:
+                known[place] = self.bound(self._multipliers(place))
+            return known[place]
+
+        best = self._place(near)
+        stride = FIRST_STRIDE
+        while stride:
+            nearer = min(_neighbours(best, stride), key=value, default=best)
+            if value(nearer) < value(best):
+                best = nearer
+            else:
+                stride //= 2
+        return Ceiling(value(best), self._multipliers(best), len(known))
+
+    def _multipliers(self, place: tuple[int, ...]) -> FloatArray:
+        powers = np.array(place, dtype=np.float64) - 1 - GRID / 2
+        return np.where(np.array(place) == 0, 0.0, self.scales * 2.0 ** (powers / PER_OCTAVE))
+
+    def _place(self, multipliers: FloatArray) -> tuple[int, ...]:
+        with np.errstate(divide="ignore"):
+            powers = PER_OCTAVE * np.log2(np.maximum(multipliers, 0.0) / self.scales)
+        places = np.clip(np.round(powers) + 1 + GRID / 2, 0, GRID)
+        return tuple(int(place) for place in places)
+
+
+def _neighbours(place: tuple[int, ...], stride: int) -> Iterator[tuple[int, ...]]:
+    """Yield the places of the grid that are one stride away in one constraint."""
+    for j, sign in product(range(len(place)), (-1, 1)):
+        moved = min(max(place[j] + sign * stride, 0), GRID)
+        if moved != place[j]:
+            yield (*place[:j], moved, *place[j + 1 :])

@@ -1,0 +1,79 @@
+"""One agent's CMDP behind the door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.errors import SimulatorError
+from cmpg.learning.samples import Known, PayoffSums, Samples, Totals
+from cmpg.learning.simulator import Simulator
+from cmpg.policy import JointPolicy, PolicyShape
+
+
+@dataclass(frozen=True, eq=False)
+class InducedProblem:
+    """One agent's CMDP behind the door: everybody else keeps to `policy`."""
+
+    simulator: Simulator
+    agent: int
+    policy: JointPolicy
+    purpose: str = "responses"  # under what its samples are counted
+    nash_epsilon: float | None = None  # ε of Algorithm 2, where the question is whether to leave the present policy
+
+    @property
+    def known(self) -> Known:
+        """Everything but the transition."""
+        return self.simulator.known
+
+    @property
+    def shape(self) -> PolicyShape:
+        """The shape [H, S, A] of the agent's policy."""
+        return self.known.policy_shapes[self.agent]
+
+    @cached_property
+    def payoffs(self) -> tuple[FloatArray, FloatArray]:
+        """The reward [H, S, A] and the costs [k, H, S, A], where they are known."""
+        return self.known.induced_payoffs(self.agent, self.policy)
+
+    def no_samples(self) -> Samples:
+        """Return the counts before the first draw."""
+        horizon, states, _ = self.shape
+        visits = np.zeros(self.shape, dtype=np.int64)
+        transitions = np.zeros((horizon - 1, *self.shape[1:], states), dtype=np.int64)
+        if self.known.payoffs is not None:
+            return Samples(visits, transitions)
+        sums = (np.zeros((count, *self.shape)) for count in (self.known.num_agents, self.known.num_constraints))
+        return Samples(visits, transitions, PayoffSums(*sums))
+
+    def draw(self, count: int) -> Samples:
+        """Draw `count` times at every (h, s, a): [H, S, A]."""
+        with self._own_view_of_faults():
+            return self.simulator.draw_induced(self.agent, self.policy, count=count, purpose=self.purpose)
+
+    def roll_out(self, table: Any, episodes: int) -> Samples:
+        """Play episodes in which the agent follows `table` [H, S, A]; return what it sees: [H, S, A]."""
+        joint = self.policy.replace(self.agent, table)
+        with self._own_view_of_faults():
+            return self.simulator.roll_out(joint, episodes, purpose=self.purpose).seen_by(self.agent)
+
+    def add_up(self, table: Any, tables: FloatArray, episodes: int) -> Totals:
+        """Play episodes in which the agent follows `table`; return what `tables` [m, H, S, A] add up to in each."""
+        joint = self.policy.replace(self.agent, table)
+        with self._own_view_of_faults():
+            return self.simulator.add_up(self.agent, joint, tables, episodes, purpose=self.purpose)
+
+    @contextmanager
+    def _own_view_of_faults(self) -> Iterator[None]:
+        """Let the samples inside a fault be those that the agent sees, like all others here."""
+        try:
+            yield
+        except SimulatorError as fault:
+            fault.samples = None if fault.samples is None else fault.samples.seen_by(self.agent)
+            raise
