@@ -125,11 +125,7 @@ def _check_cells(cells: Sequence[Cell], width: int, height: int) -> None:
 
 def _moves_of_two(width: int, height: int) -> IntArray:
     """Return the next joint state of every (state, action, action), as one flat array."""
-    rows, columns = np.divmod(np.arange(width * height), width)
-    steps = np.array(list(MOVES.values()))
-    x, y = columns[:, None] + steps[:, 0], rows[:, None] + steps[:, 1]
-    inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
-    ahead = np.where(inside, y * width + x, np.arange(width * height)[:, None])
+    ahead = next_cells(np.ones((height, width), dtype=bool), MOVES.values())
     pairs: IntArray = (ahead[:, None, :, None] * (width * height) + ahead[None, :, None, :]).ravel()
     return pairs
 
