@@ -192,6 +192,15 @@ def test_every_public_function_and_class_shows_an_example():
         assert plain or ">>> " in inspect.getdoc(thing), name
 
 
+def test_no_two_public_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert not {name: where for name, where in homes.items() if len(where) > 1}
+
+
 def test_no_game_is_copied_by_its_fields():
     """What changes in a copy is a method of the game: `with_thresholds`, and others where a form has them."""
     for path in SOURCE.rglob("*.py"):
