@@ -3,10 +3,10 @@
 Against HiGHS, two comparisons, each in one run on the same game:
 
 * "The whole game": `solve` as it is, and the same loop from the same start with the same epsilon, in which every best
-  response is a linear program: at a common price (in `price_start`, where the program is built and handed to HiGHS, and
+  response is a linear program: at a common price (in `CommonPrice`, where the program is built and handed to HiGHS, and
   nothing is checked again) and within the budget (in the ascent: `LinearProgram`). HiGHS is stopped after two minutes;
   a run that does not end certified counts as stopped.
-* "One round": every agent's best response within the budget at one position, where `price_start` ended, by `Exact` and
+* "One round": every agent's best response within the budget at one position, where `CommonPrice` ended, by `Exact` and
   by `LinearProgram`. This is the cost of a single response; cars have so few states that HiGHS is nearly as fast there.
 
 Simplex and interior point are both tried, and the faster counts. Ratios are of processor time, so that other work on
@@ -15,9 +15,11 @@ the machine does not count; for HiGHS, which may use several threads, of the sma
 
 from __future__ import annotations
 
+import os
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,10 +32,10 @@ import cmpg
 from benchmarks.outcome import Outcome
 from cmpg.arrays import IntArray
 from cmpg.cmdp.highs import Method, propose
+from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.linear_program import LinearProgram, occupancy_model
 from cmpg.cmdp.model import CMDP
-from cmpg.equilibrium.common_price import price_start
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.errors import SolverError
 from cmpg.games.local.game import LocalGame
 from cmpg.scenarios.car_charging import charging
@@ -70,10 +72,10 @@ def platoons(agents: int, *, seed: int) -> LocalGame:
     )
 
 
-def fleet(agents: int, *, floor: str | None = "random-32-32-20", horizon: int = 60) -> LocalGame:
-    """The robots that are drawn with seed 1 on one of the public floors, or on our own."""
+def fleet(agents: int, *, floor: str | None = "random-32-32-20", horizon: int = 60, seed: int = 1) -> LocalGame:
+    """The robots that are drawn on one of the public floors, or on our own."""
     path = DATA / "maps" / f"{floor}.map" if real_data() and floor is not None else None
-    return robots(map=path, num_agents=agents, seed=1, horizon=horizon)
+    return robots(map=path, num_agents=agents, seed=seed, horizon=horizon)
 
 
 class Watch:
@@ -175,7 +177,8 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     watch = Watch()
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
-        with patch("cmpg.equilibrium.common_price.maximise", highs.at_a_price):
+        # Compiled turns ask nobody else: HiGHS answers where agents are asked one by one.
+        with patch("cmpg.equilibrium.common_price.maximise", highs.at_a_price), kernels("numpy"):
             result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
     except OutOfTime:
         return HighsRun(watch.smaller, False, "stopped")
@@ -184,8 +187,34 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     return HighsRun(watch.smaller, result.certified, _ending(result))
 
 
+@contextmanager
+def kernels(name: str) -> Iterator[None]:
+    """Choose the compiled kernels, or their NumPy twins."""
+    with patch.dict(os.environ, {"CMPG_KERNELS": name}):
+        yield
+
+
+def against_the_twin(case: Case) -> list[Outcome]:
+    """Solve by compiled kernels and by their NumPy twins, each on a game of its own, and compare time and value."""
+    seconds, values = {}, {}
+    for name in ("compiled", "numpy"):
+        with kernels(name):
+            watch = Watch()
+            result = cmpg.solve(case.game.with_thresholds(case.game.thresholds), epsilon=case.epsilon)
+            seconds[name], values[name] = watch.processor, float(result.values.sum())
+        print(f"{case.name}, {name}: {seconds[name]:.3f} s of the processor, {_ending(result)}", flush=True)
+    worse = (values["numpy"] - values["compiled"]) / abs(values["numpy"])
+    return [
+        Outcome(f"{case.name}: seconds of the processor", seconds["compiled"], case.aim, unit="s", at_most=True),
+        Outcome("  against the NumPy twin", seconds["numpy"] / seconds["compiled"]),
+        Outcome("  total value, worse than the twin's by", worse, 0.005, unit="", at_most=True),
+    ]
+
+
 def one_round(case: Case, limit: float) -> list[Outcome]:
-    position = case.game.at(price_start(case.game, feasible_start(case.game).policy).policy)
+    start = CommonPrice()(case.game).policy
+    assert start is not None
+    position = case.game.at(start)
     cmdps = [position.induced_cmdp(agent) for agent in range(case.game.num_agents)]
     watch = Watch()
     ours = [cmpg.Exact()(cmdp) for cmdp in cmdps]
@@ -287,6 +316,32 @@ def cases_by_the_clock(quick: bool) -> list[Case]:
     return told
 
 
+def cases_against_the_twin(quick: bool) -> list[Case]:
+    """The aims are seconds of the processor for a whole solve; other seeds show that nothing is tuned to the first."""
+    if quick:
+        return [Case("robots, 8 on our own floor", robots(), 1e-4), Case("routing, our own city", routing(), 1e-6)]
+    return [
+        Case("charging, 46 cars", cars("2019-06-12" if real_data() else None), 1e-6, 0.03),
+        Case("routing, 120 platoons", platoons(120, seed=0), 1e-6, 0.06),
+        Case("routing, 120 platoons, seed 7", platoons(120, seed=7), 1e-6),
+        Case("robots, 30", fleet(30), 1e-4, 0.4),
+        Case("robots, 30, seed 7", fleet(30, seed=7), 1e-4),
+        Case("robots, 100", fleet(100), 1e-4, 1.8),
+    ]
+
+
+def exponent(cases: list[tuple[int, LocalGame]], what: str, aim: float, epsilon: float) -> list[Outcome]:
+    """Fit seconds of the processor to a power of the number of agents."""
+    times = []
+    for agents, game in cases:
+        watch = Watch()
+        result = cmpg.solve(game, epsilon=epsilon)
+        times.append(watch.processor)
+        print(f"  {agents:6d} {what}: {times[-1]:.2f} s   {result.status.name}", flush=True)
+    slope = float(np.polyfit(np.log([agents for agents, _ in cases]), np.log(times), 1)[0])
+    return [Outcome(f"{what}: growth with the agents, exponent", slope, aim, unit="", at_most=True)]
+
+
 def main(quick: bool) -> list[Outcome]:
     if not real_data():
         print(f"there is no {DATA}: the package's own samples stand in for the public files")
@@ -296,6 +351,13 @@ def main(quick: bool) -> list[Outcome]:
         outcomes += one_round(case, 10.0 if quick else 120.0)
     for case in cases_by_the_clock(quick):
         outcomes += by_the_clock(case)
+    if compiled() is not None:
+        for case in cases_against_the_twin(quick):
+            outcomes += against_the_twin(case)
+        sizes = (20, 40) if quick else (250, 500, 1_000, 2_000)
+        outcomes += exponent([(n, platoons(n, seed=0)) for n in sizes], "platoons", 1.15, 1e-6)
+        sizes = (4, 8) if quick else (15, 30, 60, 120)
+        outcomes += exponent([(n, fleet(n)) for n in sizes], "robots", 1.15, 1e-4)
     print("growth with the number of robots")
     counts, horizon = ((4, 8), 30) if quick else ((10, 20, 40, 80), 60)
     outcomes += growth([(f"{n} robots, H={horizon}", fleet(n, horizon=horizon)) for n in counts])

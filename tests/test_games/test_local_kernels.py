@@ -287,7 +287,7 @@ def test_indices_that_lead_out_of_a_matrix_are_refused():
         game = LocalGame(agents=(agent,), delay=np.zeros((1, 1, 2)), load_costs=(), thresholds=(), horizon=1)
         return game.at(JointPolicy.uniform(game.policy_shapes))
 
-    with pytest.raises(ValueError, match="indices must be"):
+    with pytest.raises(cmpg.GameError, match="an entry outside of its 1 columns"):
         played()
 
 

@@ -10,6 +10,13 @@
 
 #define MOST_WEIGHTINGS 3
 
+/* Flags of matrices: the length of rows where all have the same, and whether the first of two entries is the state
+   itself; whether uses are listed by state, and whether there is exactly one in every row. */
+#define ROW_WIDTH 255
+#define ROW_STAYS 256
+#define USE_BY_STATE 1
+#define USE_ONE_EACH 2
+
 /* A game as it was packed (games/local/packed.py, in the same order); nothing here changes. */
 typedef struct {
     int32_t agents, steps, resources, constraints; /* n, H, E, k */
@@ -23,14 +30,14 @@ typedef struct {
     const int32_t *moves_of;   /* [n]: which sequence of matrices */
     const int32_t *moves_at;   /* [sequences, H]: the matrix of each step */
     const int64_t *first_row;  /* [matrices] */
-    const int32_t *row_width;  /* [matrices]: entries in each row where all have as many, else 0 */
+    const int32_t *row_width;  /* [matrices]: entries in each row where all have as many, else 0; and ROW_STAYS */
     const int64_t *row_start;  /* [rows + 1] */
     const int32_t *target;     /* [entries] */
     const double *probability; /* [entries] */
     /* Uses of resources, in the same way; a row for each state where the action does not matter. */
     const int32_t *uses_of, *uses_at;
     const int64_t *first_use_row;
-    const int8_t *use_by_state;
+    const int8_t *use_by_state; /* [matrices]: USE_BY_STATE and USE_ONE_EACH */
     const int64_t *use_start;
     const int32_t *used;
     /* Private rewards and costs: entry (h, s, a) is at of + h·step + s·columns + (a where there are several columns). */

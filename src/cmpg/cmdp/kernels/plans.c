@@ -73,7 +73,7 @@ void planner_end(Planner *planner)
 
 /* What an agent meets at one step: its matrices, its rewards and costs, the burden of its resources. */
 typedef struct {
-    int32_t actions, width, reward_columns, cost_columns;
+    int32_t actions, width, stays, uses_one, reward_columns, cost_columns;
     const int64_t *row_start; /* of the rows of this step's matrix */
     const int32_t *target;
     const double *probability;
@@ -92,11 +92,13 @@ static Step step_of(const World *world, int32_t agent, int32_t h)
     const int32_t moves = world->moves_at[(int64_t)world->moves_of[agent] * world->steps + h];
     const int32_t uses = world->uses_at[(int64_t)world->uses_of[agent] * world->steps + h];
     step.actions = world->actions[agent];
-    step.width = world->row_width[moves];
+    step.width = world->row_width[moves] & ROW_WIDTH;
+    step.stays = world->row_width[moves] & ROW_STAYS;
     step.row_start = world->row_start + world->first_row[moves];
     step.target = world->target;
     step.probability = world->probability;
-    step.by_state = world->use_by_state[uses];
+    step.by_state = world->use_by_state[uses] & USE_BY_STATE;
+    step.uses_one = world->use_by_state[uses] & USE_ONE_EACH;
     step.use_start = world->use_start + world->first_use_row[uses];
     step.used = world->used;
     step.reward = world->rewards + world->reward_of[agent] + h * world->reward_step[agent];
@@ -198,6 +200,22 @@ static inline double best_of_rows(const int32_t *target, const double *probabili
     return best;
 }
 
+/* The same where a row leads to at most one other state, and else stays: its first entry is the state itself. */
+static inline double best_of_moves(const int32_t *target, const double *probability, const double *ahead, double staying,
+                                   int32_t actions, int16_t *chosen)
+{
+    double value[SHORT_LIST], best = -INFINITY;
+    for (int32_t a = 0; a < actions; a++) {
+        value[a] = probability[2 * a] * staying + probability[2 * a + 1] * ahead[target[2 * a + 1]];
+        best = larger(best, value[a]);
+    }
+    uint32_t reached = 0;
+    for (int32_t a = 0; a < actions; a++)
+        reached |= (uint32_t)(value[a] >= best) << a;
+    *chosen = lowest_bit(reached);
+    return best;
+}
+
 /* One step back where stages depend on the state alone, rows are short and actions few: agents on a map. */
 static void back_by_state(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
                           int32_t count, const double *ahead, double *here, int16_t *chosen)
@@ -212,9 +230,18 @@ static void back_by_state(const Step *step, const double *burden, const double *
         here[s] = stage_of_state(step, burden, multipliers, s) +                                                       \
                   best_of_rows(targets + entry, probabilities + entry, ahead, A, W, &chosen[p]);                       \
     }
-    if (width == 2 && actions == 5)
-        EACH_STATE(5, 2)
-    else if (width == 2)
+    if (step->stays) {
+        const int one_each = step->reward_columns == 1 && step->uses_one && step->costs == NULL;
+        const int32_t *used = step->used + step->use_start[0];
+        for (int32_t p = 0; p < count; p++) {
+            const int32_t s = order[p];
+            const int64_t entry = (int64_t)s * actions * 2;
+            const double stage = one_each ? step->reward[s] - burden[used[s]] : stage_of_state(step, burden, multipliers, s);
+            here[s] = stage + (actions == 5 ? best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], 5, &chosen[p])
+                                            : best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], actions,
+                                                            &chosen[p]));
+        }
+    } else if (width == 2)
         EACH_STATE(actions, 2)
     else if (width == 1)
         EACH_STATE(actions, 1)

@@ -17,6 +17,23 @@ typedef struct {
     double *value, *costs; /* private, [n] and [n, k] */
 } Table;
 
+/* The same as below where all resources are smooth and alike at all steps: no division to find the step of a place. */
+static void take_out_smooth(Table *table, const Usage *usage)
+{
+    const double *base = table->loads.base[0], *slope = table->loads.slope[0], *mean = table->loads.mean;
+    double *burden = table->loads.burden[0], *saved = table->saved;
+    const int32_t E = table->world.resources;
+    int32_t first = 0; /* place of this step's first resource */
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        const int32_t place = usage->place[entry];
+        while (place - first >= E)
+            first += E;
+        const double others = mean[place] - usage->probability[entry];
+        saved[entry] = burden[place];
+        burden[place] = base[place - first] + slope[place - first] * (others > 0.0 ? others : 0.0);
+    }
+}
+
 static int take_out(Table *table, const Usage *usage)
 {
     const int weightings = table->loads.weightings;
@@ -26,6 +43,10 @@ static int take_out(Table *table, const Usage *usage)
             return -1;
         table->saved = larger;
         table->room = 2 * usage->count * weightings;
+    }
+    if (table->world.rough == 0 && weightings == 1 && table->loads.combined_stride == 0) {
+        take_out_smooth(table, usage);
+        return 0;
     }
     for (int64_t entry = 0; entry < usage->count; entry++) {
         double values[MOST_WEIGHTINGS];

@@ -16,10 +16,10 @@ DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""
 
 DENSE_USES = 1024
-"""So many entries may the use of resources at one step have to be kept as a dense array."""
+"""Usage tables with at most this many entries per step are stored densely."""
 
 BLOCK = 16
-"""So many steps at a time are summed by resource: the product needs a transposed copy, and small ones are cheaper."""
+"""Usages are summed for this many steps at a time: the product needs a transposed copy, and small ones are cheaper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,15 +140,15 @@ class LocalAgent:
     @cached_property
     def step_roundings(self) -> int:
         """Roundings per step behind an entry of `usage`, and those of reading each row as divided by its exact sum."""
-        into = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in self.transition)
-        out = max(int(np.diff(matrix.indptr).max()) for matrix in self.transition)
+        into = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.transition))
+        out = max(int(np.diff(matrix.indptr).max()) for matrix in distinct(self.transition))
         return into + 4 * (out + self.num_actions + 1)
 
     @cached_property
     def most_uses(self) -> int:
         """The largest number of resources used at one (state, action), or of pairs that use one resource."""
-        rows = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in self.uses)
-        columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in self.uses)
+        rows = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(self.uses))
+        columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.uses))
         return max(rows, columns)
 
     @cached_property
@@ -192,6 +192,11 @@ class LocalAgent:
     @cached_property
     def _uses_one_each(self) -> bool:
         return len(self.uses) == 1 and bool((np.diff(self.uses[0].indptr) == 1).all())
+
+
+def distinct(matrices: tuple[Any, ...]) -> list[Any]:
+    """Return each matrix of a sequence once; several steps may share one."""
+    return list({id(matrix): matrix for matrix in matrices}.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,21 @@ import scipy.sparse as sp
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
 from cmpg.cmdp.model import thin, total_range
+from cmpg.errors import GameError
+from cmpg.games.local.agent import LocalAgent, distinct
 from cmpg.policy import CompactTable, Stored
 
 if TYPE_CHECKING:
-    from cmpg.games.local.agent import LocalAgent
     from cmpg.games.local.game import LocalGame
 
 WIDEST_ROW = 4
 """Matrices with at most this many entries per row are padded to rows of the same length, which kernels read faster."""
+
+STAYS = 256
+"""Flag of a transition: rows have two entries, and the first is the state itself."""
+
+BY_STATE, ONE_EACH = 1, 2
+"""Flags of uses: rows are listed by state; every row has exactly one entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +213,14 @@ def _packed(game: LocalGame) -> dict[str, Any]:
         "moves_of": _int(of_moves),
         "moves_at": _int(moves.sequences),
         "first_row": _long(moves.first_rows),
-        "row_width": _int([matrix.width for matrix in moves.matrices]),
+        "row_width": _int([matrix.flags for matrix in moves.matrices]),
         "row_start": moves.starts,
         "target": moves.columns,
         "probability": moves.entries,
         "uses_of": _int(of_uses),
         "uses_at": _int(use.sequences),
         "first_use_row": _long(use.first_rows),
-        "use_by_state": np.array([matrix.by_state for matrix in use.matrices], dtype=np.int8),
+        "use_by_state": np.array([matrix.flags for matrix in use.matrices], dtype=np.int8),
         "use_start": use.starts,
         "used": use.columns,
         "reward_of": _long([of for of, _, _, _ in of_rewards]),
@@ -271,8 +278,7 @@ class _Rows:
     starts: Any  # [rows]: from 0
     columns: Any
     entries: FloatArray
-    width: int = 0
-    by_state: bool = False
+    flags: int = 0  # of a transition, the length of its rows and STAYS; of uses, BY_STATE and ONE_EACH
 
 
 class _Matrices:
@@ -329,7 +335,15 @@ def _padded(matrix: sp.csr_array) -> _Rows:
     entries = np.zeros(len(columns))
     places = np.repeat(np.arange(len(lengths)) * width - matrix.indptr[:-1], lengths) + np.arange(matrix.nnz)
     columns[places], entries[places] = matrix.indices, matrix.data
-    return _Rows(np.arange(len(lengths), dtype=np.int64) * width, columns, entries, width)
+    starts = np.arange(len(lengths), dtype=np.int64) * width
+    if width == 2:
+        pairs, odds = columns.reshape(-1, 2), entries.reshape(-1, 2)
+        own = np.repeat(np.arange(matrix.shape[1]), len(lengths) // matrix.shape[1])
+        # The state itself first: a sum of two terms has the same bits in either order.
+        turned = (pairs[:, 1] == own) & (pairs[:, 0] != own)
+        pairs[turned], odds[turned] = pairs[turned, ::-1], odds[turned, ::-1]
+        width |= STAYS if (pairs[:, 0] == own).all() else 0
+    return _Rows(starts, columns, entries, width)
 
 
 @dataclass(frozen=True)
@@ -341,16 +355,26 @@ class _Uses:
     def __call__(self, matrix: sp.csr_array) -> _Rows:
         """Return its rows."""
         _check_columns(matrix)
-        by_state = matrix[:: self.num_actions]
-        repeated = by_state[np.repeat(np.arange(by_state.shape[0]), self.num_actions)]
-        same = (matrix != repeated).nnz == 0
-        rows = by_state if same else matrix
-        return _Rows(rows.indptr[:-1].astype(np.int64), rows.indices, rows.data, by_state=bool(same))
+        starts, columns, lengths = matrix.indptr[:-1].astype(np.int64), matrix.indices, np.diff(matrix.indptr)
+        first = np.repeat(starts[:: self.num_actions], self.num_actions)
+        flags = ONE_EACH * bool((lengths == 1).all())
+        if (lengths.reshape(-1, self.num_actions) == lengths[:: self.num_actions, None]).all() and np.array_equal(
+            columns, columns[np.repeat(first - starts, lengths) + np.arange(len(columns))]
+        ):
+            # Every row of a state is its first one.
+            kept = np.repeat(np.arange(len(lengths)) % self.num_actions == 0, lengths)
+            columns, lengths = columns[kept], lengths[:: self.num_actions]
+            starts, flags = np.concatenate([[0], np.cumsum(lengths)])[:-1], flags | BY_STATE
+        return _Rows(starts, columns, np.ones(len(columns)), flags)
 
 
 def _check_columns(matrix: sp.csr_array) -> None:
     """SciPy does not look at the indices of a matrix that is given in parts; a kernel would follow them anywhere."""
-    matrix.check_format(full_check=True)
+    starts, columns = matrix.indptr, matrix.indices
+    if starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
+        raise GameError("a sparse matrix has rows that do not follow each other.")
+    if len(columns) and (columns.min() < 0 or columns.max() >= matrix.shape[1]):
+        raise GameError(f"a sparse matrix has an entry outside of its {matrix.shape[1]} columns.")
 
 
 class _Tables:
@@ -389,7 +413,7 @@ def _roundings(game: LocalGame) -> list[float]:
     known = _Once()
 
     def rounding(agent: LocalAgent) -> float:
-        row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in agent.transition)
+        row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(agent.transition))
         # Loads are summed agent by agent; see `SparseLoads.more_roundings`.
         behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.most_uses + 4
         step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 8
