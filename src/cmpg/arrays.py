@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -67,8 +68,38 @@ def _cannot_change(array: npt.NDArray[Any]) -> bool:
 
 def _own(view: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy what a view shows; where a stride is zero, once."""
-    core = view[(..., *(slice(1) if stride == 0 else slice(None) for stride in view.strides))]
-    return np.broadcast_to(frozen(np.array(core)), view.shape)
+    return unfolded(folded(view))
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """An array of which some axes repeat the same numbers: those numbers once, and its shape. It pickles small."""
+
+    core: npt.NDArray[Any]
+    shape: tuple[int, ...]
+
+
+def folded(array: npt.NDArray[Any]) -> Folded:
+    """Return a copy of what an array holds; axes with a stride of zero are kept once."""
+    core = array[(..., *(slice(1) if stride == 0 else slice(None) for stride in array.strides))]
+    return Folded(frozen(np.array(core)), array.shape)
+
+
+def unfolded(kept: Folded) -> npt.NDArray[Any]:
+    """Return the array again, as a read-only view."""
+    return np.broadcast_to(frozen(kept.core), kept.shape)
+
+
+def folded_fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as its pickled state: arrays folded, and nothing that was computed from them."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: folded(value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def set_folded_fields(record: Any, state: dict[str, Any]) -> None:
+    """Set the fields of a dataclass from such a state."""
+    for name, value in state.items():
+        object.__setattr__(record, name, unfolded(value) if isinstance(value, Folded) else value)
 
 
 def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:

@@ -1,5 +1,6 @@
 """Compiled kernels of local games against their NumPy twins: positions, bounds, and turns at common multipliers."""
 
+import pickle
 import signal
 import threading
 import time
@@ -310,3 +311,19 @@ def test_kernels_refuse_arrays_that_do_not_fit():
         packed.accounts([np.ones((1, 1, 1))], [0])
     with pytest.raises(ValueError, match="agent 0 has no action 9"):
         packed.accounts([CompactTable.certain(np.full((20, game.agents[0].num_states), 9), 10)], [0])
+
+
+def test_a_result_of_robots_pickles_small_and_comes_back():
+    game = robots(num_agents=8)
+    result = cmpg.solve(game, epsilon=1e-4)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.policy.fingerprint() == result.policy.fingerprint()
+    assert cmpg.certify(again.game, again.policy, again.multipliers).proves(1e-4)
+    dense = sum(8 * float(np.prod(shape)) for shape in game.policy_shapes)
+    # One byte for each row of a policy, which would be eight for each action; what others share is there once.
+    assert len(pickle.dumps(result.policy)) < dense / 35
+    assert len(pickle.dumps(result)) < dense / 15
+    reward = again.game.agents[0].reward
+    assert reward.tobytes() == game.agents[0].reward.tobytes()
+    assert not reward.flags.writeable
+    assert reward.strides[-1] == 0

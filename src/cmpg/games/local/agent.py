@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, Numbers, frozen
+from cmpg.arrays import FloatArray, Numbers, folded_fields, frozen, set_folded_fields
 from cmpg.cmdp.model import CMDP, thin, total_range
 
 DENSE_STATES = 32
@@ -56,6 +56,8 @@ class LocalAgent:
             initial: Numbers,
             costs: Numbers | None = None,
         ) -> None: ...
+
+    __getstate__, __setstate__ = folded_fields, set_folded_fields
 
     @property
     def num_states(self) -> int:

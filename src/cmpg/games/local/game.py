@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, frozen
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, frozen, set_folded_fields
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
@@ -278,6 +278,8 @@ class LocalGame:
         if agent.costs is not None:
             costs = np.array([visits.total(cost) for cost in agent.costs])
         return Account(agent.usage(visits), visits.total(agent.reward), costs)
+
+    __getstate__, __setstate__ = folded_fields, set_folded_fields
 
     @cached_property
     def _packed(self) -> PackedGame | None:

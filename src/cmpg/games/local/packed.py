@@ -6,6 +6,7 @@ too: kernels visit no other state, and no policy needs an action elsewhere.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -38,7 +39,6 @@ BY_STATE, ONE_EACH = 1, 2
 class PackedGame:
     """The arrays of a game, and where the actions of each agent stand among those of all."""
 
-    kernels: Any  # the compiled module
     arrays: tuple[Any, ...]
     actions_of: IntArray  # [n], in entries
     num_entries: int  # Σ_i H·S_i
@@ -54,12 +54,12 @@ class PackedGame:
         starts = np.concatenate([[0], np.cumsum(sizes)])
         most = max(agent.num_actions for agent in game.agents)
         arrays = _with_reach(kernels, game, _packed(game))
-        return cls(kernels, arrays, starts[:-1], int(starts[-1]), np.int8 if most <= 2**7 else np.int16)
+        return cls(arrays, starts[:-1], int(starts[-1]), np.int8 if most <= 2**7 else np.int16)
 
-    @cached_property
-    def action_bytes(self) -> int:
-        """1 or 2."""
-        return int(np.dtype(self.action_type).itemsize)
+    @property
+    def kernels(self) -> Any:
+        """The compiled module; a game that was packed has met it."""
+        return importlib.import_module("cmpg.cmdp.kernels._compiled")
 
     @cached_property
     def table_shape(self) -> tuple[int, int]:
