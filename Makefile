@@ -3,6 +3,7 @@
 # make lint         linters and types alone
 # make cover        all tests, then the branch coverage by file
 # make lowest       all tests with the lowest versions that pyproject.toml allows
+# make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
@@ -17,7 +18,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint cover lowest docs reproduce bench experiments picture release clean
+.PHONY: demo test browser lint sanitize cover lowest docs reproduce bench experiments picture release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -41,6 +42,17 @@ $(VENV)/installed-docs: $(VENV)/installed
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[plot,report]' pytest pytest-xdist hypothesis websocket-client cvxpy
 	touch $@
+
+# An extension of its own, in a copy of the sources; leaks are not looked for, since the interpreter keeps what it likes.
+sanitize: $(VENV)/installed-dev
+	rm -rf build/sanitized && mkdir -p build/sanitized && cp -r src setup.py pyproject.toml README.md LICENSE build/sanitized
+	rm -f build/sanitized/src/cmpg/cmdp/kernels/*.so
+	cd build/sanitized && CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	  LDFLAGS="-fsanitize=address,undefined" ../../$(BIN)/python setup.py -q build_ext --inplace
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  CMPG_KERNELS=compiled PYTHONPATH=build/sanitized/src PYTHONMALLOC=malloc OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_cmdp/test_kernels.py tests/test_cmdp/test_process_kernels.py \
+	    tests/test_games/test_local_kernels.py
 
 demo: $(VENV)/installed
 	$(BIN)/cmpg solve counter-example --restarts 10 --seed 1

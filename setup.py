@@ -4,6 +4,7 @@ Without a compiler the installation succeeds all the same, and the NumPy twins o
 """
 
 import sys
+import zlib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -17,12 +18,16 @@ FLAGS = (
     else ["-O3", "-g0", "-std=c11", "-ffp-contract=off", "-fno-math-errno"]
 )
 
+# An extension that was built for other calls is not used: see choice.py.
+INTERFACE = zlib.crc32((KERNELS / "_compiled.pyi").read_bytes())
+
 setup(
     ext_modules=[
         Extension(
             "cmpg.cmdp.kernels._compiled",
             sources=sorted(str(path) for path in KERNELS.glob("*.c")),
-            depends=sorted(str(path) for path in KERNELS.glob("*.h")),
+            depends=sorted(str(path) for pattern in ("*.h", "*.pyi") for path in KERNELS.glob(pattern)),
+            define_macros=[("INTERFACE", f"{INTERFACE}L")],
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -43,6 +43,17 @@ def test_compiled_kernels_that_are_not_there_are_an_error():
     assert "this installation has none" in forced.stderr
 
 
+def test_an_extension_that_was_built_for_other_calls_is_not_used():
+    code = (
+        "import sys, types; old = types.ModuleType('old'); old.INTERFACE = 1;"
+        "sys.modules['cmpg.cmdp.kernels._compiled'] = old;"
+        "from cmpg.cmdp.kernels.choice import kernels_used; print(kernels_used())"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "CMPG_KERNELS"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "numpy\n"
+
+
 def test_a_result_says_which_kernels_ran(monkeypatch):
     game = cmpg.scenarios.counter_example()
     assert cmpg.solve(game).settings["kernels"] == kernels_used()

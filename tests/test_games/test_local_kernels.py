@@ -292,6 +292,32 @@ def test_indices_that_lead_out_of_a_matrix_are_refused():
         played()
 
 
+@settings(deadline=None, max_examples=60)
+@given(seed=SEEDS, free=st.booleans(), ties=st.booleans())
+def test_numbers_beyond_all_bounds_lead_nowhere_else(seed, free, ties):
+    """Sums of rewards overflow, and differences of those are not numbers; actions and places must still be those that
+    there are.
+    """
+    game, rng = random_game(seed), np.random.default_rng(seed)
+
+    def wild(table):
+        return np.array(table) * rng.choice([1e307, -1e307, 1e-320, 1.0], size=np.shape(table))
+
+    agents = tuple(
+        replace(agent, reward=wild(agent.reward), costs=None if agent.costs is None else np.abs(wild(agent.costs)))
+        for agent in game.agents
+    )
+    game = replace(game, agents=agents, delay=np.abs(wild(game.delay)), load_costs=np.abs(wild(game.load_costs)))
+    multipliers = np.zeros(game.num_constraints) if free else np.full(game.num_constraints, 1e300)
+    with np.errstate(all="ignore"):
+        settled = game.at(random_policy(game, seed)).settle(
+            multipliers, turns=5 * game.num_agents, worth=1e-9, rng=rng if ties else None
+        )
+        for (_, _, actions), table in zip(game.policy_shapes, settled.position.policy, strict=True):
+            assert table.shape[2] == actions
+        assert ((settled.position.loads.probability > 0) & (settled.position.loads.probability <= 1)).all()
+
+
 def test_kernels_refuse_arrays_that_do_not_fit():
     game = robots(num_agents=2, horizon=20)
     position = game.at(JointPolicy.uniform(game.policy_shapes))

@@ -4,6 +4,8 @@ from typing import Any
 
 from cmpg.arrays import FloatArray, IntArray
 
+INTERFACE: int  # a digest of this file, as it was when the module was built
+
 Usages = tuple[Any, Any, Any]
 
 def convolve(one: FloatArray, other: FloatArray, width: int, total: FloatArray) -> None: ...

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import zlib
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cmpg.errors import SolverError
@@ -31,8 +33,8 @@ def compiled() -> Any | None:
     found = _module()
     if found is None and wanted == "compiled":
         raise SolverError(
-            "CMPG_KERNELS asks for compiled kernels, and this installation has none. Install a C compiler and then "
-            "the package again, or leave the variable out."
+            "CMPG_KERNELS asks for compiled kernels, and this installation has none, or has them from other sources. "
+            "Install a C compiler and then the package again, or leave the variable out."
         )
     return found
 
@@ -45,6 +47,11 @@ def kernels_used() -> str:
 @cache
 def _module() -> Any | None:
     try:
-        return importlib.import_module("cmpg.cmdp.kernels._compiled")
+        found = importlib.import_module("cmpg.cmdp.kernels._compiled")
     except ImportError:
         return None
+    stub = Path(__file__).with_name("_compiled.pyi")
+    # After a change of the sources an old extension can lie about: it was built for other calls than are made here.
+    if stub.exists() and zlib.crc32(stub.read_bytes()) != getattr(found, "INTERFACE", None):
+        return None
+    return found

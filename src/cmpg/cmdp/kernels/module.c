@@ -3,19 +3,8 @@
 
 extern PyMethodDef box_kernels[], judge_kernels[], load_kernels[], process_kernels[], turn_kernels[];
 
-static PyObject *names(PyObject *module, PyObject *nothing)
-{
-    (void)nothing;
-    return PyObject_Dir(module);
-}
-
-static PyMethodDef own_methods[] = {
-    {"names", names, METH_NOARGS, "The names of what this module has."},
-    {NULL, NULL, 0, NULL},
-};
-
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, own_methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, NULL, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__compiled(void)
@@ -27,6 +16,10 @@ PyMODINIT_FUNC PyInit__compiled(void)
             Py_DECREF(module);
             return NULL;
         }
+    }
+    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) {
+        Py_DECREF(module);
+        return NULL;
     }
     return module;
 }

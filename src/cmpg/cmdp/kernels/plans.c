@@ -158,7 +158,7 @@ static inline double follow(const Step *step, const double *ahead, int64_t row)
 static inline int16_t lowest_bit(uint32_t mask)
 {
 #if defined(__GNUC__)
-    return (int16_t)__builtin_ctz(mask | 1u << 31);
+    return (int16_t)__builtin_ctz(mask);
 #else
     int16_t place = 0;
     while (!(mask & 1u) && place < 31) {
@@ -196,7 +196,7 @@ static inline double best_of_rows(const int32_t *target, const double *probabili
     uint32_t reached = 0;
     for (int32_t a = 0; a < actions; a++)
         reached |= (uint32_t)(value[a] >= best) << a;
-    *chosen = lowest_bit(reached);
+    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
     return best;
 }
 
@@ -212,7 +212,7 @@ static inline double best_of_moves(const int32_t *target, const double *probabil
     uint32_t reached = 0;
     for (int32_t a = 0; a < actions; a++)
         reached |= (uint32_t)(value[a] >= best) << a;
-    *chosen = lowest_bit(reached);
+    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
     return best;
 }
 
@@ -391,6 +391,7 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
                     if (planner->random && draw(&planner->random) % ++equals == 0)
                         action = (int16_t)a;
                 }
+            action = action < 0 ? 0 : action; /* values that are not numbers */
             here[0][s] = trial[action];
             here[1][s] = second[action];
             chosen[p] = action;
