@@ -71,9 +71,10 @@ def solve(
     import numpy as np
 
     from cmpg.equilibrium.solve import solve as find
-    from cmpg.files.containers import check_out_folder
 
     if output is not None:
+        from cmpg.files.containers import check_out_folder
+
         check_out_folder(output)
     settings: dict[str, Any] = {
         "prefer": _auto_or("prefer", prefer, "potential", "welfare"),
@@ -114,9 +115,11 @@ def _auto_or(option: str, word: str, *others: str) -> str | None:
 
 def _solver(word: str, epsilon: float) -> Any:
     """Return what solve understands; a primal-dual method must be as precise as the claim needs."""
+    if chosen("solver", word, {name: name for name in ("exact", "lp", "primal-dual")}) != "primal-dual":
+        return word
     from cmpg.cmdp.primal_dual import PrimalDual
 
-    return chosen("solver", word, {"exact": "exact", "lp": "lp", "primal-dual": PrimalDual(tolerance=epsilon / 4)})
+    return PrimalDual(tolerance=epsilon / 4)
 
 
 def _without_constraints(game: Game) -> Game:

@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -262,7 +262,7 @@ def _arguments(args: Sequence[str], params: Sequence[Any]) -> Iterator[str]:
 
 def _parameters(named: Scenario, names: Sequence[str]) -> dict[str, Any]:
     """Return the options of a scenario as parameters of a command; their values are words."""
-    hints = typing.get_type_hints(named.function)
+    hints = _hints(named.function)
 
     def function(**_: str) -> None:
         """Stand for the builder."""
@@ -305,7 +305,7 @@ def spoken(option: str) -> str:
 
 def listed_options(named: Scenario) -> dict[str, str]:
     """Return the options of a scenario that a command line can give, with their meanings."""
-    hints = typing.get_type_hints(named.function)
+    hints = _hints(named.function)
     kinds = {name: _alternatives(hints[name]) for name in named.options if name not in TAKEN}
     return {name: _meaning(named, name) for name, each in kinds.items() if not any(map(_is_mapping, each))}
 
@@ -316,7 +316,7 @@ def _is_mapping(kind: Any) -> bool:
 
 def _converted_options(named: Scenario, words: Mapping[str, str | None]) -> dict[str, Any]:
     """Read words as arguments of a scenario's builder."""
-    hints = typing.get_type_hints(named.function)
+    hints = _hints(named.function)
     given = {name: word for name, word in words.items() if word is not None}
     return {name: _converted(spoken(name), word, hints[name]) for name, word in given.items()}
 
@@ -385,3 +385,9 @@ def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPoli
         return policy, None if multipliers is None else check_multipliers(game, multipliers)
     except PolicyError as problem:
         raise PolicyError(f"{path}: {problem} Is it the policy of another game?") from None
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a function's options; what it returns may be a form that is not loaded yet."""
+    options = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=options), function.__globals__)

@@ -20,14 +20,12 @@ from cmpg.cmdp.response import Solver
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import coordinate_ascent, proved_text
 from cmpg.equilibrium.certificate import Feasibility, certify
-from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible, random_start
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, in_floats
-from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 
 Preference = Callable[[Game, JointPolicy], float]
@@ -183,8 +181,11 @@ def _start_method(game: Game, start: JointPolicy | StartMethod | None) -> StartM
     if isinstance(start, JointPolicy):
         return _Given(start)
     if start is None:
-        own_states = game.information is Information.OWN_STATE
-        return CommonPrice() if own_states and len(game.thresholds) else Cheapest()
+        if game.information is not Information.OWN_STATE or len(game.thresholds) == 0:
+            return Cheapest()
+        from cmpg.equilibrium.common_price import CommonPrice
+
+        return CommonPrice()
     if not callable(start):
         raise PolicyError(
             f"start is a {type(start).__name__}; a JointPolicy is wanted, such as JointPolicy((table_0, table_1)), "
@@ -233,6 +234,8 @@ def _preference(game: Game, prefer: Preference | str | None) -> Preference:
         chosen = by_potential if prefer == "potential" else by_welfare
     else:
         raise _unknown("prefer", prefer, ("potential", "welfare"))
+    from cmpg.games.potential.check import Verdict, check_potential
+
     if chosen is by_potential and check_potential(game, rng=np.random.default_rng(0)).verdict is Verdict.REFUTED:
         raise CMPGError("this game has no potential to compare equilibria by: use prefer='welfare'.")
     return chosen
@@ -351,6 +354,8 @@ def _with_witness(game: Game, result: Result) -> Result:
     """Where the ascent found that there is no potential, add a 4-cycle that anybody can check again."""
     if result.status is not Status.NOT_POTENTIAL:
         return result
+    from cmpg.games.potential.check import check_potential
+
     return replace(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
 
 

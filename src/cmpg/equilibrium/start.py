@@ -23,7 +23,6 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import greatest_slack
-from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
@@ -149,6 +148,8 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
 
 def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
     """Example 2, corrected: one linear program over all agents' occupancies finds the greatest common slack."""
+    from cmpg.cmdp.linear_program import independent_slack  # heavy: it brings HiGHS
+
     widest = independent_slack(alone, game.thresholds)
     found_by = "a block LP over the agents' occupancies"
     proof = prove_infeasible(game, widest.multipliers)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
 from cmpg.equilibrium.result import Result, Step
-from cmpg.equilibrium.start import Start
 from cmpg.faces import Face
 from cmpg.games.contract import Game, Names
 from cmpg.games.faces import size_of
-from cmpg.games.potential.check import PotentialCheck
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.start import Start
+    from cmpg.games.potential.check import PotentialCheck
 
 
 def check_faces(game: Game, start: Start, potential: PotentialCheck) -> tuple[Face, Face, Face]:

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, numbers
 from cmpg.errors import GameError
-from cmpg.games.counting.classes import LargestCount
-from cmpg.games.counting.game import CountingGame
-from cmpg.games.counting.tables import MAX_JOINT_ENTRIES
-from cmpg.games.joint.game import JointGame
-from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
+
+if TYPE_CHECKING:
+    from cmpg.games.counting.game import CountingGame
+    from cmpg.games.local.game import LocalGame
 
 Cell = tuple[int, int]
 """Column and row, counted from the bottom left."""
@@ -259,6 +259,8 @@ def grid_world_local(
     >>> game.policy_shapes
     ((6, 16, 4), (6, 16, 4))
     """
+    from cmpg.games.local.game import LocalAgent, LocalGame  # loaded by who asks for this form
+
     _check_cells((start, target, *cell_rewards), width, height)
     cells = [(x, y) for y in range(height) for x in range(width)]
     shared = [cell for cell in cells if cell not in (start, target)]
@@ -317,6 +319,9 @@ def counting_congestion_game(
     >>> game.at(game.uniform_policy()).values[:2].round(3)
     array([67.425, 67.425])
     """
+    from cmpg.games.counting.classes import LargestCount  # loaded by who asks for this form
+    from cmpg.games.counting.game import CountingGame
+
     if num_agents != int(num_agents) or num_agents < 1:
         raise GameError(f"num_agents is {num_agents}; a whole number of at least 1 is required.")
     per_agent = numbers("weights", weights)

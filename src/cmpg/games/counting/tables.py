@@ -20,15 +20,13 @@ from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import GameError
 from cmpg.games.contract import PotentialKind, PotentialProof, checked_names
 from cmpg.games.counting.classes import BoolArray
+from cmpg.games.joint.game import MAX_JOINT_ENTRIES
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
 
 TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
 NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
-
-MAX_JOINT_ENTRIES = 50_000_000
-"""Tables over joint actions with more entries than this are refused."""
 
 
 def checked_tables(game: CountingGame) -> dict[str, Any]:

@@ -32,8 +32,13 @@ from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Dynamics, Game, Information, Names, PotentialProof, checked_names, potential_by_moves
 from cmpg.games.faces import game_face
 from cmpg.games.joint.position import JointPosition
-from cmpg.games.joint.tabulation import StepFunction, tabulate
 from cmpg.policy import JointPolicy, PolicyShape
+
+if TYPE_CHECKING:
+    from cmpg.games.joint.tabulation import StepFunction
+
+MAX_JOINT_ENTRIES = 50_000_000
+"""Tables over joint actions with more entries than this are not written out."""
 
 TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
 
@@ -264,6 +269,8 @@ class JointGame:
         The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
         and costs one per constraint. The transition is stored sparsely where that is smaller.
         """
+        from cmpg.games.joint.tabulation import tabulate
+
         limits = numbers("thresholds", thresholds)
         return cls(
             **tabulate(step, (num_states, *num_actions), len(limits)),
