@@ -179,12 +179,16 @@ class _Walk:
     def run(self, iterations: int) -> PrimalDualRun:
         steps = [self.step_size * (_exact(each.costs[0]) - self.threshold) for each in self.pieces.plans]
         self.counts = [0] * len(steps)
-        left = iterations
+        left, stretches = iterations, 0
         returns: dict[Fraction, tuple[int, list[int], Fraction, Fraction]] = {}
-        for _ in range(MOST_STRETCHES):
+        while left:
+            stretches += 1
+            if stretches > MOST_STRETCHES:
+                raise SolverError(
+                    f"three policies are within one step of each other at λ = {float(self.here):.6g}: after "
+                    f"{MOST_STRETCHES:,} stretches {left:,} of {iterations:,} steps are left. Take a smaller step."
+                )
             piece = self.pieces.at(self.here)
-            if not left:
-                break
             if steps[piece] == 0 or self._pressed(steps[piece]):
                 left -= self._stay(piece, steps[piece], left)
             elif self._alternates(piece, steps):
@@ -192,13 +196,7 @@ class _Walk:
             else:
                 left -= self._straight_on(piece, steps[piece], left)
                 if self.here in (0, self.bound):
-                    # Projected to the same place again: what happened since happens again and again.
                     left = self._repeat(returns, left)
-        else:
-            raise SolverError(
-                f"three policies are within one step of each other at λ = {float(self.here):.6g}: after "
-                f"{MOST_STRETCHES:,} stretches {left:,} of {iterations:,} steps are left. Take a smaller step."
-            )
         return PrimalDualRun(
             self.pieces,
             tuple(self.counts),
@@ -224,9 +222,10 @@ class _Walk:
         if step > 0:
             end = min(ends[piece], self.bound) if piece < len(ends) else self.bound
             count = ceil((end - self.here) / step)
+        elif piece:
+            count = floor((self.here - ends[piece - 1]) / -step) + 1  # at the breakpoint itself the piece goes on
         else:
-            start = ends[piece - 1] if piece else Fraction(0)
-            count = floor((self.here - start) / -step) + 1 if piece else ceil(self.here / -step)
+            count = ceil(self.here / -step)
         count = min(count, most)
         visited = self.here * count + step * (count * (count - 1) // 2)
         self.counts[piece] += count
@@ -241,17 +240,18 @@ class _Walk:
         if not (0 <= left < len(ends) and steps[left] > 0 > steps[left + 1]):
             return False
         lowest, highest = ends[left] + steps[left + 1], ends[left] + steps[left]
-        floor_ = ends[left - 1] if left else Fraction(0)
-        roof = min(ends[left + 1], self.bound) if left + 1 < len(ends) else self.bound
-        return floor_ <= lowest <= self.here < highest <= roof
+        first = ends[left - 1] if left else Fraction(0)
+        last = min(ends[left + 1], self.bound) if left + 1 < len(ends) else self.bound
+        return first <= lowest <= self.here < highest <= last
 
     def _rotate(self, left: int, steps: Sequence[Fraction], count: int) -> int:
         """Take all steps that remain: a rotation by u of a circle of length u + v."""
         up, circle = steps[left], steps[left] - steps[left + 1]
         lowest = self.pieces.breakpoints[left] + steps[left + 1]
+        # With x = λ − lowest, measured in units that make everything whole: x_t = (x_0 + t·u) mod (u + v).
         unit = lcm(up.denominator, circle.denominator, (self.here - lowest).denominator)
         by, length, at = (int(each * unit) for each in (up, circle, self.here - lowest))
-        rounds, rest = divmod(at + by * count, length)  # each round trip has one step down
+        rounds, rest = divmod(at + by * count, length)  # one step down for each time around
         laps = floor_sum(count, by, at, length)
         before, self.here = self.here, lowest + Fraction(rest, unit)
         self.counts[left] += count - rounds
@@ -263,6 +263,7 @@ class _Walk:
         return count
 
     def _repeat(self, returns: dict[Fraction, tuple[int, list[int], Fraction, Fraction]], left: int) -> int:
+        """At a place where λ was projected before: what happened since happens again and again."""
         earlier = returns.get(self.here)
         returns[self.here] = left, list(self.counts), self.total, self.weighted
         if earlier is None or earlier[0] == left:

@@ -166,10 +166,11 @@ def congestion_cost(evidence: Evidence) -> Finding:
     return Finding.of(text, last.mean(), full / len(last))
 
 
-@agrees(
+@differs(
     "Section 7.2, Figure 3b",
     paper="0, then close to 0.5",
-    expect=near(0.0, tolerance=0) + near(1.0) + above(0.3),
+    expect=near(0.0, tolerance=0) + near(1.0) + between(0.2, 0.9),
+    why="Two runs in five end at Nash policies that spend less.",
 )
 def congestion_costless_starts(evidence: Evidence) -> Finding:
     """From starts of cost 0, as the text has it, the agents converge to a cost close to α = 0.5."""
@@ -300,7 +301,7 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     reached = next((run.policy for run in found.simplex + found.normalised if ending_of(run.policy) == FIGURE), None)
     whose = "in a run that ends at the figure's policy" if reached is not None else "as drawn in the paper"
     starts = _random_starts(evidence) | {"cost 0": found.costless}
-    endings = {name.replace(" ", "\n", 1): endings_of(runs) for name, runs in starts.items()}
+    endings = {name: endings_of(runs) for name, runs in starts.items()}
     size = f"{abs(evidence.of(_largest).residual):.6g}"
     return (
         Picture(

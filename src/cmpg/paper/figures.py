@@ -299,7 +299,7 @@ def draw_action_counts(counts: FloatArray) -> Figure:
 
 def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> Figure:
     """Draw the shares of the endings, one row for each way to draw a start."""
-    figure = new_figure(6.4, 1.9)
+    figure = new_figure(6.4, 0.9 + 0.5 * len(endings))
     axes = figure.add_subplot()
     colours = (BLUE, RED, GREEN, GREY)
     for row, counts in enumerate(endings.values()):
