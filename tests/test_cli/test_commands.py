@@ -25,7 +25,7 @@ from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS
 from command_line import PROGRAM, cmpg, on_a_terminal, program
 
-COMMANDS = ("scenarios", "solve", "check", "certify", "report", "learn", "bounds", "reproduce")
+COMMANDS = ("scenarios", "solve", "check", "certify", "report", "learn", "bounds", "compare", "convert", "reproduce")
 
 RADIOS = {
     "format": "cmpg-game",
@@ -611,7 +611,7 @@ def test_scenario_options_reach_the_scenario():
         (["certify", "grid-world", "x.npz", "--epsilon", "inf"], "--epsilon is inf"),
         (["solve", "nowhere.json"], "nowhere.json: there is no such file"),
         (["solve", "nowhere.json", "--threshold", "1"], "only scenarios have options of their own"),
-        (["solve", "some/game.txt"], "a game file ends in .json or .npz"),
+        (["solve", "some/game.txt"], "a game file ends in one of .json, .npz, .nfg, .csv, .dpomdp"),
         (["solve", "/"], "is a folder; name the game file in it"),
         (["solve", "grid-world", "--start", "nowhere.npz"], "nowhere.npz: there is no such file"),
         (["certify", "grid-world", "nowhere.npz"], "nowhere.npz: there is no such file"),

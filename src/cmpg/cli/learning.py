@@ -10,18 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cmpg.cli.options import Delta, Epsilon, Json
 from cmpg.cli.output import ProgressLine, remark, show, show_json
-from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
+from cmpg.cli.targets import GameArgument, chosen, finite, joint_form, policy_of
 
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
-    from cmpg.games.contract import Game
     from cmpg.games.joint.game import JointGame
     from cmpg.learning.samples import Known
     from cmpg.learning.trials import Behind, Method, Progress, Trial
@@ -77,7 +76,7 @@ def learn(
         check_out_folder(output)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
-    game = joint_form(target.build(seed=seed))
+    game = joint_form(target.build(seed=seed), wanted="has no joint transition to learn")
     behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
     method = build(_Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth))
@@ -118,7 +117,7 @@ def bounds(
 
     if slack is not None:
         finite("slack", slack, positive=True)
-    game = joint_form(target.build())
+    game = joint_form(target.build(), wanted="has no joint transition to learn")
     known = Behind().hide(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
@@ -131,21 +130,6 @@ def bounds(
         show_json(bounds_record(table, slater, slacks) | names_record(game))
     else:
         show(bounds_face(table, slater, slacks))
-
-
-@runtime_checkable
-class JointForm(Protocol):
-    """A game of another form that can be written with joint tables."""
-
-    def to_joint(self) -> JointGame:
-        """Return the same game with joint tables."""
-
-
-def joint_form(game: Game) -> JointGame:
-    """Return a game whose agents see the joint state, which is what the paper's learners are for."""
-    from cmpg.games.joint.game import as_joint
-
-    return as_joint(game.to_joint() if isinstance(game, JointForm) else game, wanted="has no joint transition to learn")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""The command: `cmpg scenarios | solve | check | certify | report | learn | bounds | compare | reproduce`.
+"""The command: `cmpg scenarios | solve | check | certify | report | learn | bounds | convert |
+compare | reproduce`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
 was anything to keep. Errors go to stderr, in one paragraph.
@@ -18,6 +19,7 @@ import typer
 from cmpg import __version__
 from cmpg.cli.check import certify, check
 from cmpg.cli.compare import compare
+from cmpg.cli.convert import convert
 from cmpg.cli.learning import bounds, learn
 from cmpg.cli.output import complain, show, speak_any_text
 from cmpg.cli.reproduce import reproduce
@@ -142,7 +144,7 @@ def report(
 
 _MORE = "`cmpg COMMAND NAME --help` also lists the options of the scenario NAME."
 
-for game_command in (solve, check, certify, learn, bounds):
+for game_command in (solve, check, certify, learn, bounds, convert):
     app.command(cls=GameCommand, epilog=_MORE)(game_command)
 for command in (compare, reproduce):
     app.command()(command)

@@ -23,6 +23,7 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.games.contract import Game
+    from cmpg.games.joint.game import JointGame
     from cmpg.policy import JointPolicy
     from cmpg.scenarios import Origin, Scenario
 
@@ -72,6 +73,11 @@ TAKEN = ("start",)
 SPOKEN = {"num_agents": "agents"}
 """Options that have another name on the command line."""
 
+FILES = (".json", ".npz", ".nfg", ".csv")
+"""The endings of files that are games; a `.dpomdp` file is one with the options of the scenario `team`."""
+
+TEAM_FILE = ".dpomdp"
+
 LONGEST_DEFAULT = 40
 """Longer defaults, such as 24 prices, are not shown."""
 
@@ -86,9 +92,7 @@ class Target:
     def build(self, *, seed: int | None = None, exact: bool = False) -> Game:
         """Build the scenario, or load the file."""
         if _is_file(self.name):
-            from cmpg.files.games import load_game
-
-            return load_game(self.name, exact=exact)
+            return _load(self.name, exact=exact)
         from cmpg.errors import GameError
         from cmpg.scenarios import scenario
 
@@ -111,21 +115,31 @@ class Target:
         return Origin(self.name, {**self.options, **drawn})
 
 
+def _load(path: str, *, exact: bool) -> Game:
+    """Read a game from a file, by its ending."""
+    from cmpg.files.games import load_game
+    from cmpg.interop.gambit import read_nfg
+    from cmpg.interop.long_table import read_table
+
+    readers: dict[str, Callable[..., Game]] = {".nfg": read_nfg, ".csv": read_table}
+    return readers.get(Path(path).suffix.lower(), load_game)(path, exact=exact)
+
+
 def _is_file(word: str) -> bool:
     """Whether a word names a game file; raise if it looks like one and cannot be."""
     from cmpg.errors import FileError
-    from cmpg.files.containers import ENDINGS
     from cmpg.scenarios import SCENARIOS
 
     path = Path(word)
-    if path.suffix.lower() in ENDINGS:
+    if path.suffix.lower() in FILES:
         return True
     if word in SCENARIOS:
         return False
     if path.is_dir():
         raise FileError(f"{word} is a folder; name the game file in it, such as {path / 'game.npz'}.")
     if len(path.parts) > 1 or path.suffix or path.exists():
-        raise FileError(f"{word}: a game file ends in {' or '.join(ENDINGS)}; `cmpg scenarios` lists the scenarios.")
+        endings = ", ".join((*FILES, TEAM_FILE))
+        raise FileError(f"{word}: a game file ends in one of {endings}; `cmpg scenarios` lists the scenarios.")
     return False
 
 
@@ -138,15 +152,13 @@ def complete_scenario(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_game(incomplete: str) -> Iterator[tuple[str, str]]:
     """Complete the name of a scenario, or the path of a game file or of a folder that may hold one."""
-    from cmpg.files.containers import ENDINGS
-
     yield from complete_scenario(incomplete)
     folder, slash, beginning = incomplete.rpartition("/")
     for path in sorted(Path(folder + slash).glob("*")):
         if path.name.startswith(beginning) and (beginning or path.name[0] != "."):
             if path.is_dir():
                 yield f"{folder}{slash}{path.name}/", "folder"
-            elif path.suffix.lower() in ENDINGS:
+            elif path.suffix.lower() in (*FILES, TEAM_FILE):
                 yield f"{folder}{slash}{path.name}", "file"
 
 
@@ -156,7 +168,7 @@ GameArgument = Annotated[
         metavar="GAME",
         parser=Target,
         autocompletion=complete_game,
-        help="A scenario (`cmpg scenarios` lists them) or a game file (.json, .npz).",
+        help="A scenario (`cmpg scenarios` lists them) or a game file (.json, .npz, …).",
     ),
 ]
 
@@ -182,6 +194,8 @@ class GameCommand(TyperCommand):
         ctx.meta[__name__] = _ScenarioOptions(named, list(parameters.values()))
         rest = super().parse_args(ctx, args)
         words = {name: ctx.params.pop(param.name, None) for name, param in parameters.items()}
+        if str(getattr(ctx.params.get("target"), "name", "")).endswith(TEAM_FILE):
+            words["file"] = ctx.params["target"].name
         ctx.params["target"] = Target(named.name, _converted_options(named, words))
         return rest
 
@@ -242,6 +256,8 @@ def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool
     from cmpg.scenarios import SCENARIOS, scenario
 
     word = next((word for word in words if word in SCENARIOS), words[0])
+    if word.endswith(TEAM_FILE):
+        return scenario("team")
     if word not in SCENARIOS and (hurried or _is_file(word)):
         return None
     return scenario(word)
@@ -391,3 +407,18 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's options; what it returns may be a form that is not loaded yet."""
     options = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     return typing.get_type_hints(types.SimpleNamespace(__annotations__=options), function.__globals__)
+
+
+@typing.runtime_checkable
+class JointForm(typing.Protocol):
+    """A game of another form that can be written with joint tables."""
+
+    def to_joint(self) -> JointGame:
+        """Return the same game with joint tables."""
+
+
+def joint_form(game: Game, *, wanted: str) -> JointGame:
+    """Return a game with tables over joint states and joint actions, or raise with what was wanted of it."""
+    from cmpg.games.joint.game import as_joint
+
+    return as_joint(game.to_joint() if isinstance(game, JointForm) else game, wanted=wanted)

@@ -88,7 +88,7 @@ class LocalDynamics:
         game = self.game
         rows = [int(s * agent.num_actions + a) for agent, s, a in zip(game.agents, states, actions, strict=True)]
         pairs = list(zip(game.agents, rows, strict=True))
-        used = [places[times > 0] for places, times in (_entries(at_step(agent.uses, h), row) for agent, row in pairs)]
+        used = [places[times > 0] for places, times in (entries(at_step(agent.uses, h), row) for agent, row in pairs)]
         loads = np.bincount(np.concatenate(used), minlength=game.num_resources)
         everywhere = np.arange(game.num_resources)
         delays = at_step(game.delay, h)[everywhere, loads]
@@ -120,11 +120,11 @@ def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:
 
 def draw_from_row(matrix: Any, row: int, rng: np.random.Generator) -> int:
     """Draw a column from one row of a CSR matrix of probabilities."""
-    places, probabilities = _entries(matrix, row)
+    places, probabilities = entries(matrix, row)
     return int(places[draw(probabilities, rng)])
 
 
-def _entries(matrix: Any, row: int) -> tuple[IntArray, FloatArray]:
+def entries(matrix: Any, row: int) -> tuple[IntArray, FloatArray]:
     """Return columns and numbers of one row of a CSR matrix."""
     inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return matrix.indices[inside], matrix.data[inside]

@@ -15,20 +15,31 @@ if TYPE_CHECKING:
     from cmpg.interop.enumeration import EnumeratedEnv as EnumeratedEnv
     from cmpg.interop.enumeration import EnvStep as EnvStep
     from cmpg.interop.enumeration import from_parallel_env as from_parallel_env
+    from cmpg.interop.gambit import nfg_text as nfg_text
+    from cmpg.interop.gambit import read_nfg as read_nfg
     from cmpg.interop.gymnasium import CMDPEnv as CMDPEnv
     from cmpg.interop.gymnasium import from_toy_text as from_toy_text
     from cmpg.interop.gymnasium import to_gymnasium_env as to_gymnasium_env
+    from cmpg.interop.long_table import from_frame as from_frame
+    from cmpg.interop.long_table import game_frame as game_frame
+    from cmpg.interop.long_table import read_table as read_table
+    from cmpg.interop.long_table import table_text as table_text
     from cmpg.interop.parallel_env import GameEnv as GameEnv
     from cmpg.interop.parallel_env import to_parallel_env as to_parallel_env
     from cmpg.interop.play import Episodes as Episodes
     from cmpg.interop.play import LearnableEnv as LearnableEnv
     from cmpg.interop.play import PolicyRunner as PolicyRunner
+    from cmpg.interop.prism import PrismProblem as PrismProblem
+    from cmpg.interop.prism import to_prism as to_prism
 
 _HOMES = {
     "enumeration": ("EnumeratedEnv", "EnvStep", "from_parallel_env"),
+    "gambit": ("nfg_text", "read_nfg"),
     "gymnasium": ("CMDPEnv", "from_toy_text", "to_gymnasium_env"),
+    "long_table": ("from_frame", "game_frame", "read_table", "table_text"),
     "parallel_env": ("GameEnv", "to_parallel_env"),
     "play": ("Episodes", "LearnableEnv", "PolicyRunner"),
+    "prism": ("PrismProblem", "to_prism"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

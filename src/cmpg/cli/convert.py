@@ -1,0 +1,86 @@
+"""`cmpg convert`: a game from one form of file to another.
+
+In: scenarios, `.json` and `.npz` (the library's own), `.dpomdp` (MADP), `.nfg` (Gambit) and `.csv` (a long table). Out:
+`.json`, `.npz`, `.nfg`, `.csv`, and `.prism`, the CMDP that one agent faces, with its question in `.props`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cmpg.cli.options import Seed
+from cmpg.cli.output import show
+from cmpg.cli.targets import GameArgument, joint_form, policy_of
+
+if TYPE_CHECKING:
+    from cmpg.games.contract import Game
+
+
+def convert(
+    target: GameArgument,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write: .json, .npz, .nfg, .csv or .prism.")],
+    exact: Annotated[bool, typer.Option("--exact", help="Keep fractions such as 1/3 (.json, .nfg, .csv).")] = False,
+    without_constraints: Annotated[
+        bool,
+        typer.Option("--without-constraints", help="Leave the constraints out: a .nfg file has no place for them."),
+    ] = False,
+    agent: Annotated[int, typer.Option(min=0, metavar="<int>", help="For .prism: whose problem is written.")] = 0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="For .prism: file of the policy that the others play; uniform if omitted."),
+    ] = None,
+    seed: Seed = None,
+) -> None:
+    """Convert a game to another file format."""
+    from cmpg.errors import FileError
+
+    kind = output.suffix.lower()
+    if kind not in (".json", ".npz", ".nfg", ".csv", ".prism"):
+        raise FileError(f"{output}: its ending is {kind!r}; .json, .npz, .nfg, .csv or .prism is required.")
+    paths = [output, output.with_suffix(".props")] if kind == ".prism" else [output]
+    for path in paths:
+        if path.exists():
+            raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    game = target.build(seed=seed, exact=exact)
+    if kind in (".json", ".npz"):
+        from cmpg.files.games import save_game
+
+        save_game(game, output)
+    else:
+        texts = [_text(game, kind, without_constraints)] if kind != ".prism" else _prism(game, agent, policy)
+        for path, text in zip(paths, texts, strict=True):
+            _write(path, text)
+    show(f"written to {' and '.join(map(str, paths))}")
+
+
+def _text(game: Game, kind: str, without_constraints: bool) -> str:
+    from cmpg.interop.gambit import nfg_text
+    from cmpg.interop.long_table import table_text
+
+    joint = joint_form(game, wanted="has no table of joint actions")
+    return nfg_text(joint, without_constraints=without_constraints) if kind == ".nfg" else table_text(joint)
+
+
+def _prism(game: Game, agent: int, policy: Path | None) -> list[str]:
+    from cmpg.errors import GameError
+    from cmpg.interop.prism import to_prism
+    from cmpg.policy import JointPolicy
+
+    if agent >= game.num_agents:
+        raise GameError(f"--agent is {agent}; the agents are counted from 0 to {game.num_agents - 1}.")
+    others = JointPolicy.uniform(game.policy_shapes) if policy is None else policy_of(policy, game)[0]
+    problem = to_prism(game.at(others).induced_cmdp(agent))
+    return [problem.model, problem.properties]
+
+
+def _write(path: Path, text: str) -> None:
+    from cmpg.errors import FileError
+    from cmpg.files.containers import write_atomically
+
+    try:
+        write_atomically(path, lambda stream: stream.write(text.encode()))
+    except OSError as problem:
+        raise FileError(f"{path}: cannot be written ({problem.strerror}). Name another file.") from None

@@ -1,0 +1,272 @@
+"""A joint game as one long table, in and out: a line for each number, as people who work with tables like it.
+
+    quantity    step  state  action of Ada  action of Bo  next_state  name     value
+    horizon                                                                    2
+    threshold                                                         clashes  0.25
+    initial           idle                                                     1
+    transition        idle   silent         silent        idle                 1
+    reward            idle   send           silent                    Ada      1
+    cost              idle   send           send                      clashes  1
+
+There is a `horizon` or a `discount`; a `threshold` for each constraint; an `initial` probability for every state, which
+gives the states their order. An empty `step` is every step; else steps count from 0. Actions have the order in which
+transitions name them. What is not listed is zero. Fractions may stand for numbers, and are read exactly if asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.arrays import rational
+from cmpg.errors import FileError
+from cmpg.games.contract import Game
+from cmpg.games.dynamics import entries
+from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.scenarios.readers.text import FilePath, read_lines
+
+if TYPE_CHECKING:
+    import pandas
+
+QUANTITIES = ("horizon", "discount", "threshold", "initial", "transition", "reward", "cost")
+ACTION = "action of "
+
+Row = Mapping[str, Any]
+
+
+def table_rows(game: Game) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the table, each with every column; what does not apply is an empty text."""
+    joint = as_joint(game, wanted="has no table of joint actions")
+    names = joint.names
+    agents, constraints = names.all_agents(joint.num_agents), names.all_constraints(joint.num_constraints)
+    states = names.all_states(0, joint.num_states)
+    actions = [names.all_actions(i, count) for i, count in enumerate(joint.num_actions)]
+    columns = ("quantity", "step", "state", *(ACTION + agent for agent in agents), "next_state", "name", "value")
+
+    def row(quantity: str, value: Any, **others: Any) -> dict[str, Any]:
+        return dict.fromkeys(columns, "") | {"quantity": quantity, "value": value} | others
+
+    yield row("discount", joint.discount) if joint.horizon is None else row("horizon", joint.horizon)
+    for name, threshold in zip(constraints, joint.thresholds, strict=True):
+        yield row("threshold", threshold, name=name)
+    for name, probability in zip(states, joint.initial, strict=True):
+        yield row("initial", probability, state=name)
+    places = list(itertools.product(range(joint.num_states), *map(range, joint.num_actions)))
+
+    def where(entry: tuple[int, ...], h: int, steps: int) -> dict[str, Any]:
+        chosen = {ACTION + agents[i]: actions[i][a] for i, a in enumerate(entry[1:])}
+        return {"step": "" if steps == 1 else h, "state": states[entry[0]], **chosen}
+
+    for h, matrix in enumerate(joint.transition):
+        for number, entry in enumerate(places):
+            for following, probability in _row_of(joint, matrix, entry, number):
+                place = where(entry, h, len(joint.transition))
+                yield row("transition", probability, **place, next_state=states[following])
+    for quantity, tables, owners in (("reward", joint.rewards, agents), ("cost", joint.costs, constraints)):
+        for name, table in zip(owners, tables, strict=True):
+            for h, entry in itertools.product(range(len(table)), places):
+                if table[(h, *entry)] != 0:
+                    yield row(quantity, table[(h, *entry)], **where(entry, h, len(table)), name=name)
+
+
+def _row_of(game: JointGame, matrix: Any, entry: tuple[int, ...], number: int) -> Iterator[tuple[int, Any]]:
+    """Yield the next states and their probabilities, those of probability zero left out."""
+    if game.is_sparse:
+        columns, probabilities = entries(matrix, number)
+        yield from zip(columns.tolist(), probabilities.tolist(), strict=True)
+    else:
+        yield from ((s, p) for s, p in enumerate(matrix[entry]) if p != 0)
+
+
+def table_text(game: Game) -> str:
+    """Return a joint game as a long table in CSV.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> print(table_text(counter_example()).splitlines()[0])
+    quantity,step,state,action of agent 0,action of agent 1,next_state,name,value
+    """
+    text = io.StringIO()
+    rows = table_rows(game)
+    first = next(rows)
+    writer = csv.DictWriter(text, list(first), lineterminator="\n")
+    writer.writeheader()
+    for row in itertools.chain([first], rows):
+        writer.writerow(row | {"value": _written(row["value"])})
+    return text.getvalue()
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (Fraction, int)):
+        return str(value)
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def game_frame(game: Game) -> pandas.DataFrame:
+    """Return a joint game as a long pandas table; needs pandas."""
+    import pandas
+
+    frame = pandas.DataFrame(list(table_rows(game)))
+    return frame.assign(value=[float(value) for value in frame["value"]])
+
+
+def read_table(path: FilePath, *, exact: bool = False) -> JointGame:
+    """Read a long table in CSV.
+
+    Raises
+    ------
+    FileError
+        With the file and the line: a column is missing, a quantity, a name or a number is not known, or an entry stands
+        there twice.
+    """
+    rows = csv.DictReader(line.text for line in read_lines(path))
+    try:
+        listed = [(f"{path}, line {rows.line_num}", row) for row in rows]
+    except csv.Error as problem:
+        raise FileError(f"{path}, line {rows.line_num}: this is not CSV ({problem}).") from None
+    return _Reader(str(path), list(rows.fieldnames or ())).game(listed, exact=exact)
+
+
+def from_frame(frame: pandas.DataFrame) -> JointGame:
+    """Read a long pandas table, as `game_frame` makes it."""
+    rows = frame.astype(object).where(frame.notna(), "").to_dict("records")
+    listed = [(f"the frame, row {number}", row) for number, row in enumerate(rows)]
+    return _Reader("the frame", list(frame.columns)).game(listed, exact=False)
+
+
+class _Reader:
+    """Fills the tables of a game from lines."""
+
+    def __init__(self, source: str, columns: list[str]) -> None:
+        self.source = source
+        self.agents = [name.removeprefix(ACTION) for name in columns if str(name).startswith(ACTION)]
+        missing = [name for name in ("quantity", "step", "state", "next_state", "name", "value") if name not in columns]
+        if missing or not self.agents:
+            raise FileError(
+                f"{source} has the columns {', '.join(map(str, columns)) or 'of no table'}; "
+                f"missing: {', '.join(missing) or ACTION + '…'}."
+            )
+        self.states: list[str] = []
+        self.constraints: list[str] = []
+        self.actions: list[list[str]] = [[] for _ in self.agents]
+
+    def game(self, listed: Iterable[tuple[str, Row]], *, exact: bool) -> JointGame:
+        """Build the game."""
+        sorted_rows: dict[str, list[tuple[str, Row]]] = {name: [] for name in QUANTITIES}
+        for place, row in listed:
+            if row["quantity"] not in sorted_rows:
+                raise FileError(
+                    f"{place}: quantity is {row['quantity']!r}; one of {', '.join(QUANTITIES)} is required."
+                )
+            sorted_rows[row["quantity"]].append((place, row))
+        self.states = [self._new(place, row["state"], self.states) for place, row in sorted_rows["initial"]]
+        self.constraints = [self._new(place, row["name"], self.constraints) for place, row in sorted_rows["threshold"]]
+        for _, row in sorted_rows["transition"]:
+            for agent, known in zip(self.agents, self.actions, strict=True):
+                if (name := str(row[ACTION + agent])) not in known:
+                    known.append(name)
+        if not self.states or not all(self.actions):
+            raise FileError(f"{self.source} has no `initial` or no `transition` lines; every game needs both.")
+        time = {name: sorted_rows[name] for name in ("horizon", "discount") if sorted_rows[name]}
+        if len(time) != 1 or len(next(iter(time.values()))) != 1:
+            raise FileError(f"{self.source} must have exactly one line with a `horizon` or a `discount`.")
+        (unit, [(place, row)]) = next(iter(time.items()))
+        length = _number(place, row["value"], exact=True)
+        kind = object if exact else np.float64
+        sizes = (len(self.states), *map(len, self.actions))
+        read = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["initial"]]
+        limits = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["threshold"]]
+        horizon = int(length) if unit == "horizon" else None
+        return JointGame(
+            transition=self._transition(sorted_rows["transition"], sizes, horizon, exact=exact),
+            rewards=self._tables(sorted_rows["reward"], self.agents, sizes, horizon, exact=exact),
+            costs=self._tables(sorted_rows["cost"], self.constraints, sizes, horizon, exact=exact),
+            thresholds=np.array(limits, dtype=kind),
+            initial=np.array(read, dtype=kind),
+            horizon=horizon,
+            discount=None if unit == "horizon" else float(length),
+            agent_names=self.agents,
+            state_names=self.states,
+            action_names=self.actions,
+            constraint_names=self.constraints,
+        )
+
+    def _new(self, place: str, name: Any, known: list[str]) -> str:
+        if str(name) in known:
+            raise FileError(f"{place}: {name!r} stands there a second time.")
+        known.append(str(name))
+        return str(name)
+
+    def _transition(
+        self, rows: list[tuple[str, Row]], sizes: tuple[int, ...], horizon: int | None, *, exact: bool
+    ) -> Any:
+        table = self._empty((*sizes, sizes[0]), self._steps(rows, horizon), exact=exact)
+        for place, row in rows:
+            entry = (*self._entry(place, row, len(table)), self._place(place, "next_state", row, self.states))
+            self._fill(place, table, entry, _number(place, row["value"], exact=exact))
+        return table
+
+    def _tables(
+        self,
+        rows: list[tuple[str, Row]],
+        owners: list[str],
+        sizes: tuple[int, ...],
+        horizon: int | None,
+        *,
+        exact: bool,
+    ) -> Any:
+        steps = self._steps(rows, horizon)
+        table = self._empty((len(owners), steps, *sizes), None, exact=exact)
+        for place, row in rows:
+            owner = self._place(place, "name", row, owners)
+            self._fill(
+                place, table, (owner, *self._entry(place, row, steps)), _number(place, row["value"], exact=exact)
+            )
+        return table
+
+    def _steps(self, rows: list[tuple[str, Row]], horizon: int | None) -> int:
+        """Return how long the step axis is: one, or the horizon."""
+        given = {str(row["step"]) != "" for _, row in rows}
+        if given == {True, False}:
+            raise FileError(f"{rows[0][0]}: some {rows[0][1]['quantity']} lines have a step, and some have none.")
+        return horizon if given == {True} and horizon is not None else 1
+
+    def _empty(self, shape: tuple[int, ...], steps: int | None, *, exact: bool) -> Any:
+        full = shape if steps is None else (steps, *shape)
+        return np.full(full, Fraction(0), dtype=object) if exact else np.full(full, 0.0)
+
+    def _entry(self, place: str, row: Row, steps: int) -> tuple[int, ...]:
+        told = str(row["step"])
+        h = 0 if told == "" else int(float(told)) if told.replace(".0", "").isdigit() else -1
+        if not 0 <= h < steps:
+            raise FileError(f"{place}: step is {told!r}; a number from 0 to {steps - 1}, or nothing, is required.")
+        actions = [
+            self._place(place, ACTION + agent, row, own) for agent, own in zip(self.agents, self.actions, strict=True)
+        ]
+        return (h, self._place(place, "state", row, self.states), *actions)
+
+    def _place(self, place: str, column: str, row: Row, known: list[str]) -> int:
+        if str(row[column]) not in known:
+            raise FileError(f"{place}: {column} is {row[column]!r}; one of {', '.join(known)} is required.")
+        return known.index(str(row[column]))
+
+    def _fill(self, place: str, table: Any, entry: tuple[int, ...], value: Any) -> None:
+        if table[entry] != 0:
+            raise FileError(f"{place}: this entry stands there a second time.")
+        table[entry] = value
+
+
+def _number(place: str, text: Any, *, exact: bool) -> Any:
+    try:
+        number = rational(str(text).strip())
+    except (ValueError, ZeroDivisionError):
+        raise FileError(f"{place}: value is {text!r}; a number is required.") from None
+    return number if exact else float(number)
