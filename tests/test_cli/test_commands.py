@@ -366,13 +366,20 @@ def test_an_infeasible_game_ends_with_its_proof(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("--max-iterations", "0"), ("--time-limit", "0")])
-def test_a_limit_ends_with_the_incumbent(words):
-    ran = cmpg("solve", "grid-world", *words, "--json")
+def test_a_limit_ends_with_the_incumbent(tmp_path, radios, words):
+    silent = policy_file(tmp_path / "silent.json", [[[1, 0]]], [[[1, 0]]])  # each would gain 1 by sending
+    ran = cmpg("solve", radios, "--start", silent, *words, "--json")
     assert ran.code == 1
     record = json.loads(ran.out)
     assert record["status"] == "LIMIT"
     assert record["certified_epsilon"] > record["epsilon"]
-    assert record["values"]
+    assert record["values"] == [0, 0]
+
+
+def test_a_time_limit_can_end_before_there_is_an_incumbent():
+    ran = cmpg("solve", "grid-world", "--time-limit", 0)
+    assert ran.code == 1
+    assert ran.out.startswith("FEASIBILITY_UNKNOWN: the time limit was reached before a feasible policy was known.")
 
 
 def test_a_game_without_a_potential_ends_with_a_witness(tmp_path):

@@ -90,10 +90,6 @@ def test_a_line_goes_on_after_a_silence():
     assert err.getvalue().splitlines()[-1] == "weighed"
 
 
-@pytest.mark.xfail(
-    reason="after the deadline, ascent._concluded solves the CMDP of every agent for the multipliers of a certificate: "
-    "spectrum --horizon 20000 --time-limit 1 takes 14 s of processor time, 11 of them there"
-)
 @pytest.mark.parametrize("name", ["spectrum", "grid-world"])
 def test_no_best_response_is_computed_after_the_time_limit(name):
     with patch.object(Exact, "__call__", side_effect=AssertionError("a best response after the deadline")):
