@@ -1,5 +1,7 @@
 """One structure for everything that is printed: the same words and numbers as text, as HTML and as Markdown."""
 
+import dataclasses
+import importlib
 import re
 from html.parser import HTMLParser
 
@@ -167,3 +169,36 @@ def test_a_certificate_shows_values_prices_and_costs(objects):
     proof = objects["certificate"]
     for number in (*proof.values, *proof.multipliers.ravel(), *proof.costs, *proof.thresholds):
         assert f'value="{float(number)!r}"' in proof._repr_html_()
+
+
+ROOMS = ("comparison", "duality", "equilibrium", "games", "interop", "learning", "paper")
+LARGE = ("Array", "JointPolicy", "CMDP", "Game", "Position")
+
+
+def public_dataclasses():
+    for room in ("cmpg", *(f"cmpg.{name}" for name in ROOMS)):
+        door = importlib.import_module(room)
+        for name in door.__all__:
+            kind = getattr(door, name)
+            if dataclasses.is_dataclass(kind) and any(
+                word in str(each.type) for each in dataclasses.fields(kind) for word in LARGE
+            ):
+                yield pytest.param(kind, id=f"{room}.{name}")
+
+
+@pytest.mark.parametrize("kind", [*public_dataclasses()])
+def test_a_public_class_that_holds_arrays_or_games_is_one_line(kind):
+    # What `dataclass` writes by itself is wrapped against recursion, and prints every array.
+    assert not hasattr(kind.__repr__, "__wrapped__")
+
+
+@pytest.mark.parametrize("scenario", ["counter_example", "charging", "counting_congestion_game"])
+def test_positions_cmdps_and_responses_are_one_line(scenario):
+    game = getattr(cmpg.scenarios, scenario)()
+    start = cmpg.feasible_start(game)
+    position = game.at(start.policy)
+    cmdp = position.induced_cmdp(0)
+    for thing in (position, cmdp, cmpg.Exact()(cmdp), start, game.names):
+        assert len(repr(thing).splitlines()) == 1
+        assert len(repr(thing)) <= 160
+        assert repr(thing).startswith(f"{type(thing).__name__}(")

@@ -44,6 +44,7 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.kernels.process import packed_process
 from cmpg.errors import GameError
+from cmpg.faces import fields_line
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
@@ -75,6 +76,8 @@ class CMDP:
     discount: float | None = None
     entry_roundings: int = 0  # roundings that the entries of the tables have behind them already
     trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
+
+    __repr__ = fields_line
 
     if TYPE_CHECKING:
 

@@ -20,6 +20,7 @@ from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError
+from cmpg.faces import fields_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,8 @@ class BestResponse:
     multipliers: FloatArray  # [k]: what one more unit of each threshold is worth
     bound: float
     work: int  # dynamic programs, or iterations of an LP solver
+
+    __repr__ = fields_line
 
     @property
     def gap(self) -> float:

@@ -34,6 +34,7 @@ from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start
 from cmpg.errors import GameError, InfeasibleError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
@@ -128,6 +129,8 @@ class GameComparison:
     restarted_gain: float  # Φ(its answer) − Φ(start); nan if there is none
     restarted_seconds: float
     restarts: int
+
+    __repr__ = fields_line
 
     @property
     def judged(self) -> tuple[Judged, ...]:

@@ -40,6 +40,7 @@ from cmpg.duality.dual_function import lagrangian
 from cmpg.equilibrium.loop import Answer, Rules, take_turns
 from cmpg.equilibrium.schedule import GreatestGain
 from cmpg.errors import GameError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint.game import as_joint, joint_or_none
 from cmpg.games.potential.stage_reward import joint_planner
@@ -63,6 +64,8 @@ class Comparison:
     seconds: float
     settings: str
     upper_bound: float = np.inf  # no feasible policy has a greater mean of the agents' values; finite if known
+
+    __repr__ = fields_line
 
 
 class Comparator(Protocol):

@@ -30,6 +30,7 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
+from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.position import JointPosition
 from cmpg.policy import JointPolicy
@@ -55,6 +56,8 @@ class PrimalBound:
     upper: float
     policy: JointPolicy | None  # None if no feasible policy was found
     nodes: int  # boxes that were bounded; 0 if no search was made
+
+    __repr__ = fields_line
 
     @property
     def gap(self) -> float:

@@ -31,7 +31,7 @@ from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, marg
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
-from cmpg.faces import MOST_ROWS, Face, Table, fixed, html, line, shown_of, significant, text
+from cmpg.faces import MOST_ROWS, Face, Table, fields_line, fixed, html, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.potential.stage_reward import has_common_reward, joint_planner, with_common_reward
@@ -119,6 +119,8 @@ class DualValue:
     upper: float
     multipliers: FloatArray  # [k]: λ*
     correlated: FloatArray  # [H, S, ΠA]: the planner's policy, which attains `lower` and need not be a product
+
+    __repr__ = fields_line
 
     @property
     def value(self) -> float:

@@ -20,6 +20,7 @@ from cmpg.cmdp.evaluation import evaluate, stationary_values
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import maximise, plan, scalarised_backup
 from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 
@@ -37,6 +38,8 @@ class DualMaximiser:
     feasible: bool
     nash_gap: float  # what an agent could gain by leaving, proved; inf if the policy is not feasible
 
+    __repr__ = fields_line
+
 
 @dataclass(frozen=True, eq=False)
 class DualMaximisers:
@@ -45,6 +48,8 @@ class DualMaximisers:
     multipliers: FloatArray  # [k]
     found: tuple[DualMaximiser, ...]
     complete: bool  # whether these are all deterministic ones, up to states that they do not visit
+
+    __repr__ = fields_line
 
 
 def maximisers_of(

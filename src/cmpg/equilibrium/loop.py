@@ -23,6 +23,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.errors import OutOfTimeError
+from cmpg.faces import fields_line
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]
@@ -55,6 +56,8 @@ class Answer:
     detail: Any = None  # what found it: a BestResponse, or what a learner knows
     moved: Any = None  # the position after the move, where measuring the gain has made it already
 
+    __repr__ = fields_line
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -79,6 +82,8 @@ class Ending(Generic[Where]):
     answers: Mapping[int, Answer]  # known at the position
     trace: tuple[Step, ...]
     moves: int
+
+    __repr__ = fields_line
 
 
 class LoopLimit(Exception):

@@ -26,6 +26,7 @@ from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game, in_floats
 from cmpg.policy import JointPolicy
 
@@ -53,6 +54,8 @@ class ThresholdCurve:
     multiplier: float  # λ_ij
     at: float  # the game's own threshold
     bound: float  # V_i + gain_i
+
+    __repr__ = fields_line
 
     @property
     def is_flat(self) -> bool:
@@ -132,6 +135,8 @@ class Resolved:
     thresholds: FloatArray  # [m]
     welfare: FloatArray  # [m]: the sum of the agents' values
 
+    __repr__ = fields_line
+
 
 def is_cheap(game: Game, moves: int) -> bool:
     """Whether the game can be solved a few more times while somebody waits for the page."""
@@ -164,6 +169,8 @@ class Sensitivity:
 
     curves: tuple[ThresholdCurve, ...] = ()
     resolved: tuple[Resolved, ...] = ()
+
+    __repr__ = fields_line
 
 
 def sensitivity(result: Result) -> Sensitivity:

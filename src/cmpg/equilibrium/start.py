@@ -29,6 +29,7 @@ from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.certificate import InfeasibilityProof, least_spending, prove_infeasible
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
+from cmpg.faces import fields_line
 from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position
 from cmpg.policy import JointPolicy
 
@@ -47,6 +48,8 @@ class Start:
     trace: tuple[Step, ...] = ()  # rounds of the search
     begin: JointPolicy | None = None  # where the search began, if it did not begin here
     interrupted: bool = False  # by the user, before the search was over
+
+    __repr__ = fields_line
 
     @property
     def moves(self) -> int:

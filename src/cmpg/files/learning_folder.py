@@ -20,6 +20,7 @@ import numpy as np
 from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
+from cmpg.faces import fields_line
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, new_folder, parse_json, plain
 from cmpg.files.fields import choice, flag, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
@@ -89,6 +90,8 @@ class LearnedSeed:
     settings: Mapping[str, Any]
     certificate: Certificate  # of the learned policy in the true game, computed when it was read
 
+    __repr__ = fields_line
+
     @property
     def right(self) -> bool:
         """Whether the policy is feasible and ε-Nash in truth."""
@@ -108,6 +111,8 @@ class LearnedRun:
     game: Game
     seeds: tuple[LearnedSeed, ...]
     torn: bool  # whether a last line was left out
+
+    __repr__ = fields_line
 
 
 def is_learning_run(folder: Path) -> bool:

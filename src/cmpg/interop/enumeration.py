@@ -29,6 +29,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import GameError
+from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 
 ENDED: Hashable = "ended"
@@ -61,6 +62,8 @@ class EnvStep:
     actions: Mapping[Any, int]
     rewards: Mapping[Any, Any]
     infos: Mapping[Any, Mapping[str, Any]]  # after
+
+    __repr__ = fields_line
 
 
 CostFunction = Callable[[EnvStep], Sequence[float]]
@@ -101,6 +104,8 @@ class EnumeratedEnv:
     game: JointGame
     keys: tuple[Hashable, ...]  # [S]
     samples_per_entry: int | None = None  # None: the tables are exact
+
+    __repr__ = fields_line
 
     def state_of(self, observations: Observations) -> int:
         """Return the number of the state in which the agents observe this."""

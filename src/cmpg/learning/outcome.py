@@ -19,7 +19,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
-from cmpg.faces import Face, Table, html, line, text
+from cmpg.faces import Face, Table, fields_line, html, line, text
 from cmpg.games.contract import Game
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
@@ -134,6 +134,8 @@ class LearnedResponse:
     played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
     present: Present | None = None  # the agent's present policy, where it was asked whether to leave it
 
+    __repr__ = fields_line
+
     @property
     def certified(self) -> bool:
         """Whether the policy is proved, with probability 1 − δ, to be feasible and within ε of the best."""
@@ -221,6 +223,8 @@ class Judgement:
     unsafe_policies: int  # executed policies that break a constraint
     unsafe_episodes: int
     multipliers: FloatArray  # [n, k]: they prove the gap
+
+    __repr__ = fields_line
 
     def right(self, epsilon: float) -> bool:
         """Whether the policy is what was promised: feasible, and ε-Nash."""

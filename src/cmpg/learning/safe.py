@@ -28,6 +28,7 @@ import numpy as np
 
 from cmpg.arrays import check_shape, distributions, numbers
 from cmpg.errors import BudgetError, CMPGError, PolicyError
+from cmpg.faces import fields_line
 from cmpg.learning.bounds import Size, safe_constants
 from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius, mixture_interval
 from cmpg.learning.exploration import Baseline, Bonus, Exploration, Pace, paper_bonus, tight_bonus
@@ -59,6 +60,8 @@ class GivenPolicy:
 
     policy: Any  # [H, S, A]
     costs: Any = None  # [k]: α_S
+
+    __repr__ = fields_line
 
     def __call__(self, problem: InducedProblem) -> Baseline:
         """Return the policy, checked against the problem's shape."""

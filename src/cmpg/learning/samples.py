@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen, numbers
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import BudgetError, GameError, SimulatorError
+from cmpg.faces import fields_line
 from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -35,6 +36,8 @@ class Payoffs:
 
     rewards: FloatArray  # [n, H or 1, S, *A]
     costs: FloatArray  # [k, H or 1, S, *A]
+
+    __repr__ = fields_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,8 @@ class Known:
     payoffs: Payoffs | None = None  # None: to be learned from what is observed
     support: BoolArray | None = None  # [H or 1, S, *A, S]: which next states are possible, where that is known
     stationary: bool = False  # the transition is the same at every step
+
+    __repr__ = fields_line
 
     def __post_init__(self) -> None:
         check_length_of_time(self.horizon, None)
@@ -219,6 +224,8 @@ class Samples:
     transitions: IntArray  # [H − 1, S, *A, S]: the last step leads nowhere that matters
     observed: PayoffSums | None = None  # None where rewards and costs are known
 
+    __repr__ = fields_line
+
     def __add__(self, other: Samples) -> Samples:
         observed = None
         if self.observed is not None and other.observed is not None:
@@ -244,6 +251,8 @@ class Played:
 
     policy: JointPolicy
     episodes: int
+
+    __repr__ = fields_line
 
 
 @dataclass(frozen=True, eq=False)

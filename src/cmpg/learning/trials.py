@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from cmpg.errors import CMPGError
+from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
@@ -115,6 +116,8 @@ class Trial:
     result: LearnResult
     judgement: Judgement
     seconds: float
+
+    __repr__ = fields_line
 
     @property
     def right(self) -> bool:

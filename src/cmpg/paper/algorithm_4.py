@@ -23,6 +23,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import BoxCMDP, optimistic_response
 from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.faces import fields_line
 from cmpg.learning.bounds import SafeConstants, Size, safe_constants
 from cmpg.learning.confidence import PaperInterval, empirical_cmdp, transition_box
 from cmpg.learning.problem import InducedProblem
@@ -61,6 +62,8 @@ class Algorithm4:
 
     safe_policy: FloatArray
     safe_cost: float
+
+    __repr__ = fields_line
 
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> DopeRun:
         """Learn the best response of one agent, with known rewards and costs in [0, 1] and one constraint."""

@@ -33,6 +33,7 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.schedule import GreatestGain
 from cmpg.errors import CMPGError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
@@ -289,6 +290,8 @@ class Evidence:
     jobs: int = 1
     tick: Tick = lambda *_: None
     _studies: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    __repr__ = fields_line
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -29,6 +29,7 @@ from rich.text import Text
 
 from cmpg import __version__
 from cmpg.errors import FileError
+from cmpg.faces import fields_line
 from cmpg.files.containers import check_out_folder
 from cmpg.paper import congestion, counter_examples, grid_world, learning, lemmas, literal, theory
 from cmpg.paper.claims import Agreement, CheckedClaim, Effort, Evidence, PaperClaim, Picture, Section, Tick
@@ -68,6 +69,8 @@ class Reproduction:
     sections: tuple[CheckedSection, ...]
     seed: int
     effort: Effort
+
+    __repr__ = fields_line
 
     @property
     def claims(self) -> tuple[CheckedClaim, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
-from cmpg.faces import Face, html, line, text
+from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.contract import Dynamics, Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
@@ -254,6 +254,8 @@ class CountingPosition:
     policy: JointPolicy
     counts: Counts
     mover: int = 0  # the agent that moved last: what it faces is known
+
+    __repr__ = fields_line
 
     @cached_property
     def values(self) -> FloatArray:

@@ -18,9 +18,10 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import GameError
-from cmpg.games.contract import PotentialKind, PotentialProof, checked_names
+from cmpg.games.contract import PotentialKind, PotentialProof
 from cmpg.games.counting.classes import BoolArray
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
+from cmpg.games.names import checked_names
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame

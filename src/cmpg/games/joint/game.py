@@ -29,9 +29,10 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Dynamics, Game, Information, Names, PotentialProof, checked_names, potential_by_moves
+from cmpg.games.contract import Dynamics, Game, Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.faces import game_face
 from cmpg.games.joint.position import JointPosition
+from cmpg.games.names import checked_names
 from cmpg.policy import JointPolicy, PolicyShape
 
 if TYPE_CHECKING:

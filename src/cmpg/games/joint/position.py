@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
+from cmpg.faces import fields_line
 from cmpg.games.joint.averages import Others, average_roundings, average_rows
 from cmpg.policy import JointPolicy
 
@@ -38,6 +39,8 @@ class JointPosition:
 
     game: JointGame
     policy: JointPolicy
+
+    __repr__ = fields_line
 
     @cached_property
     def values(self) -> FloatArray:

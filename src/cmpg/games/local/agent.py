@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cmpg.arrays import FloatArray, Numbers, folded_fields, frozen, set_folded_fields
 from cmpg.cmdp.model import CMDP, thin, total_range
+from cmpg.faces import fields_line
 
 DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""
@@ -44,6 +45,8 @@ class LocalAgent:
     uses: Any  # one 0/1 CSR [S·A, E] per step, or one for all; or [H or 1, S, A, E]
     initial: FloatArray  # [S]
     costs: FloatArray | None = None  # [k, H or 1, S, A]; None: zeros
+
+    __repr__ = fields_line
 
     if TYPE_CHECKING:
 

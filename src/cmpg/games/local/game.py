@@ -35,7 +35,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, froze
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof, checked_names
+from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.checks import checked_tables
@@ -43,6 +43,7 @@ from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
+from cmpg.games.names import checked_names
 from cmpg.policy import JointPolicy, PolicyShape
 
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]

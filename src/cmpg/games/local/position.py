@@ -16,6 +16,7 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.evaluation import Evaluation
 from cmpg.cmdp.model import CMDP, thin
+from cmpg.faces import fields_line
 from cmpg.games.contract import Judgements, Settlement
 from cmpg.games.local.loads import Burden, LoadTree
 from cmpg.games.local.sparse import SparseLoads
@@ -37,6 +38,8 @@ class LocalPosition:
     loads: LoadTree | SparseLoads
     private_values: FloatArray  # [n]
     private_costs: FloatArray  # [n, k]
+
+    __repr__ = fields_line
 
     @cached_property
     def values(self) -> FloatArray:
