@@ -15,7 +15,7 @@ from test_box import boxed, boxes, random_cmdp
 
 from cmpg.cmdp.box import BoxCMDP, optimistic_bound, optimistic_plan, optimistic_response, worst_case
 from cmpg.cmdp.evaluation import evaluate, occupancy
-from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.exact import Exact, _Narrowing
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
@@ -108,6 +108,41 @@ def test_best_responses_are_worth_what_those_of_the_twin_are(cmdp):
     size = scale(cmdp, np.maximum(found.multipliers, expected.multipliers))
     assert close(found.value, expected.value, 10 * size)
     assert found.gap <= 1e-10 * size
+
+
+@given(cmdps(discounted=False, max_states=12, max_actions=6, constraints=(1, 1)), seeds, st.booleans())
+def test_plans_among_the_actions_that_matter_are_the_plans_among_all(cmdp, seed, at_random):
+    """To the bit, ties and random numbers included, wherever the multipliers go."""
+    rng = np.random.default_rng(seed)
+    low, high = np.sort(rng.integers(0, 17, size=2) / 4)
+    one, other = (np.random.default_rng(seed) if at_random else None for _ in range(2))
+    narrowing = _Narrowing(cmdp, one, kernels_for(cmdp))
+    for at in (low, high, *rng.integers(0, 65, size=6) / 16, *rng.uniform(low, high, size=6), 0.0):
+        found, expected = narrowing.plan(np.array([at])), plan(cmdp, np.array([at]), rng=other)
+        assert found.actions.tolist() == expected.actions.tolist()
+        assert (found.value, *found.costs) == (expected.value, *expected.costs)
+        assert one is None or one.bit_generator.state == other.bit_generator.state
+
+
+def test_few_actions_are_left_between_close_multipliers():
+    rng = np.random.default_rng(0)
+    cmdp = random_cmdp(rng, states=30, actions=8, horizon=6)
+    narrowing = _Narrowing(cmdp, None, kernels_for(cmdp))
+    for at in (0.5, 0.6, 0.55, 0.54, 0.545):
+        narrowing.plan(np.array([at]))
+    assert narrowing.rows is not None
+    assert 30 * 6 <= len(narrowing.records[0].worth) < 1.5 * 30 * 6
+
+
+@given(cmdps(discounted=False, max_states=12, max_actions=6, constraints=(1, 1), rough=True))
+def test_best_responses_do_not_depend_on_narrowing(cmdp):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cmpg.cmdp.exact.NARROWED", (0, 0))
+        expected = Exact()(cmdp)
+        patch.setattr("cmpg.cmdp.exact.NARROWED", (0, 10**9))
+        found = Exact()(cmdp)
+    assert found.policy.tobytes() == expected.policy.tobytes()
+    assert (found.value, found.bound, found.work) == (expected.value, expected.bound, expected.work)
 
 
 @given(boxes(), seeds, st.booleans())
@@ -253,6 +288,7 @@ def test_kernels_refuse_what_does_not_fit_the_process():
     kernels, process = kernels_for(one_state())
     weights, totals, policy = np.ones(2), np.empty(2), np.full((2, 1, 2), 0.5)
     actions, to_go = np.zeros((2, 1), dtype=np.int64), np.empty((1, 2))
+    worth, values, halves = np.zeros(4), np.zeros((2, 1, 2)), np.empty((2, 2))
     setting = (process, weights, weights, 0.0, 0.0, -1.0)
     assert kernels.plan(*setting, 1, actions, to_go, totals, None, False) == -1
     bad = [
@@ -269,6 +305,16 @@ def test_kernels_refuse_what_does_not_fit_the_process():
         lambda: kernels.mixture(process, np.full((2, 1), 2), np.ones(1), policy),
         lambda: kernels.mixture(process, np.full((2, 1), -1), np.ones(1), policy),
         lambda: kernels.mixture(process, actions, np.ones(2), policy),
+        lambda: kernels.plan(*setting, 1, actions, to_go, totals, None, False, np.empty(1), None),
+        lambda: kernels.plan(*setting, 1, actions, to_go, totals, None, False, None, np.empty(1)),
+        lambda: kernels.narrow(process, None, (0.0, worth, values), (0.0, worth, values), 0.0, *halves),
+        lambda: kernels.narrow(process, None, (0.0, worth, values), (1.0, worth[:1], values), 0.0, *halves),
+        lambda: kernels.narrow(process, None, (0.0, worth, values), (1.0, worth, values[:1]), 0.0, *halves),
+        lambda: kernels.narrow(process, None, (0.0, worth, values), (1.0, worth, values), 0.0, worth, worth),
+        lambda: kernels.narrow(process, process, (0.0, worth, values), (1.0, worth, values), 0.0, *halves),
+        lambda: kernels.narrow_plan(
+            process, process, *setting[1:], 1, actions, to_go, totals, None, False, worth, values
+        ),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2), np.ones(3)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(3), np.ones(2)), policy, None),

@@ -157,7 +157,8 @@ def optimistic_plan(
     chosen = np.empty((steps, states), dtype=np.int64)
     rows = np.empty((steps, states, states))
     if (compiled := kernels_for(nominal)) is not None:
-        totals = run_plan(partial(compiled[0].optimistic_plan, compiled[1], box.packed), nominal, rule, chosen, rows)
+        kernel = partial(compiled[0].optimistic_plan, compiled[1], box.packed)
+        totals = run_plan(kernel, nominal, rule, chosen, before=(rows,))
         return OptimisticPlan(actions=chosen, rows=rows, value=float(totals[0]), costs=totals[1:])
     everyone = np.arange(states)
     filled = _filled_rows(box, steps - 1, everyone)  # after the last step nothing follows, and all orders are the same

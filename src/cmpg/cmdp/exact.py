@@ -16,10 +16,12 @@ asks for it, since CA-CMPG breaks on any violation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from math import prod
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,8 +29,9 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
+from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import Plan, plan
+from cmpg.cmdp.planning import Plan, choice_rule, plan, run_plan
 from cmpg.cmdp.response import (
     Aim,
     BestResponse,
@@ -45,6 +48,9 @@ MOST_ENTRIES = 5_000
 
 MOST_BITS = 1_000
 """Nor with longer denominators than this. Costs that equal a threshold by design have short ones."""
+
+NARROWED = (5_000, 5_000_000)
+"""It pays to tell which actions matter if there are so many triples of step, state and action: 40 kB to 40 MB."""
 
 CMDPSlack = Slack[Plan, EvaluatedPolicy]
 """The policy of a CMDP that keeps the worst constraint furthest below its threshold, and the proof."""
@@ -99,7 +105,17 @@ class _Program:
     def largest_costs(self) -> FloatArray:
         return self.cmdp.step_sizes[1:]
 
+    @cached_property
+    def narrowing(self) -> _Narrowing | None:
+        compiled = kernels_for(self.cmdp)
+        entries = prod(self.cmdp.policy_shape)
+        if compiled is None or len(self.thresholds) != 1 or not NARROWED[0] <= entries <= NARROWED[1]:
+            return None
+        return _Narrowing(self.cmdp, self.rng, compiled)
+
     def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> Plan:
+        if self.narrowing is not None and reward_weight == 1:
+            return self.narrowing.plan(multipliers)
         return plan(self.cmdp, multipliers, reward_weight=reward_weight, rng=self.rng)
 
     def mix(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
@@ -109,6 +125,69 @@ class _Program:
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
         return infeasible(self.cmdp, multipliers, least)
+
+
+@dataclass(frozen=True, eq=False)
+class _Record:
+    """What a plan has left behind for later ones."""
+
+    multiplier: float
+    worth: FloatArray  # of every action that it looked at
+    values: FloatArray  # [H, S, 2]: the reward and the cost from there on
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.multiplier, self.worth, self.values))
+
+
+class _Narrowing:
+    """Plans of one CMDP for multipliers that come closer and closer together; they are those of `plan`.
+
+    The value of an action is convex in the multiplier. So between two multipliers it lies below the line through what
+    two plans found there, and if that is below what their policies are worth, the action is best for none in between.
+    After a few plans most states have one action left, and a plan takes a fraction of the time.
+    """
+
+    def __init__(self, cmdp: CMDP, rng: np.random.Generator | None, compiled: tuple[Any, Any]) -> None:
+        self.cmdp, self.rng = cmdp, rng
+        self.kernels, self.process = compiled
+        self.rows: Any = None  # the actions that are left, or None for all
+        self.records: list[_Record] = []  # in the order of their multipliers; where some actions are left, inside
+
+    def plan(self, multipliers: FloatArray) -> Plan:
+        """Return the plan for one multiplier."""
+        at, shape = float(multipliers[0]), self.cmdp.policy_shape
+        below = [each for each in self.records if each.multiplier < at][-1:]
+        above = [each for each in self.records if each.multiplier > at][:1]
+        if below and above:
+            below, above = self._narrowed(below, above)
+        elif self.rows is not None:  # it is outside of where the actions that are left are enough
+            self.rows, below, above = None, [], []
+        record = _Record(
+            at, np.empty(prod(shape) if self.rows is None else len(below[0].worth)), np.empty((*shape[:2], 2))
+        )
+        rule = choice_rule(self.cmdp, multipliers, rng=self.rng)
+        chosen = np.empty(shape[:2], dtype=np.int64)
+        kernel = partial(self.kernels.plan, self.process)
+        if self.rows is not None:
+            kernel = partial(self.kernels.narrow_plan, self.process, self.rows)
+        totals = run_plan(kernel, self.cmdp, rule, chosen, after=(record.worth, record.values))
+        self.records = [*below, record, *above]
+        return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
+
+    def _narrowed(self, below: list[_Record], above: list[_Record]) -> tuple[list[_Record], list[_Record]]:
+        """Drop actions that cannot matter between two records, if that leaves half of them at most."""
+        (low,), (high,) = below, above
+        if len(low.worth) < 2 * prod(self.cmdp.policy_shape[:2]):
+            return below, above
+        # Far more than what rounding and ties can do to a value, far less than what tells actions apart.
+        margin = 1e-9 * float(self.cmdp.sizes @ [1.0, high.multiplier])
+        worth = np.empty((2, len(low.worth) // 2))
+        found = self.kernels.narrow(self.process, self.rows, tuple(low), tuple(high), margin, *worth)
+        if found is None:
+            return below, above
+        self.rows, count = found
+        low, high = (replace(each, worth=left[:count].copy()) for each, left in zip((low, high), worth, strict=True))
+        return [low], [high]
 
 
 def greatest_slack(

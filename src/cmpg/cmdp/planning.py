@@ -102,15 +102,34 @@ def plan(
 
 
 def run_plan(
-    kernel: Callable[..., int], cmdp: CMDP, rule: ChoiceRule, chosen: IntArray, *more: FloatArray
+    kernel: Callable[..., int],
+    cmdp: CMDP,
+    rule: ChoiceRule,
+    chosen: IntArray,
+    *,
+    before: tuple[Any, ...] = (),
+    after: tuple[Any, ...] = (),
 ) -> FloatArray:
-    """Plan with a compiled kernel, which fills `chosen` and more arrays; return the reward and the costs: [1 + k]."""
+    """Plan with a compiled kernel, which fills `chosen`; return the reward and the costs: [1 + k].
+
+    Parameters
+    ----------
+    kernel
+        A compiled plan whose process is given already.
+    cmdp, rule
+        What to plan for.
+    chosen : [H, S]
+        Where the actions go.
+    before, after
+        What some kernels take besides: before the values to go, and at the end.
+    """
     to_go, totals = np.empty((cmdp.num_states, len(rule.weights))), np.empty(len(rule.weights))
     relative = -1.0 if rule.relative_tie is None else rule.relative_tie
     setting = (rule.weights, rule.second, rule.tie, rule.second_tie, relative)
+    arrays, ask = (chosen, *before, to_go, totals), rule.rng is not None
     step, noise = cmdp.num_steps - 1, None
     # The kernel stops at a step whose ties are to be broken at random, and goes on with the noise for it.
-    while (step := kernel(*setting, step, chosen, *more, to_go, totals, noise, rule.rng is not None)) >= 0:
+    while (step := kernel(*setting, step, *arrays, noise, ask, *after)) >= 0:
         assert rule.rng is not None
         noise = rule.rng.random((cmdp.num_actions, cmdp.num_states))
     return totals

@@ -64,6 +64,34 @@ def plan(
     totals: FloatArray,
     noise: FloatArray | None,
     ask: bool,
+    worth: FloatArray | None = None,
+    values: FloatArray | None = None,
+) -> int: ...
+def narrow(
+    process: Any,
+    rows: Any | None,
+    low: tuple[float, FloatArray, FloatArray],
+    high: tuple[float, FloatArray, FloatArray],
+    margin: float,
+    at_low: FloatArray,
+    at_high: FloatArray,
+) -> tuple[Any, int] | None: ...
+def narrow_plan(
+    process: Any,
+    rows: Any,
+    weights: FloatArray,
+    second: FloatArray,
+    tie: float,
+    second_tie: float,
+    relative_tie: float,
+    step: int,
+    chosen: IntArray,
+    to_go: FloatArray,
+    totals: FloatArray,
+    noise: FloatArray | None,
+    ask: bool,
+    worth: FloatArray,
+    values: FloatArray,
 ) -> int: ...
 def bound(process: Any, weights: FloatArray) -> float: ...
 def evaluate(process: Any, policy: FloatArray, totals: FloatArray) -> None: ...

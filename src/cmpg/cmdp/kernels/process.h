@@ -12,6 +12,14 @@
 
 #define NO_DEADLINE 1e300
 
+#ifdef _MSC_VER
+#define ALWAYS_INLINE static __forceinline
+#define PREFETCH(address) ((void)0)
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define PREFETCH(address) __builtin_prefetch(address)
+#endif
+
 /* A table [H or 1, S, A] with its strides in entries; a stride is 0 where the same number is repeated. */
 typedef struct {
     const double *data;
@@ -76,6 +84,10 @@ void total(const Process *process, const double *to_go, double *totals);
 /* stage[(s − first)·A + a] = Σ_l weights[l]·l_h(s, a), of `count` states from the first one on. */
 void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage);
+
+/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of every table; to_go is NULL at the last step. */
+void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
+                   double *apart);
 
 /* How a plan chooses among actions; see `ChoiceRule` in planning.py. */
 typedef struct {

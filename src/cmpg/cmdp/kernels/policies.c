@@ -1,0 +1,239 @@
+/* What a policy of a CMDP is worth, where it leads, and which one has the mean occupancy of plans; the twins are
+   cmdp/evaluation.py and cmdp/response.py. Actions that are never played are not looked at. */
+#include "process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that a plan or a policy picks out of a large sparse matrix are far apart: they are fetched some rows ahead. */
+#define AHEAD 12
+
+
+static inline void fetch(const Matrix *matrix, const int32_t *rows, int32_t i, int32_t count)
+{
+    if (matrix->start == NULL)
+        return;
+    if (i + 2 * AHEAD < count)
+        PREFETCH(matrix->start + rows[i + 2 * AHEAD]);
+    if (i + AHEAD < count) {
+        const int32_t first = matrix->start[rows[i + AHEAD]], last = matrix->start[rows[i + AHEAD] + 1] - 1;
+        PREFETCH(matrix->probability + first);
+        PREFETCH(matrix->probability + last);
+        PREFETCH(matrix->target + first);
+        PREFETCH(matrix->target + last);
+    }
+}
+
+/* List the rows that are not zero; returns how many. */
+static int32_t rows_played(const double *weights, Py_ssize_t rows, int32_t *played)
+{
+    int32_t count = 0;
+    for (Py_ssize_t row = 0; row < rows; row++) {
+        played[count] = (int32_t)row;
+        count += weights[row] != 0.0;
+    }
+    return count;
+}
+
+static PyObject *evaluate_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *policy_in, *totals_out;
+    if (!PyArg_ParseTuple(args, "OOO", &capsule, &policy_in, &totals_out))
+        return NULL;
+    const Process *process = process_of(capsule);
+    if (process == NULL)
+        return NULL;
+    const int32_t states = process->states, actions = process->actions, tables = process->tables;
+    const Py_ssize_t rows = (Py_ssize_t)states * actions;
+    Arrays arrays = {.count = 0};
+    const double *policy = array_with(&arrays, policy_in, 'd', 0, "policy", rows * process->steps);
+    double *totals = policy == NULL ? NULL : array_with(&arrays, totals_out, 'd', 1, "totals", tables);
+    const size_t size = (size_t)states * (size_t)tables * sizeof(double);
+    double *ahead = totals == NULL ? NULL : malloc(size), *here = ahead == NULL ? NULL : malloc(size);
+    double *apart = here == NULL ? NULL : malloc((size_t)tables * sizeof(double));
+    int32_t *played = apart == NULL ? NULL : malloc((size_t)rows * sizeof(int32_t));
+    int fine = played != NULL;
+    if (totals != NULL && !fine)
+        PyErr_NoMemory();
+    if (fine) {
+        Watch watch;
+        begin_without_lock(&watch, NO_DEADLINE);
+        for (int32_t step = process->steps - 1; step >= 0 && fine; step--) {
+            const double *own = policy + step * rows, *to_go = step == process->steps - 1 ? NULL : ahead;
+            const int32_t count = rows_played(own, rows, played);
+            memset(here, 0, size);
+            for (int32_t i = 0; i < count; i++) {
+                const int32_t row = played[i], s = row / actions;
+                if (to_go != NULL)
+                    fetch(matrix_of(process, step), played, i, count);
+                back_up_apart(process, step, s, row - s * actions, to_go, apart);
+                for (int32_t l = 0; l < tables; l++)
+                    here[(Py_ssize_t)s * tables + l] += own[row] * apart[l];
+            }
+            double *swap = ahead;
+            ahead = here;
+            here = swap;
+            fine = must_stop(&watch) != INTERRUPTED;
+        }
+        end_without_lock(&watch);
+        total(process, ahead, totals);
+    }
+    free(ahead);
+    free(here);
+    free(apart);
+    free(played);
+    release_arrays(&arrays);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* arriving[s'] += amount·P(s' | row). */
+static inline void flow(const Process *process, const Matrix *matrix, Py_ssize_t row, double amount, double *arriving)
+{
+    if (matrix->start == NULL) {
+        const double *probability = matrix->probability + row * process->states;
+        for (int32_t s = 0; s < process->states; s++)
+            arriving[s] += amount * probability[s];
+    } else
+        for (int32_t entry = matrix->start[row]; entry < matrix->start[row + 1]; entry++)
+            arriving[matrix->target[entry]] += amount * matrix->probability[entry];
+}
+
+static PyObject *occupancy_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *policy_in, *visits_out;
+    if (!PyArg_ParseTuple(args, "OOO", &capsule, &policy_in, &visits_out))
+        return NULL;
+    const Process *process = process_of(capsule);
+    if (process == NULL)
+        return NULL;
+    const int32_t states = process->states, actions = process->actions;
+    const Py_ssize_t rows = (Py_ssize_t)states * actions;
+    Arrays arrays = {.count = 0};
+    const double *policy = array_with(&arrays, policy_in, 'd', 0, "policy", rows * process->steps);
+    double *visits = policy == NULL ? NULL : array_with(&arrays, visits_out, 'd', 1, "visits", rows * process->steps);
+    double *arriving = visits == NULL ? NULL : malloc((size_t)states * sizeof(double));
+    int32_t *played = arriving == NULL ? NULL : malloc((size_t)rows * sizeof(int32_t));
+    int fine = played != NULL;
+    if (visits != NULL && !fine)
+        PyErr_NoMemory();
+    if (fine) {
+        Watch watch;
+        begin_without_lock(&watch, NO_DEADLINE);
+        memcpy(arriving, process->initial, (size_t)states * sizeof(double));
+        for (int32_t step = 0; step < process->steps && fine; step++) {
+            double *own = visits + step * rows;
+            for (int32_t s = 0; s < states; s++)
+                for (Py_ssize_t row = (Py_ssize_t)s * actions; row < (Py_ssize_t)(s + 1) * actions; row++)
+                    own[row] = arriving[s] * policy[step * rows + row];
+            if (step + 1 < process->steps) {
+                const Matrix *matrix = matrix_of(process, step);
+                const int32_t count = rows_played(own, rows, played);
+                memset(arriving, 0, (size_t)states * sizeof(double));
+                for (int32_t i = 0; i < count; i++) {
+                    fetch(matrix, played, i, count);
+                    flow(process, matrix, played[i], own[played[i]], arriving);
+                }
+            }
+            fine = must_stop(&watch) != INTERRUPTED;
+        }
+        end_without_lock(&watch);
+    }
+    free(arriving);
+    free(played);
+    release_arrays(&arrays);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The policy with the mean occupancy of plans: each plan carries its weight through the states. */
+static PyObject *mixture_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *plans_in, *weights_in, *policy_out;
+    if (!PyArg_ParseTuple(args, "OOOO", &capsule, &plans_in, &weights_in, &policy_out))
+        return NULL;
+    const Process *process = process_of(capsule);
+    if (process == NULL)
+        return NULL;
+    const int32_t states = process->states, actions = process->actions, steps = process->steps;
+    const Py_ssize_t rows = (Py_ssize_t)states * actions;
+    Arrays arrays = {.count = 0};
+    Py_ssize_t count = 0;
+    const double *weights = array_of(&arrays, weights_in, 'd', 0, "weights", &count);
+    const int64_t *plans =
+        weights == NULL ? NULL : array_with(&arrays, plans_in, 'q', 0, "plans", count * steps * (Py_ssize_t)states);
+    double *policy = plans == NULL ? NULL : array_with(&arrays, policy_out, 'd', 1, "policy", rows * steps);
+    int fine = policy != NULL;
+    for (Py_ssize_t entry = 0; fine && entry < count * steps * (Py_ssize_t)states; entry++)
+        if (plans[entry] < 0 || plans[entry] >= actions) {
+            PyErr_SetString(PyExc_ValueError, "a plan has an action that does not exist");
+            fine = 0;
+        }
+    const size_t size = (size_t)count * (size_t)states * sizeof(double);
+    double *present = fine ? malloc(size + 1) : NULL, *next = present == NULL ? NULL : malloc(size + 1);
+    int32_t *played = next == NULL ? NULL : malloc((size_t)states * sizeof(int32_t));
+    if (fine && played == NULL) {
+        PyErr_NoMemory();
+        fine = 0;
+    }
+    if (fine) {
+        Watch watch;
+        begin_without_lock(&watch, NO_DEADLINE);
+        for (Py_ssize_t p = 0; p < count; p++)
+            for (int32_t s = 0; s < states; s++)
+                present[p * states + s] = weights[p] * process->initial[s];
+        for (int32_t step = 0; step < steps && fine; step++) {
+            for (int32_t s = 0; s < states; s++) {
+                double sum = 0.0, *own = policy + step * rows + (Py_ssize_t)s * actions;
+                for (Py_ssize_t p = 0; p < count; p++)
+                    sum += present[p * states + s];
+                if (!(sum > 0.0))
+                    continue; /* the row stays what it was: that of a state which is never visited */
+                for (int32_t a = 0; a < actions; a++)
+                    own[a] = 0.0;
+                for (Py_ssize_t p = 0; p < count; p++)
+                    own[plans[(p * steps + step) * states + s]] += present[p * states + s];
+                for (int32_t a = 0; a < actions; a++)
+                    own[a] /= sum;
+            }
+            if (step + 1 < steps) {
+                const Matrix *matrix = matrix_of(process, step);
+                memset(next, 0, size);
+                for (Py_ssize_t p = 0; p < count; p++) {
+                    const int64_t *own = plans + (p * steps + step) * states;
+                    for (int32_t s = 0; s < states; s++)
+                        played[s] = s * actions + (int32_t)own[s];
+                    for (int32_t s = 0; s < states; s++) {
+                        fetch(matrix, played, s, states);
+                        flow(process, matrix, played[s], present[p * states + s], next + p * states);
+                    }
+                }
+                double *swap = present;
+                present = next;
+                next = swap;
+            }
+            fine = must_stop(&watch) != INTERRUPTED;
+        }
+        end_without_lock(&watch);
+    }
+    free(present);
+    free(next);
+    free(played);
+    release_arrays(&arrays);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+PyMethodDef policy_kernels[] = {
+    {"evaluate", evaluate_kernel, METH_VARARGS, "evaluate(process, policy, totals): the reward and costs of a policy."},
+    {"occupancy", occupancy_kernel, METH_VARARGS, "occupancy(process, policy, visits): where a policy leads."},
+    {"mixture", mixture_kernel, METH_VARARGS,
+     "mixture(process, plans, weights, policy): the policy with the mean occupancy of plans; rows that are never "
+     "visited stay as they are."},
+    {NULL, NULL, 0, NULL},
+};
