@@ -106,6 +106,17 @@ static void weigh(Others *others)
     const int64_t places = H * E;
     const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
     const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * n;
+    if (R == 0 && !world->has_delay) {
+        for (int j = 0; j < world->constraints; j++)
+            for (int64_t h = 0; h < H; h++) {
+                const double *first = world->first_costs + j * first_size + h * world->first_stride;
+                const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
+                double *burden = others->burdens + j * places + h * E;
+                for (int64_t e = 0; e < E; e++)
+                    burden[e] = first[e] + slope[e] * others->mean[h * E + e];
+            }
+        return;
+    }
     for (int64_t h = 0; h < H; h++)
         for (int64_t e = 0; e < E; e++) {
             const int64_t at = h * E + e;

@@ -121,7 +121,7 @@ typedef struct {
     int8_t *marked;             /* [S or E] */
     int32_t *list, *next_list;  /* [S] */
     double *used;               /* [E] */
-    int32_t *touched;           /* [E] */
+    uint64_t *touched;          /* [E] bits */
     double *trial;              /* [A] */
     double *second_trial;       /* [A] */
     uint64_t random;            /* state of the generator that breaks ties; 0: the first action wins */

@@ -47,7 +47,7 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
     missing |= (planner->list = calloc(S, sizeof(int32_t))) == NULL;
     missing |= (planner->next_list = calloc(S, sizeof(int32_t))) == NULL;
     missing |= (planner->used = calloc((size_t)resources, sizeof(double))) == NULL;
-    missing |= (planner->touched = calloc((size_t)resources, sizeof(int32_t))) == NULL;
+    missing |= (planner->touched = calloc((size_t)resources / 64 + 1, sizeof(uint64_t))) == NULL;
     missing |= (planner->trial = calloc((size_t)actions, sizeof(double))) == NULL;
     missing |= (planner->second_trial = calloc((size_t)actions, sizeof(double))) == NULL;
     return missing ? -1 : 0;
@@ -155,16 +155,14 @@ static inline double follow(const Step *step, const double *ahead, int64_t row)
     return sum;
 }
 
-static inline int16_t lowest_bit(uint32_t mask)
+static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
 {
 #if defined(__GNUC__)
-    return (int16_t)__builtin_ctz(mask);
+    return (int16_t)__builtin_ctzll(mask);
 #else
     int16_t place = 0;
-    while (!(mask & 1u) && place < 31) {
-        mask >>= 1;
+    for (; !(mask & 1u); mask >>= 1)
         place++;
-    }
     return place;
 #endif
 }
@@ -404,12 +402,45 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
     }
 }
 
+/* The largest size in a row of numbers, four at a time: one comparison need not wait for the one before. */
+static double largest_size(const double *values, int64_t count)
+{
+    double found[4] = {0.0, 0.0, 0.0, 0.0};
+    int64_t at = 0;
+    for (; at + 4 <= count; at += 4)
+        for (int lane = 0; lane < 4; lane++)
+            found[lane] = larger(fabs(values[at + lane]), found[lane]);
+    for (; at < count; at++)
+        found[0] = larger(fabs(values[at]), found[0]);
+    return larger(larger(found[0], found[1]), larger(found[2], found[3]));
+}
+
+/* A bound on the sums of |r| and of λ·c that is quick to find, where every state uses one resource and spends nothing
+   else; −1 elsewhere. */
+static double bound_on_sizes(const World *world, int32_t agent, const double *burden)
+{
+    double sum = 0.0;
+    for (int32_t h = 0; h < world->steps; h++) {
+        const Step step = step_of(world, agent, h);
+        if (!only_by_state(&step) || !step.uses_one || step.costs != NULL)
+            return -1.0;
+        sum += largest_size(step.reward, world->states[agent]);
+        sum += largest_size(burden + (int64_t)h * world->resources, world->resources);
+    }
+    return sum;
+}
+
 int is_worth_it(Planner *planner, int32_t agent, const double *burden, const double *delays, const double *multipliers,
                 double worth, double gain)
 {
     const World *world = planner->world;
-    if (delays == NULL && gain <= worth * world->reward_range[agent])
-        return 0;
+    if (delays == NULL) {
+        if (gain <= worth * world->reward_range[agent])
+            return 0;
+        const double bound = bound_on_sizes(world, agent, burden);
+        if (bound >= 0.0 && gain > 4.0 * world->rounding[agent] * bound)
+            return 1;
+    }
     const int32_t *order = world->order + world->order_of[agent];
     double range = 0.0, sizes = 0.0;
     for (int32_t h = 0; h < world->steps; h++) {
@@ -439,12 +470,6 @@ int is_worth_it(Planner *planner, int32_t agent, const double *burden, const dou
     return gain > worth * range && gain > 4.0 * world->rounding[agent] * sizes;
 }
 
-static int by_place(const void *one, const void *other)
-{
-    const int32_t a = *(const int32_t *)one, b = *(const int32_t *)other;
-    return (a > b) - (a < b);
-}
-
 /* Actions start ≤ a < *end of a row of a policy, which are one where that is certain. */
 static inline int32_t first_action(const Policy *policy, int64_t pair, int32_t num_actions, int32_t *end)
 {
@@ -464,7 +489,8 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     const int16_t *chosen = planner->chosen;
     int32_t *rank = NULL; /* the place of each state in the agent's order, where its own plan is followed */
     double *present = planner->present, *next = planner->next, *used = planner->used;
-    int32_t *list = planner->list, *next_list = planner->next_list, *touched = planner->touched, length = 0;
+    int32_t *list = planner->list, *next_list = planner->next_list, length = 0;
+    uint64_t *touched = planner->touched;
     int8_t *marked = planner->marked;
     int failed = 0;
     if (policy == NULL) {
@@ -487,7 +513,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     for (int32_t h = 0; h < world->steps && !failed; h++) {
         const Step step = step_of(world, agent, h);
         const int last = h == world->steps - 1;
-        int32_t next_length = 0, count = 0;
+        int32_t next_length = 0;
         for (int32_t at = 0; at < length; at++) {
             const int32_t s = list[at];
             const double here = present[s];
@@ -510,8 +536,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
                         costs[j] += x * step.costs[j * step.cost_family + (step.cost_columns == 1 ? s : row)];
                 for (int64_t entry = step.use_start[use]; entry < step.use_start[use + 1]; entry++) {
                     const int32_t e = step.used[entry];
-                    if (used[e] == 0.0)
-                        touched[count++] = e;
+                    touched[e / 64] |= UINT64_C(1) << (e % 64);
                     used[e] += x;
                 }
                 for (int64_t entry = step.row_start[row]; !last && entry < step.row_start[row + 1]; entry++) {
@@ -527,14 +552,16 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
                 }
             }
         }
-        qsort(touched, (size_t)count, sizeof *touched, by_place);
-        for (int32_t at = 0; at < count; at++) {
-            const int32_t e = touched[at];
-            /* The last bits of a sum can lead above one. */
-            if (!failed)
-                failed = usage_append(usage, (int32_t)((int64_t)h * world->resources + e), used[e] < 1.0 ? used[e] : 1.0) < 0;
-            used[e] = 0.0;
-        }
+        /* In ascending order: by the bits that are set. */
+        for (int32_t word = 0; word <= (world->resources - 1) / 64; word++)
+            for (; touched[word] != 0; touched[word] &= touched[word] - 1) {
+                const int32_t e = 64 * word + lowest_bit(touched[word]);
+                /* The last bits of a sum can lead above one. */
+                if (!failed)
+                    failed =
+                        usage_append(usage, (int32_t)((int64_t)h * world->resources + e), used[e] < 1.0 ? used[e] : 1.0) < 0;
+                used[e] = 0.0;
+            }
         for (int32_t at = 0; at < next_length; at++)
             marked[next_list[at]] = 0;
         double *there = present;
@@ -551,10 +578,28 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
 }
 
 /* The largest sums of |r| and of each |c_j| over what the agent can reach. */
-static void add_sizes(const Step *step, const int32_t *order, int32_t count, const double *delays, const double *burdens,
-                      int64_t places, double *sizes, double *largest)
+static void add_sizes(const Step *step, const World *world, int32_t agent, int32_t h, const double *delays,
+                      const double *burdens, double *sizes, double *largest)
 {
     const int k = step->constraints;
+    const int64_t places = (int64_t)world->steps * world->resources;
+    const int32_t *order = world->order + world->order_of[agent];
+    const int32_t count = world->reach[(int64_t)agent * world->steps + h];
+    if (step->uses_one && only_by_state(step) && step->costs == NULL && delays == NULL) {
+        const int32_t *used = step->used + step->use_start[0];
+        double size = 0.0;
+        for (int32_t p = 0; p < count; p++)
+            size = larger(fabs(step->reward[order[p]]), size);
+        sizes[0] += size;
+        for (int j = 0; j < k; j++) {
+            const double *burden = burdens + j * places;
+            size = 0.0;
+            for (int32_t p = 0; p < count; p++)
+                size = larger(fabs(burden[used[order[p]]]), size);
+            sizes[1 + j] += size;
+        }
+        return;
+    }
     const int32_t actions = only_by_state(step) ? 1 : step->actions;
     memset(largest, 0, (size_t)(1 + k) * sizeof *largest);
     for (int32_t p = 0; p < count; p++)
@@ -564,16 +609,64 @@ static void add_sizes(const Step *step, const int32_t *order, int32_t count, con
             double reward = step->reward[step->reward_columns == 1 ? s : row];
             if (delays != NULL)
                 reward -= used_at(step, delays, use);
-            largest[0] = fabs(reward) > largest[0] ? fabs(reward) : largest[0];
+            largest[0] = larger(fabs(reward), largest[0]);
             for (int j = 0; j < k; j++) {
                 double cost = used_at(step, burdens + j * places, use);
                 if (step->costs != NULL)
                     cost += step->costs[j * step->cost_family + (step->cost_columns == 1 ? s : row)];
-                largest[1 + j] = fabs(cost) > largest[1 + j] ? fabs(cost) : largest[1 + j];
+                largest[1 + j] = larger(fabs(cost), largest[1 + j]);
             }
         }
     for (int j = 0; j <= k; j++)
         sizes[j] += largest[j];
+}
+
+/* Lists the states that a policy visits, step after step, and returns how many there are at each in counts [H]. */
+static void list_visits(Planner *planner, int32_t agent, const Policy *policy, int32_t *states, int32_t *counts)
+{
+    const World *world = planner->world;
+    const int32_t S = world->states[agent], A = world->actions[agent];
+    counts[0] = 0;
+    for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++)
+        states[counts[0]++] = world->initial_state[entry];
+    for (int32_t h = 0; h < world->steps - 1; h++) {
+        const Step step = step_of(world, agent, h);
+        int32_t *next = states + counts[h], length = 0;
+        for (int32_t at = 0; at < counts[h]; at++) {
+            const int32_t s = states[at];
+            const int64_t pair = (int64_t)h * S + s;
+            int32_t end;
+            for (int32_t a = first_action(policy, pair, A, &end); a < end; a++) {
+                const int64_t row = (int64_t)s * A + a;
+                if (policy->table != NULL && policy->table[pair * A + a] == 0.0)
+                    continue;
+                for (int64_t entry = step.row_start[row]; entry < step.row_start[row + 1]; entry++) {
+                    const int32_t t = step.target[entry];
+                    if (step.probability[entry] > 0.0 && !planner->marked[t]) {
+                        planner->marked[t] = 1;
+                        next[length++] = t;
+                    }
+                }
+            }
+        }
+        for (int32_t at = 0; at < length; at++)
+            planner->marked[next[at]] = 0;
+        states = next;
+        counts[h + 1] = length;
+    }
+}
+
+/* What table l is worth at (s, a): the reward, or a cost. */
+static double entry_of(const Step *step, int l, int32_t s, int64_t row, const double *delays, const double *burdens,
+                       int64_t places)
+{
+    const int64_t use = step->by_state ? s : row;
+    if (l == 0)
+        return step->reward[step->reward_columns == 1 ? s : row] - (delays == NULL ? 0.0 : used_at(step, delays, use));
+    double cost = used_at(step, burdens + (l - 1) * places, use);
+    if (step->costs != NULL)
+        cost += step->costs[(l - 1) * step->cost_family + (step->cost_columns == 1 ? s : row)];
+    return cost;
 }
 
 int judge(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
@@ -583,66 +676,61 @@ int judge(Planner *planner, int32_t agent, const double *delays, const double *b
     const int k = world->constraints;
     const int32_t H = world->steps, S = world->states[agent], A = world->actions[agent];
     const int64_t E = world->resources, places = (int64_t)H * E;
-    const int32_t *order = world->order + world->order_of[agent];
-    const int32_t *reach = world->reach + (int64_t)agent * H;
     double *here = malloc((size_t)(1 + k) * (size_t)S * sizeof *here);
     double *ahead = malloc((size_t)(1 + k) * (size_t)S * sizeof *ahead);
     double *largest = malloc((size_t)(1 + k) * sizeof *largest);
-    if (here == NULL || ahead == NULL || largest == NULL) {
-        free(here);
-        free(ahead);
-        free(largest);
-        return -1;
-    }
-    for (int64_t at = 0; at < places; at++)
-        weighted[at] = delays == NULL ? 0.0 : delays[at];
-    for (int j = 0; j < k; j++)
-        if (multipliers[j] != 0.0)
-            for (int64_t at = 0; at < places; at++)
-                weighted[at] += multipliers[j] * burdens[j * places + at];
-    judgement->maximum = plan_best(planner, agent, weighted, multipliers);
-    memset(judgement->sizes, 0, (size_t)(1 + k) * sizeof(double));
-    for (int32_t h = H - 1; h >= 0; h--) {
-        const Step step = step_of(world, agent, h);
-        const double *now = delays == NULL ? NULL : delays + h * E, *spent = burdens + h * E;
-        add_sizes(&step, order, reach[h], now, spent, places, judgement->sizes, largest);
-        for (int32_t p = 0; p < reach[h]; p++) {
-            const int32_t s = order[p];
-            const int64_t pair = (int64_t)h * S + s;
-            int32_t end;
-            const int32_t first = first_action(policy, pair, A, &end);
-            for (int l = 0; l <= k; l++)
-                here[(int64_t)l * S + s] = 0.0;
-            for (int32_t a = first; a < end; a++) {
-                const double share = policy->table == NULL ? 1.0 : policy->table[pair * A + a];
-                const int64_t row = (int64_t)s * A + a, use = step.by_state ? s : row;
-                if (share == 0.0)
-                    continue;
+    int32_t *states = malloc((size_t)(pairs_of(world, agent) + 1) * sizeof *states);
+    int32_t *counts = malloc((size_t)H * sizeof *counts);
+    const int failed = here == NULL || ahead == NULL || largest == NULL || states == NULL || counts == NULL;
+    if (!failed) {
+        for (int64_t at = 0; at < places; at++)
+            weighted[at] = delays == NULL ? 0.0 : delays[at];
+        for (int j = 0; j < k; j++)
+            if (multipliers[j] != 0.0)
+                for (int64_t at = 0; at < places; at++)
+                    weighted[at] += multipliers[j] * burdens[j * places + at];
+        judgement->maximum = plan_best(planner, agent, weighted, multipliers);
+        memset(judgement->sizes, 0, (size_t)(1 + k) * sizeof(double));
+        list_visits(planner, agent, policy, states, counts);
+        const int32_t *visited = states;
+        for (int32_t h = 0; h < H; h++)
+            visited += counts[h];
+        for (int32_t h = H - 1; h >= 0; h--) {
+            const Step step = step_of(world, agent, h);
+            const double *now = delays == NULL ? NULL : delays + h * E, *spent = burdens + h * E;
+            add_sizes(&step, world, agent, h, now, spent, judgement->sizes, largest);
+            visited -= counts[h];
+            for (int32_t at = 0; at < counts[h]; at++) {
+                const int32_t s = visited[at];
+                const int64_t pair = (int64_t)h * S + s;
                 for (int l = 0; l <= k; l++) {
-                    double worth;
-                    if (l == 0) {
-                        worth = step.reward[step.reward_columns == 1 ? s : row];
-                        if (now != NULL)
-                            worth -= used_at(&step, now, use);
-                    } else {
-                        worth = used_at(&step, spent + (l - 1) * places, use);
-                        if (step.costs != NULL)
-                            worth += step.costs[(l - 1) * step.cost_family + (step.cost_columns == 1 ? s : row)];
+                    double sum = 0.0;
+                    int32_t end;
+                    for (int32_t a = first_action(policy, pair, A, &end); a < end; a++) {
+                        const double share = policy->table == NULL ? 1.0 : policy->table[pair * A + a];
+                        const int64_t row = (int64_t)s * A + a;
+                        if (share == 0.0)
+                            continue;
+                        double worth = entry_of(&step, l, s, row, now, spent, places);
+                        for (int64_t entry = step.row_start[row]; h < H - 1 && entry < step.row_start[row + 1]; entry++)
+                            if (step.probability[entry] > 0.0)
+                                worth += step.probability[entry] * ahead[(int64_t)l * S + step.target[entry]];
+                        sum += share * worth;
                     }
-                    if (h < H - 1)
-                        worth += follow(&step, ahead + (int64_t)l * S, row);
-                    here[(int64_t)l * S + s] += share * worth;
+                    here[(int64_t)l * S + s] = sum;
                 }
             }
+            double *old = ahead;
+            ahead = here;
+            here = old;
         }
-        double *old = ahead;
-        ahead = here;
-        here = old;
+        for (int l = 0; l <= k; l++)
+            judgement->present[l] = at_start(world, agent, ahead + (int64_t)l * S);
     }
-    for (int l = 0; l <= k; l++)
-        judgement->present[l] = at_start(world, agent, ahead + (int64_t)l * S);
     free(here);
     free(ahead);
     free(largest);
-    return 0;
+    free(states);
+    free(counts);
+    return failed ? -1 : 0;
 }
