@@ -64,9 +64,9 @@ def test_a_run_without_a_certificate_says_why_and_ends_with_1():
     assert "budget of 2e+04" in " ".join(answer.stdout.split())
 
 
-def test_more_samples_than_can_be_counted_are_refused():
+def test_an_accuracy_that_nobody_can_afford_ends_with_what_is_proved():
     answer = run("learn", "counter-example", "--payoff-noise", 0.5, "--epsilon", 1e-9, code=1)
-    assert "in all cannot be counted. Ask for a larger epsilon." in " ".join(answer.stdout.split())
+    assert "with 1073741824 samples of every entry" in " ".join(answer.stdout.split())
 
 
 def test_a_game_that_no_policy_meets_ends_with_1():

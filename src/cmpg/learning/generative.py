@@ -76,7 +76,7 @@ class Adaptive:
     """
 
     first_count: int = 64
-    max_count: int = 2**53
+    max_count: int = 2**30
     interval: Interval | None = binomial_interval
     on_round: Callable[[LearnedResponse], None] | None = None
 
@@ -199,8 +199,9 @@ class _Run:
         seems = float(evaluate(empirical, present.policy).value)
         if nash is not None and self.proved.ceiling - seems <= nash:
             self._play(present, self._place)
-        for _ in range(TRIES):
-            safer = None if best is None else self._tightened(empirical, best, share)
+        for attempt in range(TRIES):
+            # Thresholds are tightened by the errors that are likely, and by twice as much after a failure.
+            safer = None if best is None else self._tightened(empirical, best, share, caution=2.0**attempt)
             if self.settled or safer is None:
                 return
             gain = safer.value - seems
@@ -212,7 +213,6 @@ class _Run:
             self._play(candidate, partial(self._consider, safer))
             if self.latest.meets(self.problem.known.thresholds):
                 break
-            self.caution *= 2
         if nash is not None and self.proved.incumbent is not None:
             self._play(present, self._place)
 
@@ -237,26 +237,28 @@ class _Run:
         )
         self.proved.consider(self.latest)
 
-    def _tightened(self, empirical: CMDP, best: BestResponse, share: float) -> BestResponse | None:
+    def _tightened(self, empirical: CMDP, best: BestResponse, share: float, *, caution: float) -> BestResponse | None:
         """Solve the empirical CMDP with thresholds that allow for the errors that costs like this optimum's have.
 
-        In a game they leave the others as much room as is worth ε/16 to this agent: without any, the others would have
-        to know their costs exactly.
+        In a game they leave the others, if they can, as much room as is worth ε/16 to this agent: without any the others
+        would have to know their costs exactly.
         """
         unmeasured = Measurement(self.problem, best.policy, empirical, delta=share)
         model, chance = cost_variances(empirical, best.policy)
         per_episode = (np.log(1 / share) + 10.0) / self.most_episodes  # what batches and bets add is about 10
         ranges = (unmeasured.ceilings - unmeasured.floors)[1:]
         errors = 2 * np.sqrt(model / self.count) + np.sqrt(2 * chance * per_episode) + ranges * per_episode
-        errors *= self.caution
-        if self.problem.nash_epsilon is not None:
-            errors += self.problem.nash_epsilon / 16 / np.maximum(best.multipliers, 1e-300) * (best.multipliers > 0)
-        try:
-            found = Exact()(replace(empirical, thresholds=empirical.thresholds - errors, trusted=True))
-        except InfeasibleError:
-            return None
-        self.work += found.work
-        return found
+        errors *= caution
+        nash = self.problem.nash_epsilon
+        room = 0.0 if nash is None else nash / 16 / np.maximum(best.multipliers, 1e-300) * (best.multipliers > 0)
+        for left in (errors + room, errors):
+            try:
+                found = Exact()(replace(empirical, thresholds=empirical.thresholds - left, trusted=True))
+            except InfeasibleError:
+                continue
+            self.work += found.work
+            return found
+        return None
 
     def conclude(self, status: ResponseStatus | None = None, told: str = "") -> LearnedResponse:
         """Gather what is proved."""
