@@ -13,8 +13,8 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
 from cmpg.equilibrium.solve import solve
-from cmpg.games.joint.exact_costs import exact_costs
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.position import exact_costs
 from cmpg.policy import JointPolicy
 from strategies import policies, samples
 

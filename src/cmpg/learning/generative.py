@@ -240,7 +240,7 @@ class _Run:
     def _tightened(self, empirical: CMDP, best: BestResponse, share: float, *, caution: float) -> BestResponse | None:
         """Solve the empirical CMDP with thresholds that allow for the errors that costs like this optimum's have.
 
-        In a game they leave the others, if they can, as much room as is worth ε/16 to this agent: without any the others
+        In a game they leave the others, if they can, as much room as is worth ε/16 to this agent: without any, others
         would have to know their costs exactly.
         """
         unmeasured = Measurement(self.problem, best.policy, empirical, delta=share)
