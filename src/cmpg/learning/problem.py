@@ -12,6 +12,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import SimulatorError
+from cmpg.faces import fields_line
 from cmpg.learning.samples import Known, PayoffSums, Samples, Totals
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy, PolicyShape
@@ -26,6 +27,8 @@ class InducedProblem:
     policy: JointPolicy
     purpose: str = "responses"  # under what its samples are counted
     nash_epsilon: float | None = None  # ε of Algorithm 2, where the question is whether to leave the present policy
+
+    __repr__ = fields_line
 
     @property
     def known(self) -> Known:
