@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +259,9 @@ def _rows_table(policy: JointPolicy) -> Table:
 
 
 def _table_digest(given: Stored) -> bytes:
-    table = compacted(given)
+    # The same probabilities have the same digest, however they are stored.
+    small = isinstance(given, CompactTable) and prod(given.shape) < COMPACT_FROM
+    table = _table(given) if small else compacted(given)
     if isinstance(table, CompactTable):
         return table.digest()
     content = repr(table.tolist()).encode() if table.dtype == object else np.ascontiguousarray(table).tobytes()

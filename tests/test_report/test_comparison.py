@@ -56,7 +56,7 @@ def test_a_method_that_ignores_the_constraints_is_found_out(compared):
 def test_the_joint_planner_does_not_apply_to_local_games(compared):
     refused = [entry for entry in compared["grid-world-local"].entries if isinstance(entry, Refusal)]
     assert [entry.name for entry in refused] == ["JointPlanner"]
-    assert "no joint tables" in refused[0].reason
+    assert "cannot be planned for jointly" in refused[0].reason
     assert all(isinstance(entry, Judged) for entry in compared["spectrum"].entries)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
+from cmpg.deadline import check_time
 
 if TYPE_CHECKING:
     from cmpg.cmdp.model import CMDP
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 def kernels_for(cmdp: CMDP) -> tuple[Any, Any] | None:
     """Return the compiled kernels and the packed process, or None if the NumPy twins are to run."""
+    check_time()  # once a call: the twins look at every block of steps
     kernels = compiled()
     if kernels is None or cmdp.packed is None:
         return None
