@@ -119,6 +119,26 @@ def test_importing_the_package_loads_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_solving_loads_only_what_it_needs():
+    code = (
+        "import sys; from cmpg.cli.main import app; app(['solve', 'grid-world'], standalone_mode=False);"
+        "loaded = [name for name in sys.modules if name.split('.')[0] == 'cmpg']; assert len(loaded) <= 46, loaded"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_few_files_are_read_beside_one_other_file_only():
+    """Two files that are always read together are one, unless that would be too long."""
+    importers: dict[str, set[Path]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cmpg."):
+                importers.setdefault(node.module, set()).add(path)
+    lonely = sorted(name for name, by in importers.items() if len(by) == 1)
+    assert len(lonely) <= 15, lonely
+
+
 def test_no_file_is_longer_than_its_budget():
     for path in SOURCE.rglob("*.py"):
         assert path.read_text("utf-8").count("\n") <= 450, path

@@ -9,30 +9,72 @@ Each command imports what it needs, numpy among it, so that `cmpg --help` answer
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cmpg import __version__
-from cmpg.cli.check import certify, check
-from cmpg.cli.compare import compare
-from cmpg.cli.convert import convert
-from cmpg.cli.learning import bounds, learn
 from cmpg.cli.output import complain, show, speak_any_text
-from cmpg.cli.reproduce import reproduce
-from cmpg.cli.solve import solve
 from cmpg.cli.targets import GameCommand, complete_scenario, help_words, unknown_option
+
+HOMES = {
+    "scenarios": "main",
+    "solve": "solve",
+    "check": "check",
+    "certify": "check",
+    "learn": "learning",
+    "bounds": "learning",
+    "convert": "convert",
+    "compare": "compare",
+    "reproduce": "reproduce",
+    "report": "main",
+}
+"""By command, the file of this room that has the function of that name. To add a command, add it here."""
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+MORE = "`cmpg COMMAND NAME --help` also lists the options of the scenario NAME."
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises; typer has it under different names by version."""
 
+
+class Commands(TyperGroup):
+    """The commands by name, each loaded when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(HOMES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command; one that takes a game also has the options of its scenario."""
+        if cmd_name not in HOMES:
+            return None
+        function = getattr(importlib.import_module(f"cmpg.cli.{HOMES[cmd_name]}"), cmd_name)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
+        if "target" in inspect.signature(function).parameters:
+            alone.command(cmd_name, cls=GameCommand, epilog=MORE)(function)
+        else:
+            alone.command(cmd_name)(function)
+        return typer.main.get_command(alone)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the words begin with; where there is none, those that sound like it are named."""
+        self.commands = dict.fromkeys(HOMES)  # type: ignore[arg-type]  # only its names are read, for that advice
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
     help="Nash policies of constrained Markov potential games, with a certificate behind every answer.",
     epilog="Exit codes: 0 certified, 1 ended without a certificate, 2 bad input.",
 )
@@ -100,7 +142,6 @@ def _no_command(
         raise typer.Exit(2)
 
 
-@app.command()
 def scenarios(
     name: Annotated[
         str | None,
@@ -140,12 +181,3 @@ def report(
         run = load_run(folder)
         size = write_page(run, target, sensitivity=sensitivity(run.result))
     show(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser")
-
-
-_MORE = "`cmpg COMMAND NAME --help` also lists the options of the scenario NAME."
-
-for game_command in (solve, check, certify, learn, bounds, convert):
-    app.command(cls=GameCommand, epilog=_MORE)(game_command)
-for command in (compare, reproduce):
-    app.command()(command)
-app.command()(report)
