@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cmpg.equilibrium.result import Status
+from cmpg.files.learning_folder import trial_record
 from cmpg.learning.trials import trial
-from cmpg.report.learning_tables import trial_record
 from experiments.cases import GAMES, Case
 
 Record = dict[str, Any]

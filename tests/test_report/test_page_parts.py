@@ -20,8 +20,7 @@ from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curve
 from cmpg.files.run_folder import load_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.report import charts
-from cmpg.report.spending import where_spent
-from cmpg.report.viewer import visits_by_agent
+from cmpg.report.viewer import visits_by_agent, where_spent
 from cmpg.report.wording import readable
 from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.drawings import GridDrawing, NetworkDrawing, Origin, drawing_of

@@ -70,7 +70,7 @@ def learn(
     from cmpg.files.containers import check_out_folder
     from cmpg.files.records import names_record
     from cmpg.learning.trials import Behind
-    from cmpg.report.learning_tables import trials_face, trials_record
+    from cmpg.report.learning_page import trials_face, trials_record
 
     if output is not None:
         check_out_folder(output)
@@ -113,7 +113,7 @@ def bounds(
     from cmpg.learning.bounds import bounds_table
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.learning.trials import Behind
-    from cmpg.report.learning_tables import bounds_face, bounds_record
+    from cmpg.report.learning_page import bounds_face, bounds_record
 
     if slack is not None:
         finite("slack", slack, positive=True)
@@ -243,7 +243,7 @@ def _run(
     """Run all seeds, show where they stand, and write each as soon as it is done."""
     from cmpg.equilibrium.result import Status
     from cmpg.learning.trials import trials
-    from cmpg.report.learning_tables import progress_text, trial_text
+    from cmpg.report.learning_page import progress_text, trial_text
 
     keep = _keeper(output, game)
     done: list[Trial] = []

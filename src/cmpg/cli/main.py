@@ -48,11 +48,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 class Commands(TyperGroup):
     """The commands by name, each loaded when it is asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, _: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(HOMES)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, _: Any, cmd_name: str) -> Any:
         """Load a command; one that takes a game also has the options of its scenario."""
         if cmd_name not in HOMES:
             return None
@@ -66,7 +66,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the words begin with; where there is none, those that sound like it are named."""
-        self.commands = dict.fromkeys(HOMES)  # type: ignore[arg-type]  # only its names are read, for that advice
+        # Their names, for that advice.
+        self.commands = {name: self.get_command(ctx, name) for name in HOMES} if args[0] not in HOMES else {}
         return super().resolve_command(ctx, args)
 
 

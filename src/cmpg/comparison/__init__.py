@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from cmpg.comparison.comparison import CertifiedAscent as CertifiedAscent
     from cmpg.comparison.comparison import GameComparison as GameComparison
     from cmpg.comparison.comparison import compare as compare
+    from cmpg.comparison.gradients import IndependentGradient as IndependentGradient
+    from cmpg.comparison.gradients import LagrangianGradient as LagrangianGradient
+    from cmpg.comparison.gradients import SwitchingGradient as SwitchingGradient
     from cmpg.comparison.methods import COMPARATORS as COMPARATORS
-    from cmpg.comparison.methods import Comparator as Comparator
-    from cmpg.comparison.methods import Comparison as Comparison
-    from cmpg.comparison.methods import IndependentGradient as IndependentGradient
     from cmpg.comparison.methods import JointPlanner as JointPlanner
     from cmpg.comparison.methods import LagrangianDual as LagrangianDual
-    from cmpg.comparison.methods import LagrangianGradient as LagrangianGradient
     from cmpg.comparison.methods import NashCA as NashCA
-    from cmpg.comparison.methods import SwitchingGradient as SwitchingGradient
+    from cmpg.comparison.record import Comparator as Comparator
+    from cmpg.comparison.record import Comparison as Comparison
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
@@ -28,16 +28,8 @@ __all__, __getattr__, __dir__ = front_door(
             "GameComparison",
             "compare",
         ),
-        "methods": (
-            "COMPARATORS",
-            "Comparison",
-            "Comparator",
-            "LagrangianDual",
-            "LagrangianGradient",
-            "IndependentGradient",
-            "SwitchingGradient",
-            "JointPlanner",
-            "NashCA",
-        ),
+        "record": ("Comparison", "Comparator"),
+        "gradients": ("LagrangianGradient", "IndependentGradient", "SwitchingGradient"),
+        "methods": ("COMPARATORS", "LagrangianDual", "JointPlanner", "NashCA"),
     },
 )

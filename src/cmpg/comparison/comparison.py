@@ -17,17 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.comparison.methods import (
-    COMPARATORS,
-    Comparator,
-    Comparison,
-    IndependentGradient,
-    JointPlanner,
-    LagrangianDual,
-    LagrangianGradient,
-    NashCA,
-    SwitchingGradient,
-)
+from cmpg.comparison.gradients import IndependentGradient, LagrangianGradient, SwitchingGradient
+from cmpg.comparison.methods import COMPARATORS, JointPlanner, LagrangianDual, NashCA
+from cmpg.comparison.record import Comparator, Comparison
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result

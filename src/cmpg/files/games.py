@@ -9,7 +9,12 @@ Counting: `horizon` (or `discount`), `initial` [S], `rewards` [H or 1, S, A, n +
 vector is a class of its own, in lexicographic order; where they are not zero, `private_rewards` [n, H or 1, S, A] and
 `class_rewards` [H or 1, S, A, C].
 
-Local: see `local_games.py`.
+Local: `horizon`, `thresholds` [k], `num_actions` [n], `delay` [H or 1, E, n+1], `load_cost` [k, H or 1, E, n+1], and
+for each agent i `initial_i` [S_i], `reward_i` [H or 1, S_i, A_i], `cost_i` [k, H or 1, S_i, A_i] (left out: zeros),
+the transition as CSR with rows in the order (step, state, action), `transition_i_indptr`, `transition_i_indices`,
+`transition_i_data`, and the use of resources likewise, `use_i_indptr`, `use_i_indices`, all ones. A row block of one
+step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, except `initial_i` and, where given,
+`reward_i`. Further names: `resources` [E], and for each agent lists of `states` and `actions`.
 
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
 (n lists), `constraints` [k]. Every form is a pair of functions, game → fields and fields → game; which one a game has
@@ -21,13 +26,15 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.errors import CMPGError, FileError, GameError
+from cmpg.arrays import FloatArray
+from cmpg.errors import CMPGError, FileError, GameError, UnsupportedError
 from cmpg.files.containers import Fields, number_table, read_fields, write_fields
 from cmpg.files.fields import (
     checked_csr,
@@ -36,12 +43,15 @@ from cmpg.files.fields import (
     read_names,
     refuse_strange_fields,
     step_matrices,
+    whole_number,
+    whole_numbers,
     written_names,
 )
 from cmpg.games.contract import Game
 from cmpg.games.counting.classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 
 TABLES = ("initial", "rewards", "costs", "thresholds")
 TIME = ("horizon", "discount")
@@ -124,7 +134,7 @@ class Form(NamedTuple):
 
 
 def _forms() -> dict[str, Form]:
-    from cmpg.files.local_games import local_fields, local_from_fields
+    from cmpg.files.games import local_fields, local_from_fields
     from cmpg.games.local.game import LocalGame
 
     return {
@@ -197,3 +207,156 @@ def _common_from_fields(fields: Fields, *, exact: bool) -> Fields:
     given = {"costs": [], "thresholds": [], **fields}
     tables = {name: number_table(name, given[name], exact=exact) for name in TABLES}
     return tables | length_of_time(fields) | read_names(fields, NAMES, by_agent=("actions",))
+
+
+LOCAL_NAMES = {
+    "agents": "agent_names",
+    "constraints": "constraint_names",
+    "resources": "resource_names",
+    "states": "state_names",
+    "actions": "action_names",
+}
+"""Fields of a file, and what they are called in a game."""
+
+BY_AGENT = ("states", "actions")
+
+
+def local_fields(game: LocalGame) -> Fields:
+    """Return the fields of a local game; agents that share arrays are stored once."""
+    fields: Fields = {
+        "horizon": game.horizon,
+        "thresholds": game.thresholds,
+        "num_actions": np.array([actions for _, _, actions in game.policy_shapes]),
+        "delay": game.delay,
+        "load_cost": game.load_costs,
+    }
+    first_of_kind: dict[tuple[int, ...], int] = {}
+    like = []
+    for i, agent in enumerate(game.agents):
+        kind = tuple(id(part) for part in (*agent.transition, *agent.uses, agent.costs))
+        like.append(first_of_kind.setdefault(kind, i))
+        fields |= _agent_fields(i, agent, alone=like[i] == i)
+    if like != list(range(len(like))):
+        fields["like"] = np.array(like)
+    return fields | written_names(game, LOCAL_NAMES, by_agent=BY_AGENT)
+
+
+def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
+    fields: Fields = {f"initial_{i}": agent.initial, f"reward_{i}": agent.reward}
+    if alone:
+        transition, uses = sp.vstack(agent.transition, format="csr"), sp.vstack(agent.uses, format="csr")
+        fields |= {
+            f"transition_{i}_indptr": transition.indptr,
+            f"transition_{i}_indices": transition.indices,
+            f"transition_{i}_data": transition.data,
+            f"use_{i}_indptr": uses.indptr,
+            f"use_{i}_indices": uses.indices,
+        }
+        if agent.costs is not None and np.any(agent.costs):
+            fields[f"cost_{i}"] = agent.costs
+    return fields
+
+
+def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
+    """Build a local game from its fields."""
+    if exact:
+        raise UnsupportedError("LocalGame", "has no exact mode", "Leave `exact` out, and rounding is bounded instead.")
+    actions = whole_numbers("num_actions", fields["num_actions"])
+    delay = number_table("delay", fields["delay"])
+    if len(actions) == 0 or actions.min() < 1 or delay.ndim != 3:
+        raise GameError("num_actions must be [n], with an action for each agent, and delay [H or 1, E, n + 1].")
+    _refuse_strange_fields(fields, len(actions))
+    agents = _agents(fields, actions.tolist(), resources=delay.shape[1])
+    return LocalGame(
+        agents=agents,
+        delay=delay,
+        load_costs=number_table("load_cost", fields.get("load_cost", [])),
+        thresholds=number_table("thresholds", fields.get("thresholds", [])),
+        horizon=whole_number("horizon", fields["horizon"]),
+        **read_names(fields, LOCAL_NAMES, by_agent=BY_AGENT),
+    )
+
+
+def _agents(fields: Fields, num_actions: list[int], *, resources: int) -> tuple[LocalAgent, ...]:
+    """Build all agents, those who are like another after that one."""
+    like = whole_numbers("like", fields.get("like", list(range(len(num_actions))))).tolist()
+    if len(like) != len(num_actions) or not all(0 <= twin < len(like) for twin in like):
+        raise GameError(f"like is {reprlib.repr(like)}; one agent, 0 to {len(num_actions) - 1}, for each is required.")
+    agents: dict[int, LocalAgent] = {}
+    for agent in range(len(like)):
+        chain = [agent]
+        while chain[-1] not in agents and like[chain[-1]] != chain[-1]:
+            chain.append(like[chain[-1]])
+            if len(chain) > len(like):
+                raise GameError(f"like leads from agent {agent} in a circle; one agent of a kind must be like itself.")
+        for i in reversed(chain):
+            if i in agents:
+                continue
+            if like[i] == i:
+                agents[i] = _agent_from_fields(fields, i, num_actions=num_actions[i], resources=resources)
+            else:
+                agents[i] = _agent_like(fields, i, num_actions=num_actions[i], twin=agents[like[i]])
+    return tuple(agents[i] for i in range(len(like)))
+
+
+def _agent_from_fields(fields: Fields, i: int, *, num_actions: int, resources: int) -> LocalAgent:
+    initial = _initial(fields, i)
+    transition = checked_csr(
+        f"transition_{i}",
+        [fields[f"transition_{i}_{part}"] for part in ("indptr", "indices", "data")],
+        columns=len(initial),
+    )
+    used = whole_numbers(f"use_{i}_indices", fields[f"use_{i}_indices"])
+    uses = checked_csr(f"use_{i}", [fields[f"use_{i}_indptr"], used, np.ones(len(used))], columns=resources)
+    rows = len(initial) * num_actions
+    return LocalAgent(
+        transition=step_matrices(f"transition_{i}", transition, rows),
+        reward=_reward(fields, i, (len(initial), num_actions)),
+        uses=step_matrices(f"use_{i}", uses, rows),
+        initial=initial,
+        costs=number_table(f"cost_{i}", fields[f"cost_{i}"]) if f"cost_{i}" in fields else None,
+    )
+
+
+def _agent_like(fields: Fields, i: int, *, num_actions: int, twin: LocalAgent) -> LocalAgent:
+    """Build an agent that shares the arrays of another one; its start is its own, and its reward where given."""
+    shared = [name.format(i) for name in SHARED if name.format(i) in fields]
+    if shared:
+        raise GameError(f"agent {i} is like another one, and has {shared[0]!r} of its own. Remove one of the two.")
+    if num_actions != twin.num_actions:
+        raise GameError(f"num_actions[{i}] is {num_actions}; agent {i} is like one with {twin.num_actions} actions.")
+    reward = _reward(fields, i, (twin.num_states, num_actions)) if f"reward_{i}" in fields else twin.reward
+    return replace(twin, initial=_initial(fields, i), reward=reward)
+
+
+def _initial(fields: Fields, i: int) -> FloatArray:
+    initial = number_table(f"initial_{i}", fields[f"initial_{i}"])
+    if initial.ndim != 1 or not len(initial):
+        raise GameError(f"initial_{i} has shape {list(initial.shape)}; [S_{i}] with at least one state is required.")
+    return initial
+
+
+def _reward(fields: Fields, i: int, shape: tuple[int, int]) -> FloatArray:
+    reward = number_table(f"reward_{i}", fields[f"reward_{i}"])
+    if reward.ndim != 3 or reward.shape[1:] != shape:
+        wanted = f"[H or 1, {shape[0]}, {shape[1]}]"
+        raise GameError(f"reward_{i} has shape {list(reward.shape)}; {wanted} is required: states, then actions.")
+    return reward
+
+
+SHARED = (
+    "transition_{}_indptr",
+    "transition_{}_indices",
+    "transition_{}_data",
+    "use_{}_indptr",
+    "use_{}_indices",
+    "cost_{}",
+)
+"""What an agent has in common with those who are like it."""
+
+
+def _refuse_strange_fields(fields: Fields, num_agents: int) -> None:
+    per_agent = ("initial_{}", "reward_{}", *SHARED)
+    known = ["horizon", "thresholds", "num_actions", "delay", "load_cost", "like", *LOCAL_NAMES]
+    known += [name.format(i) for name in per_agent for i in range(num_agents)]
+    refuse_strange_fields(fields, known, form=f"a local game of {num_agents} agents")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cmpg.games.counting.classes import LargestCount as LargestCount
     from cmpg.games.counting.game import CountingGame as CountingGame
     from cmpg.games.joint.game import JointGame as JointGame
+    from cmpg.games.joint.tabulation import StepFunction as StepFunction
     from cmpg.games.local.agent import LocalAgent as LocalAgent
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.local.to_joint import lift_policy as lift_policy
@@ -62,6 +63,7 @@ __all__, __getattr__, __dir__ = front_door(
         ),
         "counting.game": ("CountingGame",),
         "joint.game": ("JointGame",),
+        "joint.tabulation": ("StepFunction",),
         "local.agent": ("LocalAgent",),
         "local.game": ("LocalGame",),
         "local.to_joint": (

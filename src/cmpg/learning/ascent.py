@@ -49,9 +49,9 @@ from cmpg.errors import BudgetError, SimulatorError, StartError
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.confidence import check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, Present, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.rollout import Measurement
 from cmpg.learning.samples import Known
 from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy

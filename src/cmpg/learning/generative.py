@@ -41,10 +41,9 @@ from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import BestResponse
 from cmpg.errors import BudgetError, InfeasibleError, SimulatorError
 from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, empirical_cmdp, estimate
-from cmpg.learning.optimism import Draws, Optimism
+from cmpg.learning.optimism import FIRST_EPISODES, Draws, Measurement, Optimism
 from cmpg.learning.outcome import BoundedPolicy, LearnedResponse, Present, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.rollout import FIRST_EPISODES, Measurement
 
 TIGHTENINGS = 8
 """Bisections for the tightened thresholds of a box: they are found to 1 % of the error that they allow for."""

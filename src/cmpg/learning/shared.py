@@ -44,9 +44,9 @@ from cmpg.learning.confidence import (
     transition_box,
 )
 from cmpg.learning.generative import Adaptive, cost_variances
+from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import LearnResult, claim
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.rollout import Measurement
 from cmpg.learning.samples import Known, Samples
 from cmpg.learning.simulator import Logbook, Simulator, joint_rows
 from cmpg.policy import JointPolicy

@@ -1,15 +1,22 @@
-"""The page of a learning run: what was claimed over the seeds, at what price in samples, and what is true of it."""
+"""The page of a learning run: what was claimed over the seeds, at what price in samples, and what is true of it.
+
+Below it, what the terminal shows: a table over seeds, a summary, the theory's bounds; and the same as plain records.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cmpg import __version__
-from cmpg.faces import Cell, Table, fixed, significant
-from cmpg.files.learning_folder import LearnedRun, LearnedSeed
+from cmpg.faces import Cell, Face, Table, fixed, significant
+from cmpg.files.learning_folder import LearnedRun, LearnedSeed, trial_record
+from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
+from cmpg.learning.slater import SlaterConstant
+from cmpg.learning.trials import Progress, Proportion, Trial, wrong_claims
 from cmpg.report.charts import Chart, samples_chart, unsafe_chart
 from cmpg.report.wording import Headline
 
@@ -84,3 +91,159 @@ def _provenance(seeds: Sequence[LearnedSeed]) -> dict[str, str]:
         "Samples were drawn for": ", ".join(seeds[0].samples) or "nothing",
         "Page": f"written and judged by cmpg {__version__}",
     }
+
+
+MOST_REASONS = 6
+"""More reasons than this, why a guarantee is void, are summarised."""
+
+
+def trials_face(done: Sequence[Trial], *, thresholds: np.ndarray) -> Face:
+    """Say how many are certified and how many of those are wrong; then one line per seed, and what it took."""
+    if not done:
+        return Face("nothing was learned", good=False)
+    first, certified = done[0].result, [each for each in done if each.result.certified]
+    told = f"{len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"
+    table = Table(
+        ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"),
+        tuple(
+            (
+                str(each.index),
+                each.result.status.name,
+                str(each.result.moves) if each.result.trace else "–",
+                fixed(each.judgement.gap, 4),
+                ", ".join(f"{c:.5g}/{a:.5g}" for c, a in zip(each.judgement.costs, thresholds, strict=True)) or "none",
+                f"{each.judgement.unsafe_episodes:,}" if each.result.played else "–",
+                f"{each.result.total_samples:,}",
+                f"{each.seconds:.1f}",
+            )
+            for each in done
+        ),
+    )
+    right = all(each.right for each in certified)
+    return Face("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
+
+
+def _summary(done: Sequence[Trial]) -> list[str]:
+    """Say how many claims are wrong, what was unsafe, and what it took."""
+    lines = []
+    wrong, delta = wrong_claims(done), done[0].result.delta
+    if wrong.trials:
+        told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
+        lines.append(f"wrong claims: {told}; at most {delta:g} is promised (judged with the true model)")
+    played = [each for each in done if each.result.played]
+    if played:
+        policies = sum(len(each.result.played) for each in played)
+        unsafe = sum(each.judgement.unsafe_policies for each in played)
+        lines.append(f"policies executed: {policies:,}, of which {unsafe:,} break a constraint")
+    return [*lines, f"samples: {_samples_text(done)}", *_reasons(done)]
+
+
+def tally_text(tally: Proportion) -> str:
+    """Write a count with its interval."""
+    return f"{tally.count} of {tally.trials}, rate in [{tally.lowest:.4f}, {tally.highest:.4f}] (95 %, Clopper-Pearson)"
+
+
+def _samples_text(done: Sequence[Trial]) -> str:
+    totals = [each.result.total_samples for each in done]
+    purposes = sorted({purpose for each in done for purpose in each.result.samples})
+    means = (np.mean([each.result.samples.get(purpose, 0) for each in done]) for purpose in purposes)
+    parts = ", ".join(f"{mean:,.0f} for {purpose}" for purpose, mean in zip(purposes, means, strict=True))
+    if len(done) == 1:
+        return parts or "none"
+    spread = f"median {np.median(totals):,.0f}, from {min(totals):,} to {max(totals):,}"
+    return f"{spread}; on average {parts}" if parts else spread
+
+
+def _reasons(done: Sequence[Trial]) -> list[str]:
+    counted = Counter(reason for each in done for reason in each.result.void)
+    often = [(reason, f" ({count}×)" if len(done) > 1 else "") for reason, count in counted.most_common(MOST_REASONS)]
+    lines = [f"guarantee void because {reason}{times}" for reason, times in often]
+    rest = len(counted) - len(lines)
+    return [*lines, f"… and {rest} reasons more"] if rest > 0 else lines
+
+
+def progress_text(progress: Progress, *, seed: int, seeds: int) -> str:
+    """Say in one line where a trial stands."""
+    return f"seed {seed} (of {seeds}): {progress.samples:,} samples; {progress.note}"
+
+
+def trial_text(each: Trial, *, seeds: int) -> str:
+    """Say in one line how a trial ended."""
+    ended = f"{each.result.status.name}, {each.result.total_samples:,} samples, true gap {each.judgement.gap:.4f}"
+    return f"seed {each.index} (of {seeds}): {ended}, {each.seconds:.1f} s"
+
+
+def trials_record(done: Sequence[Trial]) -> dict[str, Any]:
+    """Return all trials and their summary as one record."""
+    wrong = wrong_claims(done)
+    return {
+        "format": "cmpg-learning",
+        "version": 1,
+        "certified": sum(each.result.certified for each in done),
+        "seeds": [trial_record(each) for each in done],
+        "wrong_claims": {
+            "count": wrong.count,
+            "trials": wrong.trials,
+            "interval": [wrong.lowest, wrong.highest],
+            "confidence": 0.95,
+        },
+    }
+
+
+def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Face:
+    """Lay out every bound of the theory, with what is runnable; `slacks` are the agents' at a feasible start."""
+    kind = "exact" if slater.exact else "a lower bound"
+    each = ", ".join(f"{slack:.4g}" for slack in slacks)
+    lines = [
+        f"Slater constant of Definition 1: {slater.value:.6g} ({kind})",
+        f"slack of each agent's CMDP at a feasible start: {each or 'no feasible start is known'}",
+    ]
+    if table.slater != slater.value:
+        lines.append(f"the bounds below assume a slack of {table.slater:g} instead")
+    algorithm = ""
+    for row in sorted(table.rows, key=lambda row: row.algorithm):
+        if row.algorithm != algorithm:
+            algorithm = row.algorithm
+            lines.append(f"\n{algorithm}")
+        lines += _bound_lines(row)
+    return Face(f"epsilon {table.epsilon:g}, delta {table.delta:g}", parts=tuple(lines))
+
+
+def _bound_lines(row: BoundRow) -> list[str]:
+    constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
+    most = "for the values alone, up to" if row.version == ADAPTIVE else "up to"
+    spent = f"{most} {_size(row.samples)} samples; up to {_size(row.programs)} dynamic programs"
+    return [f"  {row.version}: {constants}", f"    {spent}", f"    {row.reason}"]
+
+
+def _size(number: float) -> str:
+    return "any number of" if np.isinf(number) else f"{number:.3g}"
+
+
+def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> dict[str, Any]:
+    """Return the bounds as plain numbers and strings; what is infinite is null."""
+    return {
+        "format": "cmpg-bounds",
+        "version": 1,
+        "epsilon": table.epsilon,
+        "delta": table.delta,
+        "slater": {"value": _finite(slater.value), "exact": slater.exact},
+        "assumed_slack": _finite(table.slater),
+        "slacks_at_start": [_finite(slack) for slack in slacks],
+        "rows": [
+            {
+                "algorithm": row.algorithm,
+                "version": row.version,
+                "constants": dict(row.constants),
+                "samples": _finite(row.samples),
+                "programs": _finite(row.programs),
+                "runnable": row.runnable,
+                "reason": row.reason,
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

@@ -38,18 +38,19 @@ from cmpg.report.charts import (
     spending_charts,
     threshold_chart,
 )
-from cmpg.report.page_tables import (
+from cmpg.report.viewer import view_of, where_spent
+from cmpg.report.wording import (
     MOST_ROWS,
     ascent_table,
+    course_words,
     equilibria_table,
     facts_of,
+    headline_of,
     priced_constraints,
     provenance_of,
+    readable,
     search_table,
 )
-from cmpg.report.spending import where_spent
-from cmpg.report.viewer import view_of
-from cmpg.report.wording import course_words, headline_of, readable
 from cmpg.scenarios import SCENARIOS, Origin
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof
 from cmpg.games.faces import game_face
-from cmpg.games.local.agent import LocalAgent
-from cmpg.games.local.checks import checked_tables
+from cmpg.games.local.agent import LocalAgent, checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
