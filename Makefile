@@ -4,6 +4,7 @@
 # make cover        all tests, then the branch coverage by file
 # make lowest       all tests with the lowest versions that pyproject.toml allows
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
+# make sweep        a hundred thousand random games before an exact judge, written to docs/sweep.md; stop it and start it as you like
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
@@ -18,7 +19,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest docs reproduce bench experiments picture release clean
+.PHONY: demo test browser lint sanitize cover lowest sweep docs reproduce bench experiments picture release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -80,6 +81,10 @@ cover: $(VENV)/installed-dev browser
 
 lowest: .venv-lowest/installed browser
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal -q
+
+GAMES ?= 100000
+sweep: $(VENV)/installed-dev
+	$(BIN)/python tools/sweep.py --games $(GAMES)
 
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

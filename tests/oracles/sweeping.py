@@ -1,0 +1,138 @@
+"""Solve random games, and have every claim of the library judged from outside, in exact arithmetic."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.equilibrium.certificate import Feasibility
+from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.solve import solve
+from cmpg.games.contract import Game as LibraryGame
+from cmpg.games.counting.classes import EveryCount, LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
+from oracles.judge import Game, judge
+from oracles.random_games import Drawn, draw
+
+TIME_LIMIT = 20.0
+"""Seconds for one game; the largest take a fraction of one."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one game ended, and what is wrong with that."""
+
+    seed: int
+    form: str
+    status: str  # as the library says it, with "up to rounding" where it adds that, or the name of an exception
+    seconds: float  # of a processor, for the solve alone
+    missed: bool = False  # no start was found, though some policy meets the thresholds
+    wrong: tuple[str, ...] = ()  # claims that the judge refutes
+
+
+def sweep_one(seed: int) -> Ending:
+    """Draw, build, solve and judge one game."""
+    drawn = draw(seed)
+    began = time.process_time()
+    try:
+        result = solve(build(drawn.game), epsilon=suitable_epsilon(drawn.game), time_limit=TIME_LIMIT)
+    except Exception as problem:  # whatever escapes is a finding
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        where = f"{last.filename.rpartition('/')[2]}, line {last.lineno}"
+        seconds = time.process_time() - began
+        return Ending(seed, drawn.form, type(problem).__name__, seconds, wrong=(f"escaped from {where}: {problem}",))
+    seconds = time.process_time() - began
+    missed = result.status is Status.FEASIBILITY_UNKNOWN and drawn.feasible is True
+    return Ending(seed, drawn.form, told(result), seconds, missed, tuple(findings(drawn, result)))
+
+
+def told(result: Result) -> str:
+    """The status, and what the certificate adds to it."""
+    if result.incumbent is None or result.certificate.feasibility is Feasibility.PROVEN:
+        return result.status.name
+    return f"{result.status.name}, {result.certificate.feasibility.name}"
+
+
+def build(game: Game) -> LibraryGame:
+    """Hand a plain game to the library."""
+    if game["form"] == "local":
+        agents = [
+            LocalAgent(
+                transition=agent["transition"],
+                reward=agent["reward"],
+                uses=agent["uses"],
+                initial=agent["initial"],
+                costs=agent["cost"],
+            )
+            for agent in game["agents"]
+        ]
+        return LocalGame(
+            agents=tuple(agents),
+            delay=game["delay"],
+            load_costs=game["load_cost"],
+            thresholds=game["thresholds"],
+            horizon=game["horizon"],
+        )
+    tables = {name: game[name] for name in ("rewards", "costs", "thresholds", "initial")}
+    length = {"horizon": game.get("horizon"), "discount": game.get("discount")}
+    if game["form"] == "counting":
+        classes = EveryCount() if game["boundaries"] is None else LargestCount(tuple(game["boundaries"]))
+        more = {name: game.get(name) for name in ("private_rewards", "class_rewards")}
+        return CountingGame(classes=classes, transition=game["transition"], **tables, **length, **more)
+    transition = game["transition"]
+    if game.get("sparse"):
+        transition = [sp.csr_array(step.reshape(-1, step.shape[-1])) for step in transition]
+    return JointGame(transition=transition, **tables, **length)
+
+
+def suitable_epsilon(game: Game) -> float:
+    """1e-6 in units of the largest value that there can be."""
+    holders = [game, *game.get("agents", ())]
+    names = ("rewards", "private_rewards", "class_rewards", "delay", "reward")
+    tables = [holder[name] for holder in holders for name in names if holder.get(name) is not None]
+    largest = max(float(np.abs(table).max()) for table in tables)
+    discount = game.get("discount")
+    steps = game["horizon"] if discount is None else 1 / (1 - discount)
+    return 1e-6 * max(largest * steps, 1e-300)
+
+
+def findings(drawn: Drawn, result: Result) -> list[str]:
+    """Everything that the library claims about a game and that the exact judge refutes."""
+    judged, wrong = judge(drawn.game), []
+    if result.status is Status.NOT_POTENTIAL and drawn.has_potential:
+        wrong.append("says that there is no potential, and there is one by construction")
+    if result.status is Status.INFEASIBLE:
+        if result.proof is None:
+            return [*wrong, "says infeasible without a proof"]
+        weights = result.proof.multipliers
+        least, limit = judged.least_cost(weights), _weighted(weights, judged.thresholds)
+        if min(weights) < 0 or least <= limit:
+            wrong.append(f"says infeasible, but some policy spends {float(least)!r} of {float(limit)!r}")
+    if result.incumbent is None:
+        return wrong
+    policy, certificate = [np.asarray(table) for table in result.policy], result.certificate
+    spent = judged.costs(policy)
+    excess = max((cost - limit for cost, limit in zip(spent, judged.thresholds, strict=True)), default=Fraction(0))
+    if excess > 0 and certificate.feasibility is Feasibility.PROVEN:
+        wrong.append(f"is called feasible, and exceeds a threshold by {float(excess):.3g}")
+    if excess <= 0 and certificate.feasibility is Feasibility.VIOLATED:
+        wrong.append("is called infeasible, and meets every threshold")
+    if result.status is Status.CERTIFIED and not certificate.epsilon <= result.epsilon:
+        wrong.append(f"is CERTIFIED with a gap of {certificate.epsilon:.3g}, and epsilon is {result.epsilon:.3g}")
+    for agent, gain in enumerate(judged.gains(policy, certificate.multipliers)):
+        if gain > Fraction(float(certificate.gains[agent])):
+            wrong.append(
+                f"agent {agent} gains {float(gain):.6g} by the bound; {certificate.gains[agent]:.6g} is claimed"
+            )
+    return wrong
+
+
+def _weighted(weights: np.ndarray, limits: list[Fraction]) -> Fraction:
+    return sum((Fraction(w) * limit for w, limit in zip(weights.tolist(), limits, strict=True)), Fraction(0))
