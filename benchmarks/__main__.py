@@ -17,7 +17,7 @@ from types import ModuleType
 from benchmarks.outcome import Outcome
 from benchmarks.page import page
 
-NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local")
+NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
 
 
 def main() -> int:

@@ -20,6 +20,7 @@ ROOMS = [
     "policy",
     "cmdp",
     "games",
+    "simulation",
     "equilibrium",
     "duality",
     "comparison",

@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 DOORS = (
     "cmpg",
     "cmpg.games",
+    "cmpg.simulation",
     "cmpg.equilibrium",
     "cmpg.learning",
     "cmpg.duality",

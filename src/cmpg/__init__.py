@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cmpg import learning as learning
     from cmpg import paper as paper
     from cmpg import scenarios as scenarios
+    from cmpg import simulation as simulation
     from cmpg.cmdp.exact import Exact as Exact
     from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
     from cmpg.cmdp.model import CMDP as CMDP
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
-    from cmpg.equilibrium.schedule import RoundRobin as RoundRobin
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import Cheapest as Cheapest
     from cmpg.equilibrium.start import feasible_start as feasible_start
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.policy import JointPolicy as JointPolicy
+    from cmpg.simulation.episodes import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -77,10 +78,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Result",
             "Status",
         ),
-        "equilibrium.schedule": (
-            "GreatestGain",
-            "RoundRobin",
-        ),
+        "equilibrium.schedule": ("GreatestGain",),
         "equilibrium.solve": ("solve",),
         "equilibrium.start": (
             "Cheapest",
@@ -111,6 +109,7 @@ __all__, __getattr__, __dir__ = front_door(
         "games.local.game": ("LocalGame",),
         "games.potential.check": ("check_potential",),
         "policy": ("JointPolicy",),
+        "simulation.episodes": ("simulate",),
     },
     rooms=(
         "comparison",
@@ -121,5 +120,6 @@ __all__, __getattr__, __dir__ = front_door(
         "learning",
         "paper",
         "scenarios",
+        "simulation",
     ),
 )

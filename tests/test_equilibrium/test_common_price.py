@@ -255,7 +255,7 @@ class Watched:
         return self.exact(cmdp, rng=rng)
 
 
-@pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.RoundRobin()])
+@pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.equilibrium.RoundRobin()])
 def test_agents_whose_problem_did_not_change_are_not_solved_again(schedule):
     game, watched = rooms(5), Watched()
     result = cmpg.solve(game, schedule=schedule, solver=watched)
@@ -268,7 +268,7 @@ def test_agents_whose_problem_did_not_change_are_not_solved_again(schedule):
 CROWDS = {k: crowd(np.random.default_rng(11), agents=6, horizon=3, constraints=k, share=0.3) for k in (1, 2)}
 
 
-@pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.RoundRobin()])
+@pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.equilibrium.RoundRobin()])
 @pytest.mark.parametrize("game", [*CROWDS.values(), twin_doors(6)], ids=["k=1", "k=2", "ties"])
 def test_workers_do_not_change_a_bit(schedule, game):
     for start in (None, always(game, 0)):

@@ -19,7 +19,7 @@ from cmpg.scenarios import charging, congestion_game, counter_example, counting_
     [
         ({"solver": "lp"}, {"solver": LinearProgram()}),
         ({"solver": "exact"}, {"solver": Exact()}),
-        ({"schedule": "round-robin"}, {"schedule": cmpg.RoundRobin()}),
+        ({"schedule": "round-robin"}, {"schedule": cmpg.equilibrium.RoundRobin()}),
         ({"schedule": "greatest-gain"}, {"schedule": cmpg.GreatestGain()}),
         ({"seed": 3}, {"rng": np.random.default_rng(3)}),
         ({"restarts": 3, "seed": 3, "prefer": "welfare"}, {"restarts": 3, "seed": 3, "prefer": by_welfare}),

@@ -1,4 +1,4 @@
-"""The command: `cmpg scenarios | solve | check | certify | report | learn | bounds | convert |
+"""The command: `cmpg scenarios | solve | check | certify | simulate | report | learn | bounds | convert |
 compare | reproduce`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
@@ -28,6 +28,7 @@ HOMES = {
     "solve": "solve",
     "check": "check",
     "certify": "check",
+    "simulate": "runs",
     "learn": "learning",
     "bounds": "learning",
     "convert": "convert",

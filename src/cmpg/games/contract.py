@@ -231,6 +231,38 @@ class Playable(Protocol):
         """Return how it is played."""
 
 
+@dataclass(frozen=True, eq=False)
+class BatchStep:
+    """One step of B episodes; whoever sees the joint state sees one row of states, and else there is one per agent."""
+
+    actions: IntArray  # [n, B]
+    rewards: FloatArray  # [n, B]
+    costs: FloatArray  # [k, B]
+    states: IntArray  # [n or 1, B], after the step
+
+
+class BatchDynamics(Protocol):
+    """How many episodes of a game are played side by side under one policy."""
+
+    @property
+    def payoff_scale(self) -> float:
+        """The most that a step of one agent can bring it, or add to a cost, where that is known."""
+
+    def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
+        """Draw the first states: [n or 1, B]."""
+
+    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
+        """Draw actions and next states at step h, in every episode."""
+
+
+@runtime_checkable
+class PlayableInBatches(Protocol):
+    """A game of which many episodes can be played side by side."""
+
+    def batch(self, policy: JointPolicy) -> BatchDynamics:
+        """Return how they are played under a policy."""
+
+
 At = TypeVar("At", covariant=True)
 
 

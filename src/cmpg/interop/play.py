@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from cmpg.errors import SimulatorError
 from cmpg.games.dynamics import draw
 from cmpg.interop.enumeration import CostFunction, EnvStep, Observations, ParallelAPI, told_costs
 from cmpg.policy import JointPolicy
+from cmpg.simulation.episodes import deviations
 
 StateFunction = Callable[[Observations], Sequence[int]]
 """The number of the state that each agent's policy looks at: [n]."""
@@ -55,12 +55,9 @@ def mean_intervals(samples: FloatArray, confidence: float) -> FloatArray:
     >>> mean_intervals(np.array([[0.0], [1.0], [0.0], [1.0]]), 0.95).round(3).tolist()
     [[-0.066, 1.066]]
     """
-    if not 0 < confidence < 1 or len(samples) < 2:
-        raise SimulatorError(
-            f"there are {len(samples)} episodes and the confidence is {confidence}; at least 2, and a number between 0 "
-            "and 1, are required."
-        )
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    if len(samples) < 2:
+        raise SimulatorError(f"there are {len(samples)} episodes; an interval needs at least 2.")
+    half = deviations(confidence) * samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     return np.stack([samples.mean(axis=0) - half, samples.mean(axis=0) + half], axis=1)
 
 

@@ -23,7 +23,7 @@ from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Dynamics, Information, Names, PotentialProof, potential_by_moves
+from cmpg.games.contract import BatchDynamics, Dynamics, Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
     checked_tables,
@@ -203,6 +203,13 @@ class CountingGame:
         from cmpg.games.dynamics import CountingDynamics
 
         return CountingDynamics(self.floats())
+
+    def batch(self, policy: JointPolicy) -> BatchDynamics:
+        """Return how many episodes are played side by side under a policy."""
+        from cmpg.games.batches import CountingBatch, PolicyTable
+
+        policy.check_fits(self.policy_shapes)
+        return CountingBatch(self.floats(), PolicyTable.of(policy.floats()))
 
     def joint_cmdp(self) -> CMDP:
         """Return the CMDP of one planner who chooses the class of counts, among those that occur; it has no reward.

@@ -29,7 +29,7 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Dynamics, Game, Information, Names, PotentialProof, potential_by_moves
+from cmpg.games.contract import BatchDynamics, Dynamics, Game, Information, Names, PotentialProof, potential_by_moves
 from cmpg.games.faces import game_face
 from cmpg.games.joint.position import JointPosition
 from cmpg.games.names import checked_names
@@ -205,6 +205,13 @@ class JointGame:
         from cmpg.games.dynamics import JointDynamics
 
         return JointDynamics(self.floats())
+
+    def batch(self, policy: JointPolicy) -> BatchDynamics:
+        """Return how many episodes are played side by side under a policy."""
+        from cmpg.games.batches import JointBatch, PolicyTable
+
+        policy.check_fits(self.policy_shapes)
+        return JointBatch(self.floats(), PolicyTable.of(policy.floats()))
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""

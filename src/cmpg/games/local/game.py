@@ -35,7 +35,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, froze
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Dynamics, Information, Names, PotentialKind, PotentialProof
+from cmpg.games.contract import BatchDynamics, Dynamics, Information, Names, PotentialKind, PotentialProof
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent, checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
@@ -185,6 +185,13 @@ class LocalGame:
         from cmpg.games.dynamics import LocalDynamics
 
         return LocalDynamics(self)
+
+    def batch(self, policy: JointPolicy) -> BatchDynamics:
+        """Return how many episodes are played side by side under a policy."""
+        from cmpg.games.batches import LocalBatch, PolicyTable
+
+        policy.check_fits(self.policy_shapes)
+        return LocalBatch(self, PolicyTable.of(policy.floats()))
 
     @cached_property
     def reward_ranges(self) -> FloatArray:

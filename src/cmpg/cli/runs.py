@@ -1,0 +1,71 @@
+"""What is done with a run folder: `cmpg simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cmpg.cli.options import Json
+from cmpg.cli.output import ProgressLine, show, show_json
+
+if TYPE_CHECKING:
+    from cmpg.simulation.episodes import Simulation
+
+RunArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder, written by `cmpg solve … --out`.")]
+
+
+def simulate(
+    folder: RunArgument,
+    episodes: Annotated[int, typer.Option(min=2, metavar="<int>", help="Number of episodes.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Probability that an interval holds the mean.")] = 0.99,
+    as_json: Json = False,
+) -> None:
+    """Play the policy of a run many times, and compare what happens with what is claimed."""
+    import numpy as np
+
+    from cmpg.files.run_folder import load_run
+    from cmpg.simulation.episodes import simulate as play
+
+    with ProgressLine("reading the run") as progress:
+        run = load_run(folder)
+        policy = run.result.policy
+        progress.begin("playing episodes")
+        seen = play(run.game, policy, episodes, rng=np.random.default_rng(seed), confidence=confidence)
+    if as_json:
+        show_json(_record(seen, seed))
+    else:
+        show(seen.face(), f"{seen.agent_steps:,} agent-steps in {seen.seconds:.1f} s")
+    raise typer.Exit(0 if seen.agrees else 1)
+
+
+def _record(seen: Simulation, seed: int) -> dict[str, object]:
+    """Return a simulation in words that JSON knows."""
+    agents = seen.names.all_agents(len(seen.values.seen))
+    constraints = seen.names.all_constraints(len(seen.costs.seen))
+    return {
+        "agrees": seen.agrees,
+        "episodes": seen.episodes,
+        "seed": seed,
+        "largest_z": seen.largest_z,
+        "values": [
+            {"agent": agent, "claimed": claimed, "seen": mean, "standard_error": error}
+            for agent, claimed, mean, error in _columns(agents, seen.values)
+        ],
+        "costs": [
+            {"constraint": name, "claimed": claimed, "seen": mean, "standard_error": error}
+            | {"threshold": float(seen.thresholds[j]), "exceeding": float(seen.exceeding[j])}
+            | {"quantiles": dict(zip(("0.5", "0.9", "0.99", "0.999"), map(float, seen.quantiles()[j]), strict=True))}
+            for j, (name, claimed, mean, error) in enumerate(_columns(constraints, seen.costs))
+        ],
+    }
+
+
+def _columns(names: tuple[str, ...], estimates: object) -> list[tuple[str, float, float, float]]:
+    from cmpg.simulation.episodes import Estimates
+
+    assert isinstance(estimates, Estimates)
+    numbers = (estimates.claimed.tolist(), estimates.seen.tolist(), estimates.errors.tolist())
+    return list(zip(names, *numbers, strict=True))

@@ -1,0 +1,257 @@
+"""Simulated episodes: their means are the claims, whatever the form of the game, and a wrong claim is found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cmpg
+from cmpg import scenarios
+from cmpg.errors import SimulatorError, UnsupportedError
+from cmpg.games.batches import OneByOne, PolicyTable, SearchTable
+from cmpg.games.counting.classes import EveryCount, LargestCount
+from cmpg.policy import JointPolicy
+from cmpg.simulation import simulate
+
+
+def rows(rng, *shape, zeros=0.5):
+    """Return random rows of probabilities, of which many entries are zero."""
+    table = rng.random(shape) * (rng.random(shape) > zeros)
+    table[..., 0] += 1e-3
+    return table / table.sum(axis=-1, keepdims=True)
+
+
+def random_joint(rng):
+    agents, states, actions = int(rng.integers(1, 4)), int(rng.integers(1, 6)), tuple(rng.integers(1, 4, size=3))
+    actions, horizon = actions[:agents], int(rng.integers(1, 6))
+    steps, constraints = int(rng.choice([1, horizon])), int(rng.integers(0, 3))
+    transition = rows(rng, steps, states, *actions, states)
+    if rng.random() < 0.3:
+        transition = [sp.csr_array(step.reshape(-1, states)) for step in transition]
+    timing = {"discount": 0.6} if rng.random() < 0.2 else {"horizon": horizon}
+    if "discount" in timing:
+        transition, steps = transition[:1], 1
+    return cmpg.JointGame(
+        transition=transition,
+        rewards=rng.normal(size=(agents, steps, states, *actions)),
+        costs=rng.random((constraints, steps, states, *actions)),
+        thresholds=np.ones(constraints),
+        initial=rows(rng, states),
+        **timing,
+    )
+
+
+def random_counting(rng):
+    agents, states, actions = int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    horizon, constraints = int(rng.integers(1, 6)), int(rng.integers(0, 3))
+    steps = int(rng.choice([1, horizon]))
+    classes = EveryCount() if rng.random() < 0.5 else LargestCount((agents // 2,))
+    number = classes.number(agents, actions)
+    return cmpg.CountingGame(
+        rewards=rng.normal(size=(steps, states, actions, agents + 1)),
+        classes=classes,
+        transition=rows(rng, steps, states, number, states),
+        costs=rng.random((constraints, steps, states, number)),
+        thresholds=np.ones(constraints),
+        initial=rows(rng, states),
+        horizon=horizon,
+        private_rewards=rng.normal(size=(agents, steps, states, actions)) if rng.random() < 0.5 else None,
+        class_rewards=rng.normal(size=(steps, states, actions, number)) if rng.random() < 0.5 else None,
+    )
+
+
+def random_local(rng):
+    agents, resources, horizon = int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.integers(1, 6))
+    constraints, members = int(rng.integers(0, 3)), []
+    resources = 200 if rng.random() < 0.2 else resources  # many more than agents are counted in another way
+    share = 0.4 if resources < 200 else 0.01
+    for _ in range(agents):
+        if members and rng.random() < 0.4:
+            members.append(members[-1])
+            continue
+        states, actions, steps = int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.choice([1, horizon]))
+        private = rng.random((constraints, steps, states, actions)) if rng.random() < 0.5 else None
+        members.append(
+            cmpg.LocalAgent(
+                transition=rows(rng, steps, states, actions, states),
+                reward=rng.normal(size=(steps, states, actions)),
+                uses=(rng.random((steps, states, actions, resources)) < share).astype(float),
+                initial=rows(rng, states),
+                costs=private,
+            )
+        )
+    steps = int(rng.choice([1, horizon]))
+    return cmpg.LocalGame(
+        agents=members,
+        delay=rng.random((steps, resources, agents + 1)),
+        load_costs=rng.random((constraints, steps, resources, agents + 1)),
+        thresholds=np.ones(constraints),
+        horizon=horizon,
+    )
+
+
+FORMS = {"joint": random_joint, "counting": random_counting, "local": random_local}
+each_form = pytest.mark.parametrize("build", FORMS.values(), ids=FORMS)
+
+
+def random_policy(game, rng):
+    """Return a policy in which some rows mix and others are sure."""
+    tables = []
+    for shape in game.policy_shapes:
+        sure = np.eye(shape[2])[rng.integers(shape[2], size=shape[:2])]
+        tables.append(np.where(rng.random(shape[:2])[..., None] < 0.5, sure, rows(rng, *shape)))
+    return JointPolicy(tuple(tables))
+
+
+@each_form
+def test_the_means_of_50_random_games_are_their_claims(build):
+    rng = np.random.default_rng(14)
+    for _ in range(50):
+        game = build(rng)
+        policy = random_policy(game, rng)
+        seen = simulate(game, policy, 3000, rng=rng, shown=0)
+        position = game.at(policy)
+        assert np.array_equal(seen.values.claimed, position.values)
+        assert np.array_equal(seen.costs.claimed, position.costs)
+        assert seen.largest_z < 4
+
+
+@pytest.mark.parametrize("name", scenarios.SCENARIOS)
+def test_every_scenario_costs_in_episodes_what_is_claimed(name):
+    game = scenarios.scenario(name).build()
+    policy = cmpg.solve(game, epsilon=1e-2).policy
+    seen = simulate(game, policy, 3000, rng=np.random.default_rng(1))
+    assert seen.agrees, str(seen)
+
+
+@each_form
+def test_whole_episodes_follow_the_rules_of_the_game(build):
+    """Each step, played again by the game's own dynamics, has the same payoffs."""
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        game = build(rng)
+        policy = random_policy(game, rng)
+        seen = simulate(game, policy, 50, rng=rng, shown=3)
+        assert len(seen.shown) >= 3
+        for episode in seen.shown:
+            for h in range(len(episode.actions)):
+                states = np.broadcast_to(episode.states[h], game.num_agents)
+                rewards, costs, _ = game.dynamics().step(h, states, episode.actions[h], rng)
+                assert np.allclose(rewards, episode.rewards[h])
+                assert np.allclose(costs, episode.costs[h])
+            factors = np.ones(len(episode.costs)) if game.discount is None else game.discount ** np.arange(h + 1)
+            assert np.allclose(factors @ episode.costs, seen.realised[:, episode.number])
+            assert np.isclose((factors @ episode.rewards).sum(), seen.welfare[episode.number])
+
+
+def test_a_wrong_claim_is_found():
+    game = scenarios.grid_world_local(horizon=6)
+    policy = game.random_policy(rng=np.random.default_rng(1))
+    first = game.agents[0]
+    slower = np.stack([matrix.toarray() for matrix in first.transition])
+    slower = 0.9 * slower + 0.1 * np.repeat(np.eye(first.num_states), first.num_actions, axis=0)[None]
+    agent = replace(first, transition=tuple(sp.csr_array(step) for step in slower))
+    other = replace(game, agents=(agent, game.agents[1]))
+
+    class Liar:
+        """Claims what the game promises, and plays another one."""
+
+        def __getattr__(self, name):
+            return getattr(game, name)
+
+        def batch(self, policy):
+            return other.batch(policy)
+
+    assert simulate(game, policy, 20_000, rng=np.random.default_rng(2)).agrees
+    assert not simulate(Liar(), policy, 20_000, rng=np.random.default_rng(2)).agrees
+
+
+def test_the_same_generator_gives_the_same_bits():
+    game = scenarios.charging()
+    policy = game.random_policy(rng=np.random.default_rng(1))
+    one, two = (simulate(game, policy, 3000, rng=np.random.default_rng(5)) for _ in range(2))
+    assert np.array_equal(one.realised, two.realised)
+    assert np.array_equal(one.values.seen, two.values.seen)
+    assert one.realised.shape[1] > 65_536 // game.num_agents  # several blocks
+
+
+def test_a_budget_that_holds_on_average_is_exceeded_in_single_episodes():
+    game = scenarios.charging()
+    seen = simulate(game, cmpg.solve(game).policy, 5000, rng=np.random.default_rng(1))
+    assert 0 < seen.exceeding[0] < 1
+    values, counts = seen.frequencies(0)
+    assert counts.sum() == 5000
+    assert counts[values > 0.5].sum() == round(seen.exceeding[0] * 5000)
+    assert seen.quantiles()[0, 0] <= seen.quantiles()[0, -1] <= values[-1]
+    dearest = [episode for episode in seen.shown if episode.why == "the dearest"]
+    assert dearest[0].costs.sum() == pytest.approx(values[-1])
+    assert "agrees" in str(seen)
+
+
+def test_an_event_too_rare_to_be_seen_is_no_disagreement():
+    """A cost of 1 with probability 1e-6 is not seen in 1000 episodes, and one of 0.05 must be."""
+    chances = np.array([[[[1 - 1e-6, 1e-6]]], [[[0.95, 0.05]]]])
+    for chance, agrees in zip(chances, (True, False), strict=True):
+        game = cmpg.JointGame(
+            transition=np.broadcast_to([[[1.0, 0.0]]], (1, 2, 1, 2)) * 1.0,
+            rewards=np.zeros((1, 1, 2, 1)),
+            costs=[[[[0.0], [1.0]]]],
+            thresholds=[1.0],
+            initial=chance[0, 0],
+            horizon=1,
+        )
+        calm = replace(game, initial=np.array([1.0, 0.0]))
+
+        class Calm:
+            def __init__(self, claimed, played):
+                self.claimed, self.played = claimed, played
+
+            def __getattr__(self, name):
+                return getattr(self.claimed, name)
+
+            def batch(self, policy):
+                return self.played.batch(policy)
+
+        assert simulate(Calm(game, calm), game.uniform_policy(), 1000, rng=np.random.default_rng(1)).agrees is agrees
+
+
+def test_a_game_that_only_steps_is_played_one_by_one():
+    game = scenarios.spectrum()
+
+    class Stepping:
+        """Has no batches."""
+
+        batch = property(lambda self: (_ for _ in ()).throw(AttributeError))
+
+        def __getattr__(self, name):
+            return getattr(game, name)
+
+    policy = game.random_policy(rng=np.random.default_rng(3))
+    assert isinstance(OneByOne(game.dynamics(), PolicyTable.of(policy)), OneByOne)
+    seen = simulate(Stepping(), policy, 300, rng=np.random.default_rng(1))
+    assert seen.agrees
+    assert len(seen.shown) >= 2
+
+
+def test_a_game_that_cannot_be_played_says_what_it_needs():
+    class Still:
+        num_agents, horizon, discount, thresholds = 1, 1, None, np.zeros(0)
+        policy_shapes = ((1, 1, 1),)
+
+    with pytest.raises(UnsupportedError, match="cannot be played"):
+        simulate(Still(), JointPolicy.uniform([(1, 1, 1)]), 10, rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("episodes", [0, 1, 2.5, -3])
+def test_fewer_than_two_episodes_are_refused(episodes):
+    game = scenarios.spectrum()
+    with pytest.raises(SimulatorError, match="at least 2"):
+        simulate(game, game.uniform_policy(), episodes, rng=np.random.default_rng(1))
+
+
+def test_draws_never_hit_what_is_impossible():
+    table = SearchTable.of(np.array([[0.0, 0.3, 0.0, 0.7, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]]))
+    ends = np.array([0.0, 0.3, np.nextafter(0.3, 0), np.nextafter(1, 0)])
+    assert table.draw(np.zeros(4, dtype=np.int64), ends).tolist() == [1, 3, 1, 3]
+    assert table.draw(np.ones(4, dtype=np.int64), ends).tolist() == [0] * 4
