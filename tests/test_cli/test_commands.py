@@ -916,3 +916,15 @@ def test_the_command_starts_without_what_is_heavy():
     heavy = "('highspy', 'joblib', 'matplotlib', 'plotly', 'jinja2', 'cvxpy')"
     code = f"import sys, cmpg.cli.main; assert not [name for name in {heavy} if name in sys.modules]"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_simulating_a_run_sets_what_happens_beside_what_is_claimed(tmp_path):
+    assert cmpg("solve", "spectrum", "--out", tmp_path / "run").code == 0
+    told = cmpg("simulate", tmp_path / "run", "--episodes", 2000, "--seed", 1)
+    assert told.code == 0
+    assert told.out.startswith("agrees: 2,000 episodes")
+    assert "interference" in told.out
+    record = json.loads(cmpg("simulate", tmp_path / "run", "--episodes", 2000, "--seed", 1, "--json").out)
+    assert record["agrees"]
+    assert [each["agent"] for each in record["values"]] == ["user 0", "user 1", "user 2"]
+    assert abs(record["costs"][0]["seen"] - record["costs"][0]["claimed"]) < 4 * record["costs"][0]["standard_error"]
