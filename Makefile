@@ -41,7 +41,8 @@ $(VENV)/installed-docs: $(VENV)/installed
 
 .venv-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[plot,report]' pytest pytest-xdist hypothesis websocket-client cvxpy
+	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[plot,report,pettingzoo,frames]' \
+	  pytest pytest-xdist hypothesis websocket-client cvxpy pygame-ce pyyaml build
 	touch $@
 
 # An extension of its own, in a copy of the sources; leaks are not looked for, since the interpreter keeps what it likes.

@@ -25,6 +25,7 @@ ROOMS = [
     "duality",
     "comparison",
     "learning",
+    "plugins",
     "scenarios",
     "interop",
     "files",

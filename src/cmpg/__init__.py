@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cmpg import interop as interop
     from cmpg import learning as learning
     from cmpg import paper as paper
+    from cmpg import plugins as plugins
     from cmpg import scenarios as scenarios
     from cmpg import simulation as simulation
     from cmpg.cmdp.exact import Exact as Exact
@@ -119,6 +120,7 @@ __all__, __getattr__, __dir__ = front_door(
         "interop",
         "learning",
         "paper",
+        "plugins",
         "scenarios",
         "simulation",
     ),

@@ -63,6 +63,10 @@ class FileError(CMPGError):
     """A file is missing, truncated, forged, or of another kind."""
 
 
+class PluginError(CMPGError):
+    """What another package brings by an entry point cannot be used."""
+
+
 class SimulatorError(CMPGError):
     """A simulator was asked for something that it cannot do, or an environment answered wrongly.
 

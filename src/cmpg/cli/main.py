@@ -153,15 +153,36 @@ def scenarios(
     """List the games that come with the library."""
     from cmpg.cli.targets import listed_options, spoken
     from cmpg.faces import Face, listing
-    from cmpg.scenarios import SCENARIOS, scenario
+    from cmpg.scenarios import scenario
 
     if name is None:
-        more = "\n`cmpg scenarios NAME` lists the options of one; `cmpg solve NAME` solves it."
-        show(listing({each.name: each.summary for each in SCENARIOS.values()}), more)
+        _list_scenarios()
         return
     named = scenario(name)
     options = {spoken(option): meaning for option, meaning in listed_options(named).items()}
     show(Face(named.name, named.summary), listing(options))
+
+
+def _list_scenarios() -> None:
+    """List what comes with the library and with other packages; name what is broken, and go on."""
+    from cmpg import plugins
+    from cmpg.errors import PluginError
+    from cmpg.faces import listing
+    from cmpg.scenarios import SCENARIOS, plugin_scenario
+
+    listed = {each.name: each.summary for each in SCENARIOS.values()}
+    problems = []
+    for plugin in plugins.plugins(plugins.SCENARIOS).values():
+        try:
+            listed[plugin.name] = plugin_scenario(plugin).summary
+        except PluginError as problem:
+            problems.append(str(problem))
+    show(listing(listed), "\n`cmpg scenarios NAME` lists the options of one; `cmpg solve NAME` solves it.")
+    solvers = plugins.plugins(plugins.SOLVERS).values()
+    if solvers:
+        show(f"Solvers of other packages: {', '.join(f'{each.name} ({each.package})' for each in solvers)}.")
+    for text in problems:
+        complain(text)
 
 
 def report(

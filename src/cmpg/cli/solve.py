@@ -16,12 +16,16 @@ import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json
-from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
+from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
     from cmpg.games.contract import Game
     from cmpg.scenarios import Origin
+
+
+SOLVERS = ("exact", "lp", "primal-dual")
+"""The solvers of the library by their names."""
 
 
 def solve(
@@ -40,8 +44,8 @@ def solve(
     solver: Annotated[
         str,
         typer.Option(
-            help="How best responses are computed: exact, lp or primal-dual.",
-            autocompletion=lambda: ["exact", "lp", "primal-dual"],
+            help="How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
+            autocompletion=lambda: [*SOLVERS, *_plugin_solvers()],
         ),
     ] = "exact",
     schedule: Annotated[
@@ -115,11 +119,39 @@ def _auto_or(option: str, word: str, *others: str) -> str | None:
 
 def _solver(word: str, epsilon: float) -> Any:
     """Return what solve understands; a primal-dual method must be as precise as the claim needs."""
-    if chosen("solver", word, {name: name for name in ("exact", "lp", "primal-dual")}) != "primal-dual":
+    if word not in SOLVERS:
+        return _plugin_solver(word)
+    if word != "primal-dual":
         return word
     from cmpg.cmdp.primal_dual import PrimalDual
 
     return PrimalDual(tolerance=epsilon / 4)
+
+
+def _plugin_solvers() -> list[str]:
+    from cmpg import plugins
+
+    return list(plugins.plugins(plugins.SOLVERS))
+
+
+def _plugin_solver(word: str) -> Any:
+    """Make the solver of another package, with the options that follow its name: `name:option=value,option=value`."""
+    import inspect
+
+    from cmpg import plugins
+    from cmpg.errors import CMPGError
+
+    name, _, text = word.partition(":")
+    chosen("solver", name, {known: known for known in (*SOLVERS, *_plugin_solvers())})
+    if name in SOLVERS:
+        raise CMPGError(f"--solver is {word!r}; {name} takes no options here: give it to cmpg.solve in Python.")
+    parameters = inspect.signature(plugins.plugins(plugins.SOLVERS)[name].load()).parameters
+    options = {}
+    for pair in text.split(",") if text else []:
+        option, _, value = pair.partition("=")
+        default = chosen(f"solver {name}", option, {each.name: each.default for each in parameters.values()})
+        options[option] = converted(f"--solver {name}: {option}", value, type(default))
+    return plugins.plugin_solver(name, **options)
 
 
 def _without_constraints(game: Game) -> Game:

@@ -128,12 +128,11 @@ def _load(path: str, *, exact: bool) -> Game:
 def _is_file(word: str) -> bool:
     """Whether a word names a game file; raise if it looks like one and cannot be."""
     from cmpg.errors import FileError
-    from cmpg.scenarios import SCENARIOS
 
     path = Path(word)
     if path.suffix.lower() in FILES:
         return True
-    if word in SCENARIOS:
+    if _is_scenario(word):
         return False
     if path.is_dir():
         raise FileError(f"{word} is a folder; name the game file in it, such as {path / 'game.npz'}.")
@@ -143,11 +142,19 @@ def _is_file(word: str) -> bool:
     return False
 
 
+def _is_scenario(word: str) -> bool:
+    """Whether a word names a scenario; other packages are looked through only if it is none of the library's."""
+    from cmpg.scenarios import SCENARIOS, scenario_names
+
+    return word in SCENARIOS or word in scenario_names()
+
+
 def complete_scenario(incomplete: str) -> list[tuple[str, str]]:
     """Complete the name of a scenario."""
-    from cmpg.scenarios import SCENARIOS
+    from cmpg.scenarios import SCENARIOS, scenario_names
 
-    return [(each.name, each.summary) for each in SCENARIOS.values() if each.name.startswith(incomplete)]
+    told = {name: SCENARIOS[name].summary if name in SCENARIOS else "plugin" for name in scenario_names()}
+    return [(name, summary) for name, summary in told.items() if name.startswith(incomplete)]
 
 
 def complete_game(incomplete: str) -> Iterator[tuple[str, str]]:
@@ -258,7 +265,7 @@ def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool
     word = next((word for word in words if word in SCENARIOS), words[0])
     if word.endswith(TEAM_FILE):
         return scenario("team")
-    if word not in SCENARIOS and (hurried or _is_file(word)):
+    if word not in SCENARIOS and ((hurried and not _is_scenario(word)) or _is_file(word)):
         return None
     return scenario(word)
 
@@ -301,13 +308,19 @@ def _meaning(named: Scenario, option: str) -> str:
     """Say what an option means, and its default if there is a short one."""
     default = named.options[option]
     text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    told = MEANINGS.get(option, "")
+    told = MEANINGS.get(option, "") if named.plugin is None else _told_by_plugin(named, option)
     return told if default is None or len(text) > LONGEST_DEFAULT else f"{told}  [default: {text}]"
+
+
+def _told_by_plugin(named: Scenario, option: str) -> str:
+    from cmpg.plugins import documented_options
+
+    return documented_options(named.function).get(option, "")
 
 
 def _metavar(hint: Any) -> str:
     kinds = _alternatives(hint)
-    if str in kinds or Path in kinds or typing.get_origin(hint) is typing.Literal:
+    if {str, Path, bool} & {*kinds} or typing.get_origin(hint) is typing.Literal:
         return "<text>"
     if any(typing.get_origin(kind) in (Sequence, tuple) for kind in kinds):
         return "<numbers>"
@@ -334,7 +347,7 @@ def _converted_options(named: Scenario, words: Mapping[str, str | None]) -> dict
     """Read words as arguments of a scenario's builder."""
     hints = _hints(named.function)
     given = {name: word for name, word in words.items() if word is not None}
-    return {name: _converted(spoken(name), word, hints[name]) for name, word in given.items()}
+    return {name: converted(spoken(name), word, hints[name]) for name, word in given.items()}
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -343,11 +356,13 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if is_union else (hint,)
 
 
-def _converted(option: str, text: str, hint: Any) -> Any:
+def converted(option: str, text: str, hint: Any) -> Any:
     """Read a word as the type that the builder declares."""
     kinds = _alternatives(hint)
     if typing.get_origin(hint) is typing.Literal:
         return chosen(option.removeprefix("--"), text, {word: word for word in typing.get_args(hint)})
+    if bool in kinds:
+        return chosen(option.removeprefix("--"), text, {"true": True, "false": False})
     if str in kinds or Path in kinds:
         return text
     lists = [kind for kind in kinds if typing.get_origin(kind) in (Sequence, tuple)]
@@ -405,7 +420,8 @@ def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPoli
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's options; what it returns may be a form that is not loaded yet."""
-    options = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    options = {name: type(each.default) for name, each in inspect.signature(function).parameters.items()}
+    options |= {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     return typing.get_type_hints(types.SimpleNamespace(__annotations__=options), function.__globals__)
 
 

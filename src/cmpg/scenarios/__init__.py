@@ -19,6 +19,7 @@ from cmpg.errors import GameError
 
 if TYPE_CHECKING:
     from cmpg.games.contract import Game
+    from cmpg.plugins import Plugin
     from cmpg.scenarios.car_charging import charging as charging
     from cmpg.scenarios.paper import congestion_game as congestion_game
     from cmpg.scenarios.paper import congestion_game_common_reward as congestion_game_common_reward
@@ -49,10 +50,13 @@ class Scenario:
     name: str
     summary: str  # one line
     home: str  # module:function, a module of this package with a dot in front
+    plugin: Plugin | None = None  # what brings it, if another package does
 
     @property
     def function(self) -> Callable[..., Game]:
         """What builds the game."""
+        if self.plugin is not None:
+            return self.plugin.load()
         module, _, name = self.home.partition(":")
         found: Callable[..., Game] = getattr(importlib.import_module(module, __name__), name)
         return found
@@ -71,7 +75,12 @@ class Scenario:
         """Return the game; an option that it does not know is an error."""
         for name in options:
             self.check_option(name)
-        return self.function(**options)
+        if self.plugin is None:
+            return self.function(**options)
+        game: Game = self.plugin.guarded("cannot be built", self.function, **options)
+        if not hasattr(type(game), "policy_shapes"):
+            raise self.plugin.error(f"returned a {type(game).__name__}, which is not a game")
+        return game
 
 
 _ALL = (
@@ -95,11 +104,11 @@ _ALL = (
 )
 
 SCENARIOS: dict[str, Scenario] = {each.name: each for each in _ALL}
-"""Every scenario by its name on the command line. To add one, add it to `_ALL`."""
+"""Every scenario of the library by its name on the command line. To add one, add it to `_ALL`."""
 
 _HOME_OF = {each.home.partition(":")[2]: each for each in _ALL}
 
-__all__ = ["SCENARIOS", "Origin", "Scenario", "scenario", *_HOME_OF]
+__all__ = ["SCENARIOS", "Origin", "Scenario", "scenario", "scenario_names", *_HOME_OF]
 
 
 def __getattr__(name: str) -> Any:
@@ -115,9 +124,38 @@ def __dir__() -> list[str]:
 
 def scenario(name: str) -> Scenario:
     """Return the scenario of a name, or raise with the names that there are."""
-    if name not in SCENARIOS:
-        raise GameError(f"there is no scenario {name!r}; {_advice(name, list(SCENARIOS))}")
-    return SCENARIOS[name]
+    if name in SCENARIOS:
+        return SCENARIOS[name]
+    others = _others()
+    if name not in others:
+        raise GameError(f"there is no scenario {name!r}; {_advice(name, [*SCENARIOS, *others])}")
+    return plugin_scenario(others[name])
+
+
+def scenario_names() -> list[str]:
+    """Return the names of all scenarios: those of the library, then those of other packages.
+
+    Examples
+    --------
+    >>> scenario_names()[0]
+    'counter-example'
+    """
+    return [*SCENARIOS, *(name for name in _others() if name not in SCENARIOS)]
+
+
+def plugin_scenario(plugin: Plugin) -> Scenario:
+    """Return a scenario of another package, imported to read its first line; names of the library stay its own."""
+    if plugin.name in SCENARIOS:
+        raise plugin.error("has the name of a scenario of the library, which keeps it")
+    summary = (inspect.getdoc(plugin.load()) or "no description").splitlines()[0]
+    return Scenario(plugin.name, f"{summary.rstrip('.')} ({plugin.package})", plugin.home, plugin)
+
+
+def _others() -> dict[str, Plugin]:
+    """Look for scenarios of other packages; only where a name is not one of the library's own."""
+    from cmpg import plugins
+
+    return plugins.plugins(plugins.SCENARIOS)
 
 
 def _advice(name: str, known: list[str]) -> str:
