@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from cmpg.front_door import front_door
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
     from cmpg.simulation.episodes import simulate as simulate
 
 __version__ = "0.1.0"
+
+# Runs are told to the loggers below "cmpg"; whoever wants to hear them adds a handler: docs/watching.md.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,

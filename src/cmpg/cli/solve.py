@@ -7,6 +7,7 @@ was anything to keep.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,6 +70,7 @@ def solve(
     output: Annotated[
         Path | None, typer.Option("--out", help="New folder for the game, the policy and the certificate.")
     ] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder in which TensorBoard finds every step.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find a feasible policy that no agent gains by leaving."""
@@ -93,13 +95,15 @@ def solve(
         game = target.build(seed=seed, exact=exact)
         free = _without_constraints(game) if selfish else None
         first = None if start is None else policy_of(start, game)[0]
-        settings["on_progress"] = _Course(progress, game).show
+        course = _Course(progress, game, tensorboard)
+        settings["on_progress"] = course.show
         progress.begin("looking for a feasible start")
         try:
             result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
         except KeyboardInterrupt:
             remark("interrupted before a feasible policy was known: there is nothing to keep")
             raise
+        settings["on_progress"] = course.conclude(result)
         unbound = None
         # Ctrl-C while this runs must not lose what was asked for first.
         with suppress(KeyboardInterrupt):
@@ -170,11 +174,15 @@ def _without_constraints(game: Game) -> Game:
 class _Course:
     """Tells the course of a run."""
 
-    def __init__(self, progress: ProgressLine, game: Game) -> None:
+    def __init__(self, progress: ProgressLine, game: Game, tensorboard: Path | None) -> None:
         import numpy as np
 
-        self._progress, self._names = progress, game.names
+        self._progress, self._names, self._watcher = progress, game.names, None
         self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
+        if tensorboard is not None:
+            from cmpg.interop.watching import tensorboard_watcher
+
+            self._watcher = tensorboard_watcher(tensorboard, names=game.names)
 
     def show(self, step: Step) -> None:
         """Show one step."""
@@ -182,6 +190,15 @@ class _Course:
 
         self._progress.begin("looking for the next move")
         self._progress.show(progress_line(step, self._thresholds, self._names))
+        if self._watcher is not None:
+            self._watcher(step)
+
+    def conclude(self, result: Result) -> Callable[[Step], None]:
+        """Tell how the run ended, and return what shows a further one."""
+        if self._watcher is not None:
+            self._watcher.conclude(result)
+            self._watcher = None
+        return self.show
 
 
 @dataclass(frozen=True, eq=False)

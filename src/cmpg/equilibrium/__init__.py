@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
     from cmpg.equilibrium.loop import Answer as Answer
     from cmpg.equilibrium.loop import Ending as Ending
+    from cmpg.equilibrium.loop import OnProgress as OnProgress
     from cmpg.equilibrium.loop import Rules as Rules
     from cmpg.equilibrium.loop import take_turns as take_turns
     from cmpg.equilibrium.result import Incumbent as Incumbent
@@ -59,6 +60,7 @@ __all__, __getattr__, __dir__ = front_door(
         "loop": (
             "Answer",
             "Ending",
+            "OnProgress",
             "Rules",
             "take_turns",
         ),

@@ -11,6 +11,7 @@ more than a potential allows, end it with NOT_POTENTIAL. Ctrl-C keeps the incumb
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from cmpg.faces import fields_line
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]
+"""Told each step as it is made, in the thread of the caller."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class Place(Protocol):
@@ -213,6 +217,7 @@ class _Turns(Generic[Where]):
         self.decisions += 1
         if self.traced:
             self.trace.append(step)
+        _LOG.debug("iteration %d: mover %s, gain %.6g, costs %s", step.iteration, mover, gain, costs)
         self.on_progress(step)
 
     def move(self, position: Where, mover: int) -> Where:

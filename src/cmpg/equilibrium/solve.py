@@ -4,6 +4,7 @@ among the endings.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -29,6 +30,8 @@ from cmpg.games.contract import Game, Information, in_floats
 from cmpg.policy import JointPolicy
 
 Preference = Callable[[Game, JointPolicy], float]
+
+_LOG = logging.getLogger(__name__)
 
 
 def by_potential(game: Game, policy: JointPolicy) -> float:
@@ -89,7 +92,8 @@ def solve(
     rng, seed
         For random starts and ties: a generator, or the seed of one; needed with restarts.
     on_progress
-        Called with each `Step`; while a common price is sought, its `multipliers` are set.
+        Called with each `Step`, in the thread of the caller; while a common price is sought, its `multipliers` are set.
+        What it raises ends the run; a KeyboardInterrupt keeps the incumbent.
 
     Examples
     --------
@@ -99,7 +103,8 @@ def solve(
     ('CERTIFIED', True)
     """
     _require_game(game)
-    began = time.monotonic()
+    began = asked = time.monotonic()
+    _LOG.info("solving %r, epsilon %g", game, epsilon)
     deadline = began + time_limit
     draws = _generator(rng, seed)
     if restarts < 1:
@@ -124,9 +129,9 @@ def solve(
             first = found = method(played, rng=ties, deadline=deadline, on_progress=on_progress)
     except OutOfTimeError:
         text = "the time limit was reached before a feasible policy was known."
-        return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
+        return _told(Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game), asked)
     if first.policy is None:
-        return _without_start(game, first, epsilon)
+        return _told(_without_start(game, first, epsilon), asked)
     runs: list[Result] = []
     # Ctrl-C keeps what the runs so far have found.
     with suppress(KeyboardInterrupt, OutOfTimeError):
@@ -153,7 +158,15 @@ def solve(
         raise KeyboardInterrupt
     result = _with_witness(played, _best_of(played, runs, score))
     result = _moved_inside(played, result, partial(ascend, time_limit=_left(deadline), rng=draws))
-    return replace(_judged_exactly(game, result) if played is not game else result, game=game)
+    return _told(replace(_judged_exactly(game, result) if played is not game else result, game=game), asked)
+
+
+def _told(result: Result, asked: float) -> Result:
+    """Log how a run ended."""
+    _LOG.info(
+        "%s after %.3g s, %d moves: %s", result.status.name, time.monotonic() - asked, result.moves, result.message
+    )
+    return result
 
 
 @dataclass(frozen=True)

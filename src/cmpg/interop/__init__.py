@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from cmpg.interop.play import PolicyRunner as PolicyRunner
     from cmpg.interop.prism import PrismProblem as PrismProblem
     from cmpg.interop.prism import to_prism as to_prism
+    from cmpg.interop.watching import Watcher as Watcher
+    from cmpg.interop.watching import event_metrics as event_metrics
+    from cmpg.interop.watching import mlflow_watcher as mlflow_watcher
+    from cmpg.interop.watching import result_metrics as result_metrics
+    from cmpg.interop.watching import tensorboard_watcher as tensorboard_watcher
 
 _HOMES = {
     "enumeration": ("EnumeratedEnv", "EnvStep", "from_parallel_env"),
@@ -40,6 +45,7 @@ _HOMES = {
     "parallel_env": ("GameEnv", "to_parallel_env"),
     "play": ("Episodes", "LearnableEnv", "PolicyRunner"),
     "prism": ("PrismProblem", "to_prism"),
+    "watching": ("Watcher", "event_metrics", "mlflow_watcher", "result_metrics", "tensorboard_watcher"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cmpg.learning.samples import Payoffs as Payoffs
     from cmpg.learning.samples import Played as Played
     from cmpg.learning.samples import Samples as Samples
+    from cmpg.learning.shared import Round as Round
     from cmpg.learning.shared import learn_shared as learn_shared
     from cmpg.learning.simulator import GameSimulator as GameSimulator
     from cmpg.learning.simulator import Simulator as Simulator
@@ -56,7 +57,7 @@ __all__, __getattr__, __dir__ = front_door(
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
         "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
         "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
-        "shared": ("learn_shared",),
+        "shared": ("Round", "learn_shared"),
         "problem": ("InducedProblem",),
         "simulator": ("GameSimulator", "Simulator"),
         "slater": ("cmdp_slack", "slater_constant"),

@@ -32,6 +32,7 @@ hold the run so far as `result`, with every policy that was executed, and every 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -55,6 +56,8 @@ from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known
 from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy
+
+_LOG = logging.getLogger(__name__)
 
 GOOD = (ResponseStatus.CERTIFIED, ResponseStatus.BETTER)
 """Responses that may be moved to."""
@@ -117,6 +120,7 @@ def learn(
     place = Asked(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
     ending = take_turns(place, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
+    _LOG.info("%s: %s", result.status.name, result.message)
     if run.error is not None:
         run.error.result = result
         raise run.error
