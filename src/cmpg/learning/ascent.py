@@ -9,7 +9,7 @@ a run is answered wrongly with probability at most δ/(t(t + 1)), so that all an
 
 A learner that knows what is asked (`Adaptive`, `SafeExploration`) ends as soon as its own bounds decide. Any other one
 returns a response within ε/4 of the best; then the present policy is played, in batches, until its value is known well
-enough (`rollout.py`): with ceiling C and floor F of the response, C − F ≤ ε/4, and an interval of half-width ε/4 for
+enough (`optimism.py`): with ceiling C and floor F of the response, C − F ≤ ε/4, and an interval of half-width ε/4 for
 the present value, C − ε ≤ lower end or F − ε/4 > upper end. What the response is worth need not be measured. Half of
 the share of δ goes to the learner, half to this.
 

@@ -5,7 +5,7 @@ together fail with probability at most δ. What is proved in one round stays pro
 
 - Ceiling: `optimism.py`, without boxes; half of the round's share.
 - Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
-  have. It is measured by fresh episodes (`rollout.py`), only once the ceiling is near what it seems to be worth; a
+  have. It is measured by fresh episodes (`optimism.py`), only once the ceiling is near what it seems to be worth; a
   candidate that fails is tightened further. A quarter of the share.
 - The present policy of the agent, where it is asked whether to leave it, is measured likewise; a quarter of the share.
 - Beside this, for few states, a box around the empirical kernel, with a share of δ of its own: the best value over all

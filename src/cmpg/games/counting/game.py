@@ -4,7 +4,7 @@ All agents have the same actions. With k_a the number of agents on action a, an 
 gets rewards[h, s, a, k_a] (it counts itself), plus what is its own, private_rewards[i, h, s, a], plus
 class_rewards[h, s, a, class]; costs and the next state depend on the class of the counts (`LargestCount`,
 `EveryCount`). The A^n joint actions are never visited: what agent i faces (Eqs. 7-9) needs, for everybody else, the
-distribution of single counts and of the class, which `count_classes.py` finds without a difference of probabilities.
+distribution of single counts and of the class, which `classes.py` finds without a difference of probabilities.
 
 Guarantee: transitions, rewards and costs of an induced CMDP are those of the joint form (`to_joint`) up to
 `CMDP.entry_roundings` roundings, relative for probabilities and for costs of one sign.

@@ -1,6 +1,6 @@
 """Proofs by structure that a joint game is a Markov potential game.
 
-A game has a potential exactly when every 4-cycle vanishes (`potential.py`). Three classes have that by their tables.
+A game has a potential exactly when every 4-cycle vanishes (`check.py`). Three classes have that by their tables.
 
 - C1: all agents have the same reward, and Φ is its value.
 - C2: no action moves the state, and every (step, state) is an exact potential game: the second differences of u_i − u_j
