@@ -4,6 +4,7 @@
 # make cover        all tests, then the branch coverage by file
 # make lowest       all tests with the lowest versions that pyproject.toml allows
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
+# make fuzz         spoilt files at every door, and games of hard numbers: five minutes, or MINUTES=300; findings become tests
 # make sweep        a hundred thousand random games before an exact judge, written to docs/sweep.md; stop it and start it as you like
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
@@ -19,7 +20,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest sweep docs reproduce bench experiments picture release clean
+.PHONY: demo test browser lint sanitize cover lowest sweep fuzz docs reproduce bench experiments picture release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -82,6 +83,15 @@ cover: $(VENV)/installed-dev browser
 
 lowest: .venv-lowest/installed browser
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal -q
+
+# Guided by coverage where atheris can be installed, door by door; then by the mutations of tests/fuzzing.
+MINUTES ?= 5
+GUIDED_MINUTES ?= 0.2
+GUIDED := nfg map pairs network trips dpomdp sessions
+fuzz: $(VENV)/installed-dev
+	-$(PIP_INSTALL) -e '.[fuzz]' && for door in $(GUIDED); do \
+	  $(BIN)/python tools/fuzz.py --engine atheris --door $$door --minutes $(GUIDED_MINUTES) || exit 1; done
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
 GAMES ?= 100000
 sweep: $(VENV)/installed-dev

@@ -154,3 +154,9 @@ def test_the_judge_sees_a_forged_proof_of_infeasibility():
     negative = replace(result, proof=replace(result.proof, multipliers=-result.proof.multipliers))
     assert any("some policy spends" in each for each in findings(drawn, negative))
     assert findings(drawn, replace(result, proof=None)) == ["says infeasible without a proof"]
+
+
+@pytest.mark.parametrize("seed", [6086])
+def test_claims_that_were_wrong_once_are_so_no_more(seed):
+    """6086: a planner overlooked what is 1e-16 cheaper than the dearest, and the game was called infeasible."""
+    assert sweep_one(seed).wrong == ()

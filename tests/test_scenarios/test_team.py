@@ -132,7 +132,7 @@ R: y 2 : b : * : * : 6
         ("values: reward", "values: joy", "line 4: `values:` must be reward or cost"),
         ("discount: 0.9", "discount: much", "line 3: discount is 'much'"),
         ("states: a b", "states: a a", "line 5: two states have the same name"),
-        ("states: a b", "states: 99999", "at most 5e\\+07 are read"),
+        ("states: a b", "states: 99999", "at most 3e\\+06 are read"),
         ("states: a b", "states: 0", "there are 0 states"),
         ("start: b", "start: c", "line 6: there is no state 'c'; there are 2: a, b"),
         ("start: b", "start:\n0.5", "line 6: there are 1 words; 2 numbers"),

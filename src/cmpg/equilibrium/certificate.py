@@ -17,7 +17,7 @@ otherwise the certificate says "up to rounding".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, check_shape, numbers, to_exact
-from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.evaluation import cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import GameError, PolicyError, UnsupportedError
@@ -53,7 +53,6 @@ from cmpg.games.contract import (
     JudgesAgents,
     Names,
     Position,
-    cheapest_policy,
     in_floats,
 )
 from cmpg.policy import JointPolicy
@@ -332,8 +331,17 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
     """The least V^{λ·c} over all joint policies, a policy that attains it, and how much rounding could hide in it."""
     if isinstance(game, CentralPlanner):
         planner: Any = in_floats(game)
-        policy, least = cheapest_policy(planner, multipliers)
-        return policy, least, float(np.abs(multipliers) @ planner.at(policy).cost_rounding)
+        cmdp = planner.joint_cmdp()
+        cheapest = plan(cmdp, multipliers, reward_weight=0.0)
+        policy, least = planner.split(cheapest.actions), float(multipliers @ cheapest.costs)
+        if cmdp.discount is None:
+            # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
+            # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
+            return policy, least, 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
+        # Policy iteration ends where nothing improves by more than rounding; the bound has the residual in it.
+        spending = replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
+        least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
+        return policy, least, gain_rounding(spending, multipliers)
     alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
     if alone is None:
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."

@@ -145,7 +145,7 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
         return Start(None, float(proof.limit - proof.least_cost), proof, "weights that no policy can meet")
     position = game.at(policy)
     # With one constraint nothing costs less, so what is left to say is a matter of rounding.
-    feasible = is_feasible(position) or len(game.thresholds) == 1
+    feasible = is_feasible(position) or (len(game.thresholds) == 1 and _may_be_feasible(position))
     return Start(policy if feasible else None, worst_slack(position), None, "a policy of the central planner")
 
 

@@ -63,7 +63,7 @@ def read_scenario(path: Path) -> tuple[Origin, Drawing | None]:
     try:
         origin, record = Origin(str(fields["name"]), dict(fields["options"])), fields["drawing"]
         return origin, None if record is None else readers[record["kind"]](record)
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise FileError(f"{path}: not a whole scenario file ({type(problem).__name__}: {problem}).") from None
 
 

@@ -18,7 +18,6 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +27,13 @@ from cmpg.arrays import rational, to_floats
 from cmpg.errors import FileError, GameError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame, as_joint
-from cmpg.scenarios.readers.text import FilePath, at_line, read_lines
+from cmpg.scenarios.readers.text import FilePath, Line, blaming, check_entries, is_whole, read_lines
+
+MOST_PLAYERS = 28
+"""A table has an axis for every player, and arrays have at most 32."""
+
+MOST_STRATEGIES = 100_000
+"""Strategies of one player at most."""
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^\s{}",]+')
 
@@ -47,12 +52,17 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     words.any_of("R", "D")
     words.text()  # the title
     players = words.texts()
+    if len(players) > MOST_PLAYERS:
+        raise FileError(
+            f"{path} has {len(players)} players; at most {MOST_PLAYERS} fit into tables over joint actions."
+        )
     names = _strategies(words, len(players))
     sizes = [len(own) for own in names]
     if words.peek().startswith('"'):
         words.text()  # a comment
     outcomes = _outcomes(words, len(players)) if words.peek() == "{" else None
     contingencies = math.prod(sizes)
+    check_entries(path, contingencies * (len(players) + 1))
     if outcomes is None:
         payoffs = [words.number() for _ in range(contingencies * len(players))]
         rows = [payoffs[i : i + len(players)] for i in range(0, len(payoffs), len(players))]
@@ -61,16 +71,17 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     words.end()
     # The first player's strategy changes fastest, so that the axes come out in reverse order.
     table = np.array(rows, dtype=object).reshape(*reversed(sizes), len(players)).T
-    return JointGame(
-        transition=np.ones((1, 1, *sizes, 1)),
-        rewards=(table if exact else table.astype(np.float64))[:, None, None],
-        costs=np.zeros((0, 1, 1, *sizes)),
-        thresholds=[],
-        initial=[1.0],
-        horizon=1,
-        agent_names=players if len(set(players)) == len(players) else None,
-        action_names=names,
-    )
+    with blaming(path):
+        return JointGame(
+            transition=np.ones((1, 1, *sizes, 1)),
+            rewards=(table if exact else table.astype(np.float64))[:, None, None],
+            costs=np.zeros((0, 1, 1, *sizes)),
+            thresholds=[],
+            initial=[1.0],
+            horizon=1,
+            agent_names=players if len(set(players)) == len(players) else None,
+            action_names=names,
+        )
 
 
 def _strategies(words: _Words, players: int) -> tuple[tuple[str, ...], ...]:
@@ -80,7 +91,7 @@ def _strategies(words: _Words, players: int) -> tuple[tuple[str, ...], ...]:
         if words.peek() == "{":
             names.append(words.texts())
         else:
-            names.append(tuple(str(number) for number in range(1, 1 + words.place(10**6, least=1))))
+            names.append(tuple(str(number) for number in range(1, 1 + words.place(MOST_STRATEGIES, least=1))))
     words.expect("}")
     return tuple(names)
 
@@ -98,31 +109,30 @@ def _outcomes(words: _Words, players: int) -> list[list[Fraction]]:
     return found
 
 
-@dataclass(frozen=True)
-class _Word:
-    text: str
-    line: int
-
-
 class _Words:
     """The words of a file, one after the other, each with its line."""
 
     def __init__(self, path: FilePath) -> None:
         self._path = path
-        self._words = [_Word(match[0], line.number) for line in read_lines(path) for match in TOKEN.finditer(line.text)]
-        self._next = 0
+        self._words = ((match[0], line) for line in read_lines(path) for match in TOKEN.finditer(line.text))
+        self._ahead = next(self._words, None)
+        self._last = Line(path, 1, "")
 
     def peek(self) -> str:
         """Return the next word without going on."""
-        return self._words[self._next].text if self._next < len(self._words) else ""
+        return "" if self._ahead is None else self._ahead[0]
 
-    def _take(self, wanted: str) -> _Word:
-        if self._next == len(self._words):
+    def _take(self, wanted: str) -> str:
+        if self._ahead is None:
             raise FileError(
                 f"{self._path} ends where {wanted} is required; it is no strategic form, or it is cut short."
             )
-        self._next += 1
-        return self._words[self._next - 1]
+        word, self._last = self._ahead
+        self._ahead = next(self._words, None)
+        return word
+
+    def _refuse(self, word: str, required: str) -> FileError:
+        return self._last.error(f"{word[:40]!r} stands where {required} is required.")
 
     def expect(self, text: str) -> None:
         """Go over one word."""
@@ -130,16 +140,17 @@ class _Words:
 
     def any_of(self, *texts: str) -> None:
         """Go over one of several words."""
-        word = self._take(" or ".join(texts))
-        if word.text not in texts:
-            raise at_line(self._path, word.line, f"{word.text[:40]!r} stands where {' or '.join(texts)} is required.")
+        wanted = " or ".join(texts)
+        word = self._take(wanted)
+        if word not in texts:
+            raise self._refuse(word, wanted)
 
     def text(self) -> str:
         """Read a text in quotes."""
         word = self._take("a text in quotes")
-        if not word.text.startswith('"'):
-            raise at_line(self._path, word.line, f"{word.text[:40]!r} stands where a text in quotes is required.")
-        return re.sub(r"\\(.)", r"\1", word.text[1:-1])
+        if not word.startswith('"'):
+            raise self._refuse(word, "a text in quotes")
+        return re.sub(r"\\(.)", r"\1", word[1:-1])
 
     def texts(self) -> tuple[str, ...]:
         """Read texts in braces."""
@@ -149,29 +160,31 @@ class _Words:
             found.append(self.text())
         self.expect("}")
         if not found:
-            raise at_line(self._path, self._words[self._next - 1].line, "there is nobody, or nothing to choose from.")
+            raise self._last.error("there is nobody, or nothing to choose from.")
         return tuple(found)
 
     def number(self) -> Fraction:
-        """Read a number, exactly."""
+        """Read a number that a float can come near to, exactly."""
         word = self._take("a number")
         try:
-            return rational(word.text)
-        except (ValueError, ZeroDivisionError):
-            raise at_line(self._path, word.line, f"{word.text[:40]!r} stands where a number is required.") from None
+            number = rational(word)
+            float(number)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            raise self._refuse(word, "a number") from None
+        return number
 
     def place(self, count: int, least: int = 0) -> int:
         """Read a whole number below a count."""
         word = self._take("a whole number")
-        if not word.text.isdigit() or not least <= int(word.text) < count:
-            raise at_line(self._path, word.line, f"{word.text[:40]!r} stands where a number below {count} is required.")
-        return int(word.text)
+        if not is_whole(word) or not least <= int(word) < count:
+            raise self._refuse(word, f"a number below {count}")
+        return int(word)
 
     def end(self) -> None:
         """Raise if there is more."""
-        if self._next < len(self._words):
-            word = self._words[self._next]
-            raise at_line(self._path, word.line, f"{word.text[:40]!r} follows after the last number.")
+        if self._ahead is not None:
+            word, line = self._ahead
+            raise line.error(f"{word[:40]!r} follows after the last number.")
 
 
 def nfg_text(game: Game, *, title: str = "", without_constraints: bool = False) -> str:

@@ -18,8 +18,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from cmpg.errors import FileError
 from cmpg.games.contract import Game
 from cmpg.games.dynamics import entries
 from cmpg.games.joint.game import JointGame, as_joint
-from cmpg.scenarios.readers.text import FilePath, read_lines
+from cmpg.scenarios.readers.text import FilePath, at_line, blaming, check_entries, is_whole, read_lines
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +39,14 @@ if TYPE_CHECKING:
 QUANTITIES = ("horizon", "discount", "threshold", "initial", "transition", "reward", "cost")
 ACTION = "action of "
 
+MOST_AGENTS = 28
+"""A table has an axis for every agent, and arrays have at most 32."""
+
+LONGEST_HORIZON = 10**9
+
 Row = Mapping[str, Any]
+Places = dict[str, int]
+"""Names, and their places."""
 
 
 def table_rows(game: Game) -> Iterator[dict[str, Any]]:
@@ -129,10 +138,21 @@ def read_table(path: FilePath, *, exact: bool = False) -> JointGame:
     """
     rows = csv.DictReader(line.text for line in read_lines(path))
     try:
-        listed = [(f"{path}, line {rows.line_num}", row) for row in rows]
+        columns = list(rows.fieldnames or ())
+        listed = [(f"{path}, line {rows.line_num}", _whole(row, rows.line_num, path)) for row in rows]
     except csv.Error as problem:
         raise FileError(f"{path}, line {rows.line_num}: this is not CSV ({problem}).") from None
-    return _Reader(str(path), list(rows.fieldnames or ())).game(listed, exact=exact)
+    with blaming(path):
+        return _Reader(str(path), columns).game(listed, exact=exact, check=partial(check_entries, path))
+
+
+def _whole(row: dict[Any, Any], number: int, path: FilePath) -> Row:
+    """Return a row that has a field for every column, and no other."""
+    if None in row or None in row.values():
+        found = sum(value is not None for value in row.values()) + len(row.get(None) or ()) - (None in row)
+        columns = len(row) - (None in row)
+        raise at_line(path, number, f"there are {found} fields; the first line names {columns} columns.")
+    return row
 
 
 def from_frame(frame: pandas.DataFrame) -> JointGame:
@@ -154,25 +174,34 @@ class _Reader:
                 f"{source} has the columns {', '.join(map(str, columns)) or 'of no table'}; "
                 f"missing: {', '.join(missing) or ACTION + '…'}."
             )
-        self.states: list[str] = []
-        self.constraints: list[str] = []
-        self.actions: list[list[str]] = [[] for _ in self.agents]
+        if len(set(columns)) < len(columns):
+            raise FileError(f"{source} has two columns of the same name.")
+        if len(self.agents) > MOST_AGENTS:
+            raise FileError(
+                f"{source} has {len(self.agents)} agents; a table over joint actions has {MOST_AGENTS} at most."
+            )
+        self.states: Places = {}
+        self.constraints: Places = {}
+        self.actions: list[Places] = [{} for _ in self.agents]
 
-    def game(self, listed: Iterable[tuple[str, Row]], *, exact: bool) -> JointGame:
+    def game(
+        self, listed: Iterable[tuple[str, Row]], *, exact: bool, check: Callable[[int], None] = lambda _: None
+    ) -> JointGame:
         """Build the game."""
         sorted_rows: dict[str, list[tuple[str, Row]]] = {name: [] for name in QUANTITIES}
         for place, row in listed:
-            if row["quantity"] not in sorted_rows:
+            if str(row["quantity"]) not in sorted_rows:
                 raise FileError(
-                    f"{place}: quantity is {row['quantity']!r}; one of {', '.join(QUANTITIES)} is required."
+                    f"{place}: quantity is {str(row['quantity'])[:40]!r}; one of {', '.join(QUANTITIES)} is required."
                 )
-            sorted_rows[row["quantity"]].append((place, row))
-        self.states = [self._new(place, row["state"], self.states) for place, row in sorted_rows["initial"]]
-        self.constraints = [self._new(place, row["name"], self.constraints) for place, row in sorted_rows["threshold"]]
+            sorted_rows[str(row["quantity"])].append((place, row))
+        for place, row in sorted_rows["initial"]:
+            self._add(place, row["state"], self.states)
+        for place, row in sorted_rows["threshold"]:
+            self._add(place, row["name"], self.constraints)
         for _, row in sorted_rows["transition"]:
             for agent, known in zip(self.agents, self.actions, strict=True):
-                if (name := str(row[ACTION + agent])) not in known:
-                    known.append(name)
+                known.setdefault(str(row[ACTION + agent]), len(known))
         if not self.states or not all(self.actions):
             raise FileError(f"{self.source} has no `initial` or no `transition` lines; every game needs both.")
         time = {name: sorted_rows[name] for name in ("horizon", "discount") if sorted_rows[name]}
@@ -180,30 +209,34 @@ class _Reader:
             raise FileError(f"{self.source} must have exactly one line with a `horizon` or a `discount`.")
         (unit, [(place, row)]) = next(iter(time.items()))
         length = _number(place, row["value"], exact=True)
+        if unit == "horizon" and (length.denominator != 1 or not 1 <= length < LONGEST_HORIZON):
+            raise FileError(f"{place}: horizon is {row['value']!r}; a whole number of at least 1 is required.")
         kind = object if exact else np.float64
         sizes = (len(self.states), *map(len, self.actions))
         read = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["initial"]]
         limits = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["threshold"]]
         horizon = int(length) if unit == "horizon" else None
+        owners = {"transition": sizes[0], "reward": len(self.agents), "cost": len(self.constraints)}
+        check(sum(self._steps(sorted_rows[name], horizon) * prod(sizes) * each for name, each in owners.items()))
+        agents = {name: place for place, name in enumerate(self.agents)}
         return JointGame(
             transition=self._transition(sorted_rows["transition"], sizes, horizon, exact=exact),
-            rewards=self._tables(sorted_rows["reward"], self.agents, sizes, horizon, exact=exact),
+            rewards=self._tables(sorted_rows["reward"], agents, sizes, horizon, exact=exact),
             costs=self._tables(sorted_rows["cost"], self.constraints, sizes, horizon, exact=exact),
             thresholds=np.array(limits, dtype=kind),
             initial=np.array(read, dtype=kind),
             horizon=horizon,
             discount=None if unit == "horizon" else float(length),
             agent_names=self.agents,
-            state_names=self.states,
-            action_names=self.actions,
-            constraint_names=self.constraints,
+            state_names=list(self.states),
+            action_names=[list(own) for own in self.actions],
+            constraint_names=list(self.constraints),
         )
 
-    def _new(self, place: str, name: Any, known: list[str]) -> str:
+    def _add(self, place: str, name: Any, known: Places) -> None:
         if str(name) in known:
-            raise FileError(f"{place}: {name!r} stands there a second time.")
-        known.append(str(name))
-        return str(name)
+            raise FileError(f"{place}: {str(name)[:40]!r} stands there a second time.")
+        known[str(name)] = len(known)
 
     def _transition(
         self, rows: list[tuple[str, Row]], sizes: tuple[int, ...], horizon: int | None, *, exact: bool
@@ -217,7 +250,7 @@ class _Reader:
     def _tables(
         self,
         rows: list[tuple[str, Row]],
-        owners: list[str],
+        owners: Places,
         sizes: tuple[int, ...],
         horizon: int | None,
         *,
@@ -245,7 +278,7 @@ class _Reader:
 
     def _entry(self, place: str, row: Row, steps: int) -> tuple[int, ...]:
         told = str(row["step"])
-        h = 0 if told == "" else int(float(told)) if told.replace(".0", "").isdigit() else -1
+        h = 0 if told == "" else int(whole) if is_whole(whole := told.removesuffix(".0")) else -1
         if not 0 <= h < steps:
             raise FileError(f"{place}: step is {told!r}; a number from 0 to {steps - 1}, or nothing, is required.")
         actions = [
@@ -253,10 +286,11 @@ class _Reader:
         ]
         return (h, self._place(place, "state", row, self.states), *actions)
 
-    def _place(self, place: str, column: str, row: Row, known: list[str]) -> int:
-        if str(row[column]) not in known:
-            raise FileError(f"{place}: {column} is {row[column]!r}; one of {', '.join(known)} is required.")
-        return known.index(str(row[column]))
+    def _place(self, place: str, column: str, row: Row, known: Places) -> int:
+        if (name := str(row[column])) not in known:
+            some = ", ".join(list(known)[:6]) + ", …" * (len(known) > 6)
+            raise FileError(f"{place}: {column} is {name[:40]!r}; one of {some} is required.")
+        return known[name]
 
     def _fill(self, place: str, table: Any, entry: tuple[int, ...], value: Any) -> None:
         if table[entry] != 0:
@@ -267,6 +301,7 @@ class _Reader:
 def _number(place: str, text: Any, *, exact: bool) -> Any:
     try:
         number = rational(str(text).strip())
-    except (ValueError, ZeroDivisionError):
-        raise FileError(f"{place}: value is {text!r}; a number is required.") from None
-    return number if exact else float(number)
+        rounded = float(number)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise FileError(f"{place}: value is {str(text)[:40]!r}; a number is required.") from None
+    return number if exact else rounded

@@ -12,7 +12,7 @@ import numpy as np
 from cmpg.errors import GameError
 from cmpg.games.joint.game import JointGame
 from cmpg.scenarios.readers.dpomdp import TeamProblem, read_dpomdp
-from cmpg.scenarios.readers.text import FilePath
+from cmpg.scenarios.readers.text import FilePath, blaming
 from cmpg.scenarios.samples import sample_file
 
 
@@ -40,7 +40,8 @@ def team(*, file: FilePath | None = None, horizon: int | None = 4) -> JointGame:
         raise GameError(
             f"{file} has the discount {problem.discount:g}, by which a sum without end is not finite. Pass a horizon."
         )
-    return team_game(problem, horizon=horizon)
+    with blaming(file):
+        return team_game(problem, horizon=horizon)
 
 
 def team_game(problem: TeamProblem, *, horizon: int | None) -> JointGame:

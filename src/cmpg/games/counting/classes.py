@@ -61,7 +61,9 @@ class LargestCount:
         given = to_floats(numbers("boundaries", self.boundaries))
         if given.ndim != 1 or (np.diff(given) < 0).any() or (given < 0).any():
             raise GameError(f"boundaries is {self.boundaries}; numbers of at least 0 in ascending order are required.")
-        object.__setattr__(self, "boundaries", tuple(int(boundary) for boundary in np.floor(given)))
+        # Beyond any number of agents, one boundary is like another.
+        whole = np.minimum(np.floor(given), 2.0**62)
+        object.__setattr__(self, "boundaries", tuple(int(boundary) for boundary in whole))
 
     def number(self, num_agents: int, num_actions: int) -> int:  # noqa: ARG002
         """Return how many classes there are."""

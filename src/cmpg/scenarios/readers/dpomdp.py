@@ -23,17 +23,50 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
 from cmpg.errors import FileError
-from cmpg.scenarios.readers.text import FilePath, Line, integer_in, number_in, read_lines
+from cmpg.scenarios.readers.text import FilePath, Line, check_entries, integer_in, is_whole, number_in, read_lines
 
 HEAD = ("agents", "discount", "values", "states", "start", "actions", "observations")
 
-MOST_ENTRIES = 5e7
-"""Larger tables of transitions are refused."""
+MOST_NAMES = 100_000
+"""Agents, states, actions or observations of one agent, and joint observations, at most."""
+
+MOST_AGENTS = 28
+"""A table has an axis for every agent, and arrays have at most 32."""
+
+MOST_WRITTEN = 100_000_000
+"""Entries that all statements together may write: each can write all entries of a table."""
+
+WRITTEN_ONE_BY_ONE = 200
+"""Rewards that depend on observations are kept one by one, which takes so many times as long."""
 
 ROW_TOLERANCE = 1e-5
 """Published probabilities have a few decimals, and their sums are off by as little as this."""
 
 Names = tuple[str, ...]
+
+
+class _Known:
+    """Names, or numbers, and their places."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._places = {name: place for place, name in enumerate(names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, word: str, line: Line, *, kind: str) -> int:
+        """Return the place of a name, or of a number that stands for it."""
+        if word in self._places:
+            return self._places[word]
+        if is_whole(word) and int(word) < len(self):
+            return int(word)
+        some = f"{', '.join(self.names[:6])}{', …' * (len(self) > 6)}"
+        raise line.error(f"there is no {kind} {word[:40]!r}; there are {len(self)}: {some}.")
+
+    def places(self, word: str, line: Line, *, kind: str) -> list[int]:
+        """Return the places that a word stands for."""
+        return list(range(len(self))) if word == "*" else [self.place(word, line, kind=kind)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +105,8 @@ def read_dpomdp(path: FilePath) -> TeamProblem:
     reward = tables.expected_reward().reshape(*sizes, head.num_states)
     return TeamProblem(
         head.agents,
-        head.states,
-        head.actions,
+        head.states.names,
+        tuple(own.names for own in head.actions),
         head.discount,
         head.initial,
         frozen(np.moveaxis(transition, -2, 0).copy()),
@@ -122,10 +155,10 @@ class _Head:
     agents: Names
     discount: float
     sign: float  # -1 where values are costs
-    states: Names
+    states: _Known
     initial: FloatArray
-    actions: tuple[Names, ...]
-    observations: tuple[Names, ...]
+    actions: tuple[_Known, ...]
+    observations: tuple[_Known, ...]
 
     @property
     def num_states(self) -> int:
@@ -143,16 +176,18 @@ def _head(path: FilePath, statements: Sequence[_Statement]) -> _Head:
         if name not in found:
             raise FileError(f"{path} has no line `{name}:`; it is not a .dpomdp file, or it is cut short.")
     agents = _declared(found["agents"], "agent")
-    states = _declared(found["states"], "state")
+    if len(agents) > MOST_AGENTS:
+        raise found["agents"].line.error(f"there are {len(agents)} agents; at most {MOST_AGENTS} are read.")
+    states = _Known(_declared(found["states"], "state"))
     actions, observations = (
         _declared_each(found[name], name[:-1], len(agents)) for name in ("actions", "observations")
     )
     values, discount = found["values"], found["discount"]
     if values.fields not in (("reward",), ("cost",)):
         raise values.line.error("`values:` must be reward or cost.")
-    entries = math.prod(map(len, actions)) * len(states) ** 2
-    if entries > MOST_ENTRIES:
-        raise FileError(f"{path} has a transition of {entries:.3g} entries; at most {MOST_ENTRIES:.3g} are read.")
+    check_entries(path, math.prod(map(len, actions)) * len(states) ** 2)
+    if math.prod(map(len, observations)) > MOST_NAMES:
+        raise found["observations"].line.error(f"there are more than {MOST_NAMES} joint observations.")
     return _Head(
         agents,
         number_in(" ".join(discount.fields), discount.line, name="discount"),
@@ -169,20 +204,20 @@ def _declared(statement: _Statement, kind: str) -> Names:
     return _names(words, statement.line, kind)
 
 
-def _declared_each(statement: _Statement, kind: str, num_agents: int) -> tuple[Names, ...]:
+def _declared_each(statement: _Statement, kind: str, num_agents: int) -> tuple[_Known, ...]:
     if statement.fields or len(statement.below) != num_agents:
         raise statement.line.error(
             f"`{statement.key}:` must be followed by one line for each of {num_agents} agents; there are "
             f"{len(statement.below)}."
         )
-    return tuple(_names(line.text.split(), line, kind) for line in statement.below)
+    return tuple(_Known(_names(line.text.split(), line, kind)) for line in statement.below)
 
 
 def _names(words: Sequence[str], line: Line, kind: str) -> Names:
-    if len(words) == 1 and words[0].isdigit():
+    if len(words) == 1 and is_whole(words[0]):
         count = integer_in(words[0], line, name=f"the number of {kind}s")
-        if not 1 <= count <= 10**6:
-            raise line.error(f"there are {count} {kind}s; at least one, and at most a million, are read.")
+        if not 1 <= count <= MOST_NAMES:
+            raise line.error(f"there are {count} {kind}s; at least one, and at most {MOST_NAMES}, are read.")
         return tuple(f"{kind} {number}" for number in range(count))
     if not words:
         raise line.error(f"a number of {kind}s, or their names, are required.")
@@ -191,47 +226,35 @@ def _names(words: Sequence[str], line: Line, kind: str) -> Names:
     return tuple(words)
 
 
-def _start(statement: _Statement, states: Names) -> FloatArray:
+def _start(statement: _Statement, states: _Known) -> FloatArray:
     line, words = statement.line, " ".join(statement.fields).split()
     initial = np.zeros(len(states))
     if statement.key != "start":
-        chosen = [_place(word, states, line, kind="state") for word in words]
+        chosen = {states.place(word, line, kind="state") for word in words}
         included = statement.key == "start include"
         initial[[s for s in range(len(states)) if (s in chosen) == included]] = 1.0
     elif len(words) == 1 and words != ["uniform"] and not (len(states) == 1 and "." in words[0]):
-        initial[_place(words[0], states, line, kind="state")] = 1.0
+        initial[states.place(words[0], line, kind="state")] = 1.0
     else:
         words = words or " ".join(each.text for each in statement.below).split()
         initial[:] = _numbers(words, (len(states),), line)
-    if not initial.sum() > 0 or (initial < 0).any():
+    with np.errstate(over="ignore"):
+        total = initial.sum()
+    if not 0 < total < np.inf or (initial < 0).any():
         raise line.error("no state has a positive probability to be the first.")
-    return frozen(initial / initial.sum())
+    return frozen(initial / total)
 
 
-def _place(word: str, names: Names, line: Line, *, kind: str) -> int:
-    if word in names:
-        return names.index(word)
-    if word.isdigit() and int(word) < len(names):
-        return int(word)
-    raise line.error(
-        f"there is no {kind} {word!r}; there are {len(names)}: {', '.join(names[:6])}{', …' * (len(names) > 6)}."
-    )
-
-
-def _places(word: str, names: Names, line: Line, *, kind: str) -> list[int]:
-    return list(range(len(names))) if word == "*" else [_place(word, names, line, kind=kind)]
-
-
-def _joint_places(text: str, names: Sequence[Names], line: Line, *, kind: str) -> list[int]:
+def _joint_places(text: str, names: Sequence[_Known], line: Line, *, kind: str) -> list[int]:
     """Read a joint action or observation: `*`, its number, or one word for each agent."""
     words, sizes = text.split(), [len(each) for each in names]
     if words == ["*"]:
         return list(range(math.prod(sizes)))
-    if len(words) == 1 and len(names) > 1 and words[0].isdigit() and int(words[0]) < math.prod(sizes):
+    if len(words) == 1 and len(names) > 1 and is_whole(words[0]) and int(words[0]) < math.prod(sizes):
         return [int(words[0])]
     if len(words) != len(names):
-        raise line.error(f"{text!r} is not a joint {kind}: one word for each of {len(names)} agents is required.")
-    each = [_places(word, own, line, kind=kind) for word, own in zip(words, names, strict=True)]
+        raise line.error(f"{text[:40]!r} is not a joint {kind}: one word for each of {len(names)} agents is required.")
+    each = [own.places(word, line, kind=kind) for word, own in zip(words, names, strict=True)]
     return [int(np.ravel_multi_index(places, sizes)) for places in itertools.product(*each)]
 
 
@@ -259,11 +282,13 @@ class _Tables:
         self.by_observation: dict[tuple[int, int, int], FloatArray] = {}  # rewards that depend on the observation
         self.observed: dict[tuple[int, int], FloatArray] = {}  # (joint action, next state) → [JO]
         self._later: list[_Statement] = []
+        self._written = 0
 
     def read_transition(self, statement: _Statement) -> None:
         """Read transitions."""
         states, (actions, rest) = self.head.states, self._joint_action(statement, (0, 1, 3))
-        where = [actions, *(_places(word, states, statement.line, kind="state") for word in rest[:2])]
+        where = [actions, *(states.places(word, statement.line, kind="state") for word in rest[:2])]
+        self._count(statement, math.prod(map(len, where)) * len(states) ** (2 - len(rest[:2])))
         if len(rest) == 3:
             self.transition[np.ix_(*where)] = number_in(rest[2], statement.line, name="the probability")
         else:
@@ -278,7 +303,10 @@ class _Tables:
         """Read rewards."""
         states, line = self.head.states, statement.line
         actions, rest = self._joint_action(statement, (1, 2, 4))
-        where = [actions, *(_places(word, states, line, kind="state") for word in rest[:2])]
+        where = [actions, *(states.places(word, line, kind="state") for word in rest[:2])]
+        entries = math.prod(map(len, where)) * len(states) ** (2 - len(rest[:2]))
+        slowly = WRITTEN_ONE_BY_ONE + self.num_observations if self.by_observation or rest[2:3] != ["*"] else 1
+        self._count(statement, entries * slowly)
         if len(rest) == 4 and rest[2] == "*":
             self.reward[np.ix_(*where)] = number_in(rest[3], line, name="the reward")
             if self.by_observation:
@@ -309,14 +337,16 @@ class _Tables:
         for (a, s, following), rewards in self.by_observation.items():
             if self.transition[a, s, following] > 0:
                 self.reward[a, s, following] = self.observed.get((a, following), np.zeros(1)) @ rewards
-        averaged: FloatArray = self.head.sign * (self.transition * self.reward).sum(axis=2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            averaged: FloatArray = self.head.sign * (self.transition * self.reward).sum(axis=2)
         return averaged
 
     def _read_observations(self) -> None:
         names, states = self.head.observations, self.head.states
         for statement in self._later:
             line, (actions, rest) = statement.line, self._joint_action(statement, (0, 1, 3))
-            chosen = _places(rest[0], states, line, kind="state") if rest else list(range(len(states)))
+            chosen = states.places(rest[0] if rest else "*", line, kind="state")
+            self._count(statement, len(actions) * len(chosen) * (WRITTEN_ONE_BY_ONE + self.num_observations))
             for a, following in itertools.product(actions, chosen):
                 row = self.observed.setdefault((a, following), np.zeros(self.num_observations))
                 if len(rest) == 3:
@@ -326,6 +356,12 @@ class _Tables:
                     row[:] = self._below(statement, (self.num_observations,))
                 else:
                     row[:] = self._below(statement, (len(states), self.num_observations))[following]
+
+    def _count(self, statement: _Statement, entries: int) -> None:
+        """Raise where statements write the same entries over and over."""
+        self._written += entries
+        if self._written > MOST_WRITTEN:
+            raise statement.line.error("the statements up to here write more entries than can be read in a short time.")
 
     def _joint_action(self, statement: _Statement, allowed: tuple[int, ...]) -> tuple[list[int], list[str]]:
         """Return the joint actions that a statement is about, and its other fields, of which so many are allowed."""
@@ -344,14 +380,15 @@ class _Tables:
 
 def _normalise_rows(path: FilePath, head: _Head, transition: FloatArray) -> None:
     """Divide each row by its sum, which decimals may miss by a little; raise if it is no distribution."""
-    sums = transition.sum(axis=2)
-    wrong = np.argwhere((np.abs(sums - 1) > ROW_TOLERANCE) | (transition < 0).any(axis=2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = transition.sum(axis=2)
+    wrong = np.argwhere(~(np.abs(sums - 1) <= ROW_TOLERANCE) | (transition < 0).any(axis=2))
     if len(wrong):
         joint, s = (int(place) for place in wrong[0])
         actions = np.unravel_index(joint, [len(names) for names in head.actions])
-        named = " ".join(names[a] for names, a in zip(head.actions, actions, strict=True))
+        named = " ".join(own.names[a] for own, a in zip(head.actions, actions, strict=True))
         raise FileError(
-            f"{path}: after {named!r} in state {head.states[s]!r} the probabilities of the next state sum to "
+            f"{path}: after {named!r} in state {head.states.names[s]!r} the probabilities of the next state sum to "
             f"{sums[joint, s]:.9g}, or one of them is negative; they must sum to 1."
         )
     transition /= sums[..., None]

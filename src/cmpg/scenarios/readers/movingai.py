@@ -104,10 +104,11 @@ def _map_row(line: Line, width: int) -> str:
     row = line.text.rstrip()
     if len(row) != width:
         raise line.error(f"there are {len(row)} cells; width is {width}.")
-    for x, symbol in enumerate(row):
-        if symbol not in FREE_SYMBOLS + WALL_SYMBOLS:
-            free, walls = " ".join(FREE_SYMBOLS), " ".join(WALL_SYMBOLS)
-            raise line.error(f"column {x + 1} holds {symbol!r}; free cells are {free} and walls are {walls}.")
+    strange = set(row).difference(FREE_SYMBOLS, WALL_SYMBOLS)
+    if strange:
+        x = min(row.index(symbol) for symbol in strange)
+        free, walls = " ".join(FREE_SYMBOLS), " ".join(WALL_SYMBOLS)
+        raise line.error(f"column {x + 1} holds {row[x]!r}; free cells are {free} and walls are {walls}.")
     return row
 
 

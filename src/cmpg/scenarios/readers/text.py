@@ -1,21 +1,40 @@
-"""Text files, plain or compressed, read line by line, so that every complaint can name the file and the line."""
+"""Text files, plain or compressed, read line by line, so that every complaint can name the file and the line.
+
+Only a regular file is opened, since a pipe or a device may never end, and compressed text may unpack to a few times its
+size only: ten bytes can be packed so that they unpack to ten thousand.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
-from cmpg.errors import FileError
+from cmpg.errors import CMPGError, FileError
 
 FilePath = str | PathLike[str]
 
 GZIP_MARK = b"\x1f\x8b"
+
+MOST_UNPACKED = 3_000_000
+"""Bytes to which any compressed text may unpack; a larger one, to `MOST_UNPACKED_RATIO` times its size."""
+
+MOST_UNPACKED_RATIO = 10
+
+LEAST_LINE = 8
+"""A line counts as so many bytes at least: empty ones take time, too."""
+
+LONGEST_LINE = 2**24
+"""Bytes of a line at most."""
+
+MOST_ENTRIES = 3_000_000
+"""Entries of all tables together that a file of any size may describe; a larger one, half as many as it has bytes."""
 
 
 def at_line(path: FilePath, line: int, problem: str) -> FileError:
@@ -29,8 +48,7 @@ def at_line(path: FilePath, line: int, problem: str) -> FileError:
     return FileError(f"{path}, line {line}: {problem}")
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a file, counted from 1, without its end."""
 
     source: FilePath
@@ -52,11 +70,22 @@ def read_lines(path: FilePath) -> Iterator[Line]:
     FileError
         The file is missing, is not what its name says, ends too early, or is not text in UTF-8.
     """
-    number = 0
+    number, spent = 0, 0
     try:
         with _opened(Path(path)) as file:
-            for raw in file:
+            trusted = _trusted_size(Path(path))
+            while raw := file.readline(LONGEST_LINE + 1):
                 number += 1
+                spent += max(len(raw), LEAST_LINE)
+                if spent > trusted:
+                    raise FileError(
+                        f"{path} unpacks to more than {trusted / 1e6:,.0f} MB, which is more than is trusted of a file "
+                        "of its size. If it is yours, unpack it with gunzip, and name what comes out."
+                    )
+                if len(raw) > LONGEST_LINE:
+                    raise at_line(
+                        path, number, f"the line has more than {LONGEST_LINE} bytes; a text file is required."
+                    )
                 yield _decoded(path, number, raw)
     except (gzip.BadGzipFile, zlib.error) as problem:
         raise FileError(
@@ -68,9 +97,20 @@ def read_lines(path: FilePath) -> Iterator[Line]:
         raise FileError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
+def _trusted_size(path: Path) -> float:
+    """Return how many bytes may come out of a file; whatever it holds, unless it is compressed."""
+    if path.suffix != ".gz":
+        return math.inf
+    return max(MOST_UNPACKED, MOST_UNPACKED_RATIO * path.stat().st_size)
+
+
 def _opened(path: Path) -> BinaryIO:
+    if "\0" in str(path):
+        raise FileError(f"{str(path)!r} is no name that a file can have.")
+    if path.exists() and not path.is_dir() and not path.is_file():
+        raise FileError(f"{path} is a pipe or a device; copy what it holds to a file first.")
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(gzip.open(path, "rb")))
     file = path.open("rb")
     if file.peek(2)[:2] == GZIP_MARK:
         file.close()
@@ -88,6 +128,30 @@ def _decoded(path: FilePath, number: int, raw: bytes) -> Line:
     return Line(path, number, text.rstrip("\r\n"))
 
 
+@contextmanager
+def blaming(path: FilePath) -> Iterator[None]:
+    """Begin with the file every complaint about the game that is made of it."""
+    try:
+        yield
+    except CMPGError as problem:
+        if str(path) not in str(problem):
+            problem.args = (f"{path}: {problem}",)
+        raise
+
+
+def check_entries(path: FilePath, entries: int) -> None:
+    """Raise where a table would be far larger than the file that describes it.
+
+    A file that lists its entries has two bytes for each, at least.
+    """
+    most = max(MOST_ENTRIES, Path(path).stat().st_size // 2)
+    if entries > most:
+        raise FileError(
+            f"{path} describes tables of {entries:.3g} entries; at most {most:.3g} are read from a file of its size. "
+            "Give a smaller game, or write it as a .npz file with a sparse transition."
+        )
+
+
 def number_in(text: str, line: Line, *, name: str) -> float:
     """Return the finite number that a field of a line holds.
 
@@ -102,12 +166,23 @@ def number_in(text: str, line: Line, *, name: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise line.error(f"{name} is {text!r}; a finite number is required.")
+        raise line.error(f"{name} is {text[:40]!r}; a finite number is required.")
     return value
 
 
 def integer_in(text: str, line: Line, *, name: str) -> int:
     """Return the whole number, zero or more, that a field of a line holds."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise line.error(f"{name} is {text!r}; a whole number is required.")
+    if not is_whole(text):
+        raise line.error(f"{name} is {text[:40]!r}; a whole number is required.")
     return int(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number, zero or more, of at most 18 digits.
+
+    Examples
+    --------
+    >>> is_whole("12"), is_whole("-1"), is_whole("²"), is_whole("9" * 5000)
+    (True, False, False, False)
+    """
+    return text.isascii() and text.isdigit() and len(text) < 19

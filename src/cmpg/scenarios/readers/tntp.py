@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cmpg.errors import FileError
 from cmpg.scenarios.readers.text import FilePath, Line, integer_in, number_in, read_lines
@@ -86,6 +86,9 @@ def read_network(path: FilePath) -> Network:
     links = tuple(_link(line, num_nodes) for line in _records(lines))
     if len(links) != num_links:
         raise FileError(f"{path} has {len(links)} links; <NUMBER OF LINKS> promises {num_links}.")
+    if num_nodes > 2 * len(links):
+        problem = f"<NUMBER OF NODES> is {num_nodes}; {len(links)} links can join {2 * len(links)} at most."
+        raise metadata["NUMBER OF NODES"].error(problem)
     return Network(num_nodes, num_zones, first_through, links, str(path))
 
 
@@ -137,7 +140,7 @@ def _metadata(lines: Iterator[Line], path: FilePath) -> dict[str, Line]:
             raise line.error(f"{text[:40]!r} is not a line `<KEY> value` of the metadata.")
         if key == "<END OF METADATA":
             return metadata
-        metadata[key[1:].strip().upper()] = replace(line, text=value.strip())
+        metadata[key[1:].strip().upper()] = line._replace(text=value.strip())
     raise FileError(f"{path} has no line <END OF METADATA>; it is not a TNTP file, or it is cut short.")
 
 
@@ -156,7 +159,7 @@ def _records(lines: Iterator[Line]) -> Iterator[Line]:
     for line in lines:
         record = line.text.partition("~")[0].strip().rstrip(";").strip()
         if record:
-            yield replace(line, text=record)
+            yield line._replace(text=record)
 
 
 def _link(line: Line, num_nodes: int) -> Link:
@@ -186,7 +189,7 @@ def _all_trips(lines: Iterator[Line], num_zones: int) -> Iterator[Trips]:
         elif words and not origin:
             raise line.error(f"{body[:40]!r} comes before the first `Origin`.")
         elif words:
-            yield from _trips_of_line(replace(line, text=body), origin, num_zones)
+            yield from _trips_of_line(line._replace(text=body), origin, num_zones)
 
 
 def _trips_of_line(line: Line, origin: int, num_zones: int) -> Iterator[Trips]:
