@@ -83,7 +83,12 @@ class HasFace(Protocol):
 
 def line(thing: HasFace) -> str:
     """Return an object as one line: its kind, and the headline of its face."""
-    return _cut(f"<{type(thing).__name__} {plain(thing.face().headline)}", MOST_CHARACTERS - 1) + ">"
+    return headline_line(type(thing).__name__, thing.face())
+
+
+def headline_line(kind: str, face: Face) -> str:
+    """Return the headline of a face as one line, behind the kind of what it belongs to."""
+    return _cut(f"<{kind} {plain(face.headline)}", MOST_CHARACTERS - 1) + ">"
 
 
 def text(thing: HasFace) -> str:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import GameError
 from cmpg.games.joint.game import JointGame
-from cmpg.games.potential.stage_reward import joint_planner, potential_reward, with_common_reward
+from cmpg.games.joint.planner import joint_planner, potential_reward, with_common_reward
 from cmpg.scenarios import congestion_game, congestion_game_exogenous, counter_example, spectrum
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.model import CMDP
-from cmpg.games.check import GAME, check_game
-from cmpg.games.contract import InducedPosition, Information, Names, PotentialKind, PotentialProof, potential_by_moves
+from cmpg.games.check import GAME, InducedPosition, check_game
+from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS, scenario
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import GameError, PolicyError
-from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.position import average_over
 from cmpg.policy import JointPolicy
 from strategies import games, policies, samples
 

@@ -93,7 +93,7 @@ def solve(
     drawn = 0 if seed is None and restarts > 1 else seed
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed, exact=exact)
-        free = _without_constraints(game) if selfish else None
+        free = _unbound(game) if selfish else None
         first = None if start is None else policy_of(start, game)[0]
         course = _Course(progress, game, tensorboard)
         settings["on_progress"] = course.show
@@ -111,7 +111,8 @@ def solve(
                 unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
     asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
     asked |= {"exact": exact} | ({} if start is None else {"start": str(start)})
-    solved = _Solved(game, replace(result, settings={**result.settings, **asked}), unbound, target.origin(seed=seed))
+    result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
+    solved = _Solved(game, result, target.origin(seed=seed))
     solved.deliver(output=output, seed=drawn, as_json=as_json)
     raise typer.Exit(0 if result.certified else 1)
 
@@ -158,17 +159,13 @@ def _plugin_solver(word: str) -> Any:
     return plugins.plugin_solver(name, **options)
 
 
-def _without_constraints(game: Game) -> Game:
-    """Return the same game, in floats, with thresholds that nobody reaches."""
-    import numpy as np
-
+def _unbound(game: Game) -> Game:
     from cmpg.errors import GameError
-    from cmpg.games.contract import in_floats
+    from cmpg.games.contract import without_constraints
 
     if len(game.thresholds) == 0:
         raise GameError("this game has no constraints, so play is selfish already. Leave --selfish out.")
-    floats = in_floats(game)
-    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
+    return without_constraints(game)
 
 
 class _Course:
@@ -207,7 +204,6 @@ class _Solved:
 
     game: Game
     result: Result
-    selfish: Result | None
     origin: Origin
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
@@ -219,13 +215,13 @@ class _Solved:
             from cmpg.files.run_folder import save_run
 
             try:
-                record = save_run(output, self.result, seed=seed, origin=self.origin, selfish=self.selfish)
+                record = save_run(output, self.result, seed=seed, origin=self.origin)
             except FileError as problem:
                 failure = problem
         if as_json:
             from cmpg.files.records import result_record
 
-            show_json(record or result_record(self.result, self.game, seed=seed, selfish=self.selfish))
+            show_json(record or result_record(self.result, self.game, seed=seed))
         else:
             self._show()
         if failure is not None:
@@ -235,10 +231,10 @@ class _Solved:
 
     def _show(self) -> None:
         show(self.result.face())
-        if self.selfish is not None:
+        if self.result.selfish is not None:
             from cmpg.report.terminal import selfish_line
 
-            show(selfish_line(self.selfish, self.result, self.game.thresholds))
+            show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
 
     def _advice(self, output: Path) -> str:
         """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""

@@ -31,7 +31,7 @@ from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
 from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import Plan, choice_rule, plan, run_plan
+from cmpg.cmdp.planning import Plan, choice_rule, dual_bound, plan, run_plan
 from cmpg.cmdp.response import (
     Aim,
     BestResponse,
@@ -41,7 +41,7 @@ from cmpg.cmdp.response import (
     mixed_policy,
     move_inside,
 )
-from cmpg.errors import InfeasibleError
+from cmpg.errors import InfeasibleError, SolverError
 
 MOST_ENTRIES = 5_000
 """Costs are not computed in rationals along more transition entries than this: that takes too long."""
@@ -188,6 +188,19 @@ class _Narrowing:
         self.rows, count = found
         low, high = (replace(each, worth=left[:count].copy()) for each, left in zip((low, high), worth, strict=True))
         return [low], [high]
+
+
+def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:
+    """Return what no policy that meets the constraints exceeds, in exact arithmetic, and multipliers [k] that prove it.
+
+    Raises InfeasibleError if no policy meets them.
+    """
+    try:
+        multipliers = Exact()(cmdp).multipliers
+    except SolverError:
+        multipliers = np.zeros(cmdp.num_constraints)  # any multipliers prove something
+    size = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size, multipliers
 
 
 def greatest_slack(

@@ -41,7 +41,7 @@ from cmpg.equilibrium.schedule import GreatestGain
 from cmpg.errors import GameError
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint.game import as_joint, joint_or_none
-from cmpg.games.potential.stage_reward import joint_planner
+from cmpg.games.joint.planner import joint_planner
 from cmpg.policy import JointPolicy
 
 

@@ -34,7 +34,7 @@ from cmpg.errors import GameError
 from cmpg.faces import MOST_ROWS, Face, Table, fields_line, fixed, html, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
-from cmpg.games.potential.stage_reward import has_common_reward, joint_planner, with_common_reward
+from cmpg.games.joint.planner import has_common_reward, joint_planner, with_common_reward
 from cmpg.policy import JointPolicy
 
 MAX_JOINT_ACTIONS = 128

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.loop import OnProgress as OnProgress
     from cmpg.equilibrium.loop import Rules as Rules
     from cmpg.equilibrium.loop import take_turns as take_turns
+    from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
+    from cmpg.equilibrium.result import Quality as Quality
     from cmpg.equilibrium.result import Result as Result
+    from cmpg.equilibrium.result import Spread as Spread
+    from cmpg.equilibrium.result import Standing as Standing
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
     from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
@@ -65,8 +69,12 @@ __all__, __getattr__, __dir__ = front_door(
             "take_turns",
         ),
         "result": (
+            "Attempt",
             "Incumbent",
+            "Quality",
             "Result",
+            "Spread",
+            "Standing",
             "Status",
             "Step",
         ),

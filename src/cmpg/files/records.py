@@ -17,15 +17,16 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof, prove_infeasible
-from cmpg.equilibrium.result import Result, Step
+from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
-from cmpg.files.fields import mapping, number_list, whole_number
+from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
 from cmpg.games.contract import Game
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.result import Standing
     from cmpg.equilibrium.start import Start
 
 JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "multipliers")
@@ -71,9 +72,7 @@ def names_record(game: Game) -> Fields:
     }
 
 
-def result_record(
-    result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None, selfish: Result | None = None
-) -> Fields:
+def result_record(result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None) -> Fields:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
     found = result.incumbent
     known = None if found is None else found.certificate
@@ -108,7 +107,13 @@ def result_record(
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
-        "selfish": _selfish_record(selfish),
+        "quality": _quality_record(result),
+        "runs": [
+            {"start": run.start, "status": run.status.name, "moves": run.moves, "score": run.score}
+            for run in result.runs
+        ],
+        "compared_by": result.compared_by,
+        "selfish": _selfish_record(result.selfish),
         "settings": dict(result.settings),
         "seed": seed,
         "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
@@ -130,6 +135,40 @@ def proof_from_record(record: Any, game: Game) -> InfeasibilityProof:
     if (proof.multipliers < 0).any() or not proof.holds:
         raise FileError("its proof does not prove that the game is infeasible.")
     return proof
+
+
+def _quality_record(result: Result) -> Fields | None:
+    """Return what the policy is worth, and what no feasible policy exceeds; bounds are null where they are unknown."""
+    if result.incumbent is None:
+        return None
+    standings = {"welfare": result.quality.welfare, "potential": result.quality.potential}
+    return {name: None if each is None else _standing_record(each) for name, each in standings.items()}
+
+
+def _standing_record(standing: Standing) -> Fields:
+    bound = standing.bound
+    return {
+        "value": standing.value,
+        "upper_bound": None if bound is None else bound.value,
+        "share": standing.share,
+        "multipliers": None if bound is None else plain(bound.multipliers),
+        "proof": None if bound is None else bound.proof,
+        "told": standing.told,
+    }
+
+
+def read_attempts(record: Fields) -> tuple[Attempt, ...]:
+    """Read the runs that a result was chosen from; older records have none."""
+    listed = record.get("runs", [])
+    if not isinstance(listed, list):
+        raise FileError("runs is not a list.")
+    attempts = []
+    for each in listed:
+        fields = dict(mapping("runs", each))
+        score = None if fields["score"] is None else real_number("score", fields["score"])
+        moves = whole_number("moves", fields["moves"], least=0)
+        attempts.append(Attempt(text_of(fields["start"]), choice("status", fields["status"], Status), moves, score))
+    return tuple(attempts)
 
 
 def _selfish_record(selfish: Result | None) -> Fields | None:

@@ -22,7 +22,7 @@ import numpy as np
 from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
-from cmpg.faces import Face, html, line, text
+from cmpg.faces import Face, headline_line, html, text
 from cmpg.files.containers import Fields, json_text, new_folder, number_table, read_fields, write_text
 from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
 from cmpg.files.games import fields_of, load_game, save_game
@@ -31,15 +31,19 @@ from cmpg.files.records import (
     certificate_record,
     compare_certificate,
     proof_from_record,
+    read_attempts,
     read_trace,
     result_record,
     trace_table,
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.games.contract import ExactForm, Game, in_floats
+from cmpg.games.contract import ExactForm, Game, in_floats, without_constraints
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
+
+SELFISH = "policy_selfish.npz"
+"""What the agents would do without the constraints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,11 @@ class FinishedRun:
         """Return what to show: the result."""
         return self.result.face()
 
-    __repr__, __str__, _repr_html_ = line, text, html
+    def __repr__(self) -> str:
+        """Return one line, for which no bound is computed."""
+        return headline_line(type(self).__name__, Face(self.result.status.name, self.result.message))
+
+    __str__, _repr_html_ = text, html
 
 
 def save_run(
@@ -69,7 +77,6 @@ def save_run(
     *,
     seed: int | None = None,
     origin: Origin | None = None,
-    selfish: Result | None = None,
 ) -> Fields:
     """Write a run folder, and return the record of `result.json`.
 
@@ -83,8 +90,6 @@ def save_run(
         Of the random numbers, where there were any.
     origin
         Where the game came from, for the page that is made of the folder.
-    selfish
-        How the game without its constraints ended, where it was solved, too.
     """
     target, game = Path(folder), game_of(result)
     with new_folder(target):
@@ -96,10 +101,12 @@ def save_run(
     for rank, each in enumerate((result, *result.equilibria[1:]), 1):
         if each.incumbent is not None:
             each.policy.save(target / _policy_name(rank), multipliers=each.multipliers)
+    if result.selfish is not None and result.selfish.incumbent is not None:
+        result.selfish.policy.save(target / SELFISH, multipliers=result.selfish.multipliers)
     if result.incumbent is not None:
         write_text(target / "certificate.json", json_text(certificate_record(result.certificate)))
     write_text(target / "trace.csv", trace_table(result.trace))
-    record = result_record(result, game, seed=seed, game_hash=_digest(target / "game.npz"), selfish=selfish)
+    record = result_record(result, game, seed=seed, game_hash=_digest(target / "game.npz"))
     write_text(target / "result.json", json_text(record))
     return record
 
@@ -228,7 +235,19 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
     elif result.status is Status.CERTIFIED:
         raise FileError(f"{folder}: result.json says CERTIFIED, which its policy does not prove. Solve again.")
     result = _proved_again(result, record, game)
+    result = replace(result, selfish=_read_selfish(folder, game, epsilon), runs=read_attempts(record))
     return replace(result, equilibria=_read_equilibria(folder, record, result))
+
+
+def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
+    """Judge what the agents would do without the constraints, where the folder has it."""
+    if not (folder / SELFISH).exists():
+        return None
+    free = without_constraints(game)
+    found = _judged_policy(folder / SELFISH, free)
+    proved = found.certificate.proves(epsilon)
+    told = found.certificate.face().sentence
+    return Result(Status.CERTIFIED if proved else Status.LIMIT, told, epsilon, incumbent=found, game=free)
 
 
 def _proved_again(result: Result, record: Fields, game: Game) -> Result:

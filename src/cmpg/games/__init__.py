@@ -8,18 +8,23 @@ from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
     from cmpg.games.check import GameCheck as GameCheck
+    from cmpg.games.check import InducedPosition as InducedPosition
     from cmpg.games.check import check_game as check_game
+    from cmpg.games.contract import Bounded as Bounded
     from cmpg.games.contract import CentralPlanner as CentralPlanner
     from cmpg.games.contract import ExactCosts as ExactCosts
     from cmpg.games.contract import ExactForm as ExactForm
     from cmpg.games.contract import Game as Game
     from cmpg.games.contract import IndependentAgents as IndependentAgents
-    from cmpg.games.contract import InducedPosition as InducedPosition
     from cmpg.games.contract import Information as Information
     from cmpg.games.contract import Names as Names
+    from cmpg.games.contract import Objective as Objective
+    from cmpg.games.contract import Planner as Planner
+    from cmpg.games.contract import PlansFor as PlansFor
     from cmpg.games.contract import Position as Position
     from cmpg.games.contract import PotentialKind as PotentialKind
     from cmpg.games.contract import PotentialProof as PotentialProof
+    from cmpg.games.contract import UpperBound as UpperBound
     from cmpg.games.contract import potential_by_moves as potential_by_moves
     from cmpg.games.counting.classes import EveryCount as EveryCount
     from cmpg.games.counting.classes import LargestCount as LargestCount
@@ -41,20 +46,25 @@ __all__, __getattr__, __dir__ = front_door(
     {
         "check": (
             "GameCheck",
+            "InducedPosition",
             "check_game",
         ),
         "contract": (
+            "Bounded",
             "CentralPlanner",
             "ExactCosts",
             "ExactForm",
             "Game",
             "IndependentAgents",
-            "InducedPosition",
             "Information",
             "Names",
+            "Objective",
+            "Planner",
+            "PlansFor",
             "Position",
             "PotentialKind",
             "PotentialProof",
+            "UpperBound",
             "potential_by_moves",
         ),
         "counting.classes": (

@@ -4,20 +4,24 @@ Checked: every member is there and of its kind; shapes fit together; values and 
 CMDPs that it induces; a move changes what it must and nothing else; the mover's CMDP stays the same; costs do not
 depend on whose CMDP they are read from; other thresholds change the slacks alone; and where a potential is claimed, its
 change is the mover's gain. A check by random policies can refute a game and never prove one.
+
+`InducedPosition` is a position for games that can state nothing but the CMDPs of their agents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game, Information, Names, Position, PotentialProof
 from cmpg.policy import JointPolicy
 
@@ -200,3 +204,77 @@ def _differs(what: str, found: Any, wanted: Any, meaning: str) -> Iterator[str]:
     if not np.all(apart <= TOLERANCE * size):
         shown = (", ".join(f"{each:.9g}" for each in side.ravel()[:3]) for side in (one, two))
         yield f"{what} is {next(shown)}; {meaning} is {next(shown)}."
+
+
+# --- A position for games that state nothing but the CMDPs of their agents --------------------------------------------
+
+
+@runtime_checkable
+class Induces(Protocol):
+    """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+
+    def induced_cmdp(self, policy: JointPolicy, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to the policy."""
+
+
+@dataclass(frozen=True, eq=False)
+class InducedPosition:
+    """A position of a game that states nothing but the CMDPs of its agents: the rest follows from them.
+
+    The costs of an induced CMDP are those of the whole game, as its thresholds are.
+    """
+
+    game: Induces
+    policy: JointPolicy
+
+    __repr__ = fields_line
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """V^{r_i}: [n]."""
+        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """V^{c_j}: [k]."""
+        return np.asarray(self.present(0).costs)
+
+    @property
+    def slacks(self) -> FloatArray:
+        """α − V^c: [k]."""
+        return np.asarray(self.game.thresholds - self.costs)
+
+    @property
+    def cost_rounding(self) -> FloatArray:
+        """How far each of `costs` can be from the true one: [k]."""
+        return cost_rounding(self.induced_cmdp(0), self.costs)
+
+    def induced_cmdp(self, agent: int) -> CMDP:
+        """Return the CMDP that one agent faces while the others keep to their policies."""
+        if agent not in self._cmdps:
+            self._cmdps[agent] = self.game.induced_cmdp(self.policy, agent)
+        return self._cmdps[agent]
+
+    def present(self, agent: int) -> Evaluation:
+        """Return what one agent's policy is worth and spends in its induced CMDP."""
+        return evaluate(self.induced_cmdp(agent), self.policy[agent])
+
+    def replace(self, agent: int, table: Any) -> InducedPosition:
+        """Return the position after one agent has changed its policy."""
+        return InducedPosition(self.game, self.policy.replace(agent, table))
+
+    def same_problem(self, agent: int, earlier: InducedPosition) -> bool:  # noqa: ARG002
+        """Return False: telling would cost as much as solving."""
+        return False
+
+    @cached_property
+    def _cmdps(self) -> dict[int, CMDP]:
+        return {}

@@ -6,23 +6,21 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `SharedResources`, `Settles`, `JudgesAgents`. `InducedPosition` is a position for games that can state
-nothing but the CMDPs of their agents.
+`ExactCosts`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
+from cmpg.cmdp.evaluation import Evaluation, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.faces import fields_line
@@ -263,6 +261,55 @@ class PlayableInBatches(Protocol):
         """Return how they are played under a policy."""
 
 
+class Objective(Enum):
+    """What policies are compared by."""
+
+    WELFARE = "total value"
+    POTENTIAL = "potential"
+
+
+@dataclass(frozen=True, eq=False)
+class UpperBound:
+    """No feasible policy is worth more, in exact arithmetic."""
+
+    value: float  # with an allowance for rounding
+    multipliers: FloatArray  # [k]: the common λ that proves it
+    proof: str  # how, in a few words
+
+    __repr__ = fields_line
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """The CMDP of one planner who chooses all actions for one objective, and how its choices are split among agents."""
+
+    cmdp: CMDP  # its reward is at least what any joint action adds to the objective; rounding included
+    split: Callable[[IntArray], JointPolicy]  # actions [H, S] of the CMDP
+    told: str  # what the planner chooses
+
+    __repr__ = fields_line
+
+
+@runtime_checkable
+class PlansFor(Protocol):
+    """A game that one planner, who chooses all actions, can plan for by an objective."""
+
+    def planner(self, objective: Objective) -> Planner | None:
+        """Return the planner, or None where the tables are too large, or the potential is none of stages."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A game that can bound what any feasible policy is worth."""
+
+    def upper_bound(self, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
+        """Return a bound over all feasible policies, or None where none is affordable.
+
+        A good feasible policy and common multipliers [k] are known; a game may look near them. The potential is counted
+        as by `potential`.
+        """
+
+
 At = TypeVar("At", covariant=True)
 
 
@@ -310,83 +357,18 @@ class JudgesAgents(Protocol):
         """
 
 
-@runtime_checkable
-class Induces(Protocol):
-    """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""
-
-    @property
-    def num_agents(self) -> int:
-        """n."""
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """α: [k]."""
-
-    def induced_cmdp(self, policy: JointPolicy, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces while the others keep to the policy."""
-
-
-@dataclass(frozen=True, eq=False)
-class InducedPosition:
-    """A position of a game that states nothing but the CMDPs of its agents: the rest follows from them.
-
-    The costs of an induced CMDP are those of the whole game, as its thresholds are.
-    """
-
-    game: Induces
-    policy: JointPolicy
-
-    __repr__ = fields_line
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """V^{r_i}: [n]."""
-        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
-
-    @cached_property
-    def costs(self) -> FloatArray:
-        """V^{c_j}: [k]."""
-        return np.asarray(self.present(0).costs)
-
-    @property
-    def slacks(self) -> FloatArray:
-        """α − V^c: [k]."""
-        return np.asarray(self.game.thresholds - self.costs)
-
-    @property
-    def cost_rounding(self) -> FloatArray:
-        """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(0), self.costs)
-
-    def induced_cmdp(self, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces while the others keep to their policies."""
-        if agent not in self._cmdps:
-            self._cmdps[agent] = self.game.induced_cmdp(self.policy, agent)
-        return self._cmdps[agent]
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent])
-
-    def replace(self, agent: int, table: Any) -> InducedPosition:
-        """Return the position after one agent has changed its policy."""
-        return InducedPosition(self.game, self.policy.replace(agent, table))
-
-    def same_problem(self, agent: int, earlier: InducedPosition) -> bool:  # noqa: ARG002
-        """Return False: telling would cost as much as solving."""
-        return False
-
-    @cached_property
-    def _cmdps(self) -> dict[int, CMDP]:
-        return {}
-
-
 def in_floats(game: Game) -> Game:
     """Return a game in exact numbers rounded to floats, which solvers need; any other as it is."""
     if not isinstance(game, ExactForm) or not game.is_exact:
         return game
     rounded: Game = game.floats()
     return rounded
+
+
+def without_constraints(game: Game) -> Game:
+    """Return the same game, in floats, with thresholds that nobody reaches."""
+    floats = in_floats(game)
+    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
 
 
 def cheapest_policy(game: CentralPlanner, multipliers: FloatArray) -> tuple[JointPolicy, float]:

@@ -33,8 +33,8 @@ from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError
-from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.position import average_over
 from cmpg.learning.confidence import (
     Estimate,
     Interval,

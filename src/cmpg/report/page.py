@@ -48,6 +48,7 @@ from cmpg.report.wording import (
     headline_of,
     priced_constraints,
     provenance_of,
+    quality_words,
     readable,
     search_table,
 )
@@ -224,8 +225,13 @@ def _learned(run: LearnedRun) -> dict[str, Any]:
 
     gallery = _Gallery()
     context, charts = learning_context(run)
-    nothing = ("agents", "constraints", "equilibria", "course", "view", "budget", "script")
-    context |= {name: None for name in nothing} | {"proof": "", "too_large": [], "equilibria_charts": []}
+    nothing = ("agents", "constraints", "equilibria", "quality", "course", "view", "budget", "script")
+    context |= {name: None for name in nothing} | {
+        "proof": "",
+        "too_large": [],
+        "how_good": [],
+        "equilibria_charts": [],
+    }
     records = (run.folder / RECORDS).read_bytes()
     link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
     context |= {
@@ -260,7 +266,9 @@ def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     if len(result.equilibria) > 1:
         tables["equilibria"] = equilibria_table(result.equilibria, names)
         charts = [equilibria_chart(result.equilibria, names.constraint(0))] if len(result.costs) else []
-    return {**tables, "equilibria_charts": gallery.hang(charts)}
+    good = quality_words(result) if result.incumbent is not None else []
+    tables["quality"] = result.quality.table(result.selfish) if good else None
+    return {**tables, "how_good": good, "equilibria_charts": gallery.hang(charts)}
 
 
 def _proof_words(run: FinishedRun) -> str:

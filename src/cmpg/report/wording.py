@@ -177,6 +177,15 @@ def facts_of(run: FinishedRun) -> dict[str, str]:
     return facts
 
 
+def quality_words(result: Result) -> list[str]:
+    """Say how good the policy is among all feasible ones, and among the endings of all runs."""
+    standings = [result.quality.welfare, result.quality.potential]
+    told = [each.told for each in standings if each is not None]
+    if result.quality.spread is not None:
+        told.append(result.quality.spread.told)
+    return [f"{each[:1].upper()}{each[1:]}." for each in told]
+
+
 def provenance_of(run: FinishedRun) -> dict[str, str]:
     """Return what made the run, so that it can be made again."""
     options = ", ".join(f"{name} = {_plain(value)}" for name, value in run.origin.options.items())

@@ -398,7 +398,57 @@ done:
     return told;
 }
 
+/* Everybody plans alone at given prices of places, as if nobody else were there: values, private costs and the sum of
+   all usages are written. The twin is `_alone` in games/local/relaxation.py. */
+static PyObject *respond_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *packed, *prices, *multipliers, *maxima, *costs, *loads;
+    if (!PyArg_ParseTuple(args, "OOOOOO", &packed, &prices, &multipliers, &maxima, &costs, &loads))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    Planner planner;
+    Usage fresh = {NULL, NULL, 0, 0};
+    memset(&planner, 0, sizeof planner);
+    PyObject *told = NULL;
+    const double *price, *multiplier;
+    double *maximum, *spent, *load;
+    if (world_of(&world, &arrays, packed) < 0)
+        goto done;
+    const Py_ssize_t n = world.agents, k = world.constraints, places = (Py_ssize_t)world.steps * world.resources;
+    if ((price = array_with(&arrays, prices, 'd', 0, "prices", places)) == NULL ||
+        (multiplier = array_with(&arrays, multipliers, 'd', 0, "multipliers", k)) == NULL ||
+        (maximum = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
+        (spent = array_with(&arrays, costs, 'd', 1, "costs", n * k)) == NULL ||
+        (load = array_with(&arrays, loads, 'd', 1, "loads", places)) == NULL)
+        goto done;
+    Watch watch;
+    Stop stop = GO_ON;
+    begin_without_lock(&watch, 1e9);
+    int failed = planner_begin(&planner, &world, 0) < 0;
+    for (int32_t i = 0; !failed && i < n && (stop = must_stop(&watch)) == GO_ON; i++) {
+        double value;
+        maximum[i] = plan_best(&planner, i, price, multiplier);
+        failed = account(&planner, i, NULL, &fresh, &value, spent + (int64_t)i * k) < 0;
+        for (int64_t entry = 0; !failed && entry < fresh.count; entry++)
+            load[fresh.place[entry]] += fresh.probability[entry];
+    }
+    end_without_lock(&watch);
+    if (failed)
+        PyErr_NoMemory();
+    else if (stop != INTERRUPTED)
+        told = Py_NewRef(Py_None);
+done:
+    planner_end(&planner);
+    free(fresh.place);
+    free(fresh.probability);
+    release_arrays(&arrays);
+    return told;
+}
+
 PyMethodDef turn_kernels[] = {
+    {"respond", respond_kernel, METH_VARARGS, "Let every agent plan alone at given prices, and add up what all use."},
     {"settle", settle_kernel, METH_VARARGS, "Let agents in turn move to what is best for them at common prices."},
     {"reach", reach_kernel, METH_VARARGS, "Find the states that an agent can reach, by step."},
     {"accounts", accounts_kernel, METH_VARARGS, "Find what agents use, get and spend by their policies."},

@@ -22,10 +22,21 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
+from cmpg.cmdp.planning import certain_rows
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import BatchDynamics, Dynamics, Information, Names, PotentialProof, potential_by_moves
+from cmpg.games.contract import (
+    BatchDynamics,
+    Dynamics,
+    Information,
+    Names,
+    Objective,
+    Planner,
+    PotentialProof,
+    potential_by_moves,
+)
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
+    best_stages,
     checked_tables,
     class_differences,
     exact_tables,
@@ -211,17 +222,39 @@ class CountingGame:
         policy.check_fits(self.policy_shapes)
         return CountingBatch(self.floats(), PolicyTable.of(policy.floats()))
 
-    def joint_cmdp(self) -> CMDP:
-        """Return the CMDP of one planner who chooses the class of counts, among those that occur; it has no reward.
+    def planner(self, objective: Objective) -> Planner | None:
+        """Return one planner who chooses how many agents play each action."""
+        floats = self.floats()
+        best = best_stages(floats, objective)
+        if best is None:
+            return None
+        reward = best.by_class
+        if objective is Objective.POTENTIAL:
+            # Where everybody plays action 0 the potential is known, and with it how `potential` counts.
+            crowd = JointPolicy(tuple(certain_rows(np.zeros(shape[:2], int), shape[2]) for shape in self.policy_shapes))
+            visits = occupancy(floats.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
+            zero = float((visits * best.crowd).sum()) - floats.potential(crowd)
+            reward = reward - zero / (self.num_steps if self.discount is None else 1 / (1 - self.discount))
+        labels = self.classes.of(self._samples)
+        step, state = np.indices((self.num_steps, self.num_states))
+
+        def split(chosen: IntArray) -> JointPolicy:
+            vectors = best.of_class[np.minimum(step, len(best.of_class) - 1), state, labels[chosen]]
+            return self._assigned(best.vectors[vectors])
+
+        return Planner(self.joint_cmdp(reward), split, "a planner who chooses how many play each action")
+
+    def joint_cmdp(self, reward: FloatArray | None = None) -> CMDP:
+        """Return the CMDP of one planner who chooses the class of counts, among those that occur.
 
         Costs and transitions depend on the class alone, so a planner who chooses a class, and for each class any joint
-        action of it, is as good as one who chooses among all joint actions.
+        action of it, is as good as one who chooses among all joint actions. The reward is zero unless given by class.
         """
         floats = self.floats()
         labels = self.classes.of(self._samples)
         return CMDP(
             transition=floats.transition[:, :, labels],
-            reward=np.zeros((1, self.num_states, len(labels))),
+            reward=np.zeros((1, self.num_states, len(labels))) if reward is None else reward[..., labels],
             costs=floats.costs[..., labels],
             thresholds=floats.thresholds,
             initial=floats.initial,
@@ -231,9 +264,13 @@ class CountingGame:
 
     def split(self, chosen: IntArray) -> JointPolicy:
         """Split a planner's choice of actions of `joint_cmdp`, [H, S], into one deterministic table per agent."""
-        actions = len(self._samples[0])
-        assigned = np.array([np.repeat(np.arange(actions), counts) for counts in self._samples])[chosen]
-        return JointPolicy(tuple(np.eye(actions)[assigned[..., agent]] for agent in range(self.num_agents)))
+        return self._assigned(self._samples[chosen])
+
+    def _assigned(self, counts: IntArray) -> JointPolicy:
+        """Return deterministic tables by which counts [H, S, A] play each action: the first agents action 0, …."""
+        ends = np.cumsum(counts, axis=-1)
+        each = [(ends <= agent).sum(axis=-1) for agent in range(self.num_agents)]
+        return JointPolicy(tuple(certain_rows(actions, counts.shape[-1]) for actions in each))
 
     @cached_property
     def _samples(self) -> IntArray:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import (
+    UNIT_ROUNDOFF,
     FloatArray,
+    IntArray,
     check_shape,
     distributions,
     exact_distributions,
@@ -18,13 +21,16 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import GameError
-from cmpg.games.contract import PotentialKind, PotentialProof
-from cmpg.games.counting.classes import BoolArray
+from cmpg.games.contract import Objective, PotentialKind, PotentialProof
+from cmpg.games.counting.classes import BoolArray, EveryCount
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
 from cmpg.games.names import checked_names
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
+
+MOST_STAGES = 5_000_000
+"""Count vectors × states × steps that are looked at for a bound, at most."""
 
 TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
 NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
@@ -133,6 +139,64 @@ def why_potential(game: CountingGame) -> PotentialProof | None:
         why = f"C2: {why}, and each stage is a congestion game (Rosenthal), with common and private terms beside it."
         return PotentialProof(PotentialKind.EXOGENOUS_STATE, why)
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class BestStages:
+    """What one stage can add to an objective at most, by the class of the counts."""
+
+    by_class: FloatArray  # [H or 1, S, C], rounding included; −inf in classes that do not occur
+    of_class: IntArray  # [H or 1, S, C]: the count vector that attains it
+    vectors: IntArray  # [V, A]
+    crowd: FloatArray  # [H or 1, S]: where everybody plays action 0
+
+
+def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
+    """Return the best stage of each class over all count vectors; None where there are too many, or no potential.
+
+    A count vector k is worth Σ_a k_a (r_a(k_a) + class reward), or Rosenthal's Σ_a Σ_{m ≤ k_a} r_a(m) plus the class
+    reward that all share, plus what is private: at most the k_a largest private rewards of each action a.
+    """
+    agents, actions = game.num_agents, game.num_actions[0]
+    every = EveryCount()
+    tables = [game.rewards, game.class_rewards, game.private_rewards[0]]
+    steps = max(len(table) for table in tables)
+    if every.number(agents, actions) * steps * game.num_states > MOST_STAGES:
+        return None
+    proof = why_potential(game) if objective is Objective.POTENTIAL else None
+    if objective is Objective.POTENTIAL and (proof is None or proof.kind is PotentialKind.ONE_AGENT):
+        return None
+    vectors = every.samples(agents, actions)
+    labels = game.classes.of(vectors)
+    loads = np.arange(agents + 1)
+    counted = np.where(loads > 0, game.rewards, 0.0)
+    shared = np.asarray(game.class_rewards[..., labels])  # [H or 1, S, A, V]
+    if proof is None:
+        by_count, common = counted * loads, (shared * vectors.T).sum(axis=2)
+    elif proof.kind is PotentialKind.COMMON_REWARD:
+        # Everybody gets the same, whatever it plays: that is the potential.
+        private = game.private_rewards[0][:, :, :1] + game.rewards[:, :, :1, 1]
+        by_count, common = np.zeros_like(counted), shared[:, :, 0] + private
+    else:
+        by_count, common = np.cumsum(counted, axis=-1), shared[:, :, 0]
+    total = np.asarray(common)
+    if proof is None or proof.kind is not PotentialKind.COMMON_REWARD:
+        own = -np.sort(-game.private_rewards, axis=0)
+        most = np.concatenate([np.zeros((1, *own.shape[1:])), np.cumsum(own, axis=0)])  # [n + 1, H or 1, S, A]
+        for action in range(actions):
+            total = total + by_count[:, :, action, vectors[:, action]]
+            total = total + np.moveaxis(most[vectors[:, action], :, :, action], 0, -1)
+    # From the worst vector to the best: the last one that is written to its class is the best of it.
+    order = np.argsort(total, axis=-1, kind="stable")
+    of_class = np.zeros((len(total), game.num_states, game.num_classes), dtype=np.int64)
+    np.put_along_axis(of_class, labels[order], order, axis=-1)
+    by_class, occurring = np.full(of_class.shape, -np.inf), np.unique(labels)
+    by_class[..., occurring] = np.take_along_axis(total, of_class[..., occurring], axis=-1)
+    size = agents * sum(
+        float(np.abs(table).max()) for table in (game.rewards, game.class_rewards, game.private_rewards)
+    )
+    rounded = (2 * agents + 4 * actions + 16) * UNIT_ROUNDOFF * size
+    return BestStages(by_class + rounded, of_class, vectors, total[..., -1])
 
 
 def joint_tables(game: CountingGame) -> dict[str, Any]:

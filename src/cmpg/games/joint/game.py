@@ -29,7 +29,17 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import BatchDynamics, Dynamics, Game, Information, Names, PotentialProof, potential_by_moves
+from cmpg.games.contract import (
+    BatchDynamics,
+    Dynamics,
+    Game,
+    Information,
+    Names,
+    Objective,
+    Planner,
+    PotentialProof,
+    potential_by_moves,
+)
 from cmpg.games.faces import game_face
 from cmpg.games.joint.position import JointPosition
 from cmpg.games.names import checked_names
@@ -179,9 +189,15 @@ class JointGame:
 
     def potential_proof(self) -> PotentialProof | None:
         """Return why the structure of the game proves a potential, or None where it does not."""
-        from cmpg.games.potential.structure import prove_potential  # it looks at the tables of joint games
+        from cmpg.games.joint.planner import proof_of  # it looks at the tables
 
-        return prove_potential(self)
+        return proof_of(self)
+
+    def planner(self, objective: Objective) -> Planner | None:
+        """Return one planner who chooses all actions; a potential is counted as by `potential`."""
+        from cmpg.games.joint.planner import planner_of  # on demand
+
+        return planner_of(self.floats(), objective)
 
     def with_thresholds(self, thresholds: Any) -> JointGame:
         """Return the same game with other thresholds: [k]."""

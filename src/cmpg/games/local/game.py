@@ -35,7 +35,16 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, froze
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import BatchDynamics, Dynamics, Information, Names, PotentialKind, PotentialProof
+from cmpg.games.contract import (
+    BatchDynamics,
+    Dynamics,
+    Information,
+    Names,
+    Objective,
+    PotentialKind,
+    PotentialProof,
+    UpperBound,
+)
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent, checked_tables
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
@@ -258,9 +267,9 @@ class LocalGame:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
         told = policy.floats()
-        if compiled() is not None and self._packed is not None:
-            usages, private_values, private_costs = self._packed.accounts(told.stored, range(self.num_agents))
-            return LocalPosition(self, told, SparseLoads(self._packed, *usages), private_values, private_costs)
+        if compiled() is not None and self.packed is not None:
+            usages, private_values, private_costs = self.packed.accounts(told.stored, range(self.num_agents))
+            return LocalPosition(self, told, SparseLoads(self.packed, *usages), private_values, private_costs)
         accounts = [self.account(agent, table) for agent, table in zip(self.agents, told, strict=True)]
         values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
         return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
@@ -268,6 +277,12 @@ class LocalGame:
     def potential(self, policy: JointPolicy) -> float:
         """Return Rosenthal's potential of a policy, less that of the uniform policy."""
         return self.at(policy).potential
+
+    def upper_bound(self, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
+        """Bound what any feasible policy is worth: every agent plans alone, at common prices of what it uses."""
+        from cmpg.games.local.relaxation import local_bound  # on demand
+
+        return local_bound(self, objective, self.at(near), multipliers)
 
     @cached_property
     def uniform_potential(self) -> float:
@@ -289,7 +304,7 @@ class LocalGame:
     __getstate__, __setstate__ = folded_fields, set_folded_fields
 
     @cached_property
-    def _packed(self) -> PackedGame | None:
+    def packed(self) -> PackedGame | None:
         """The tables as compiled kernels read them, where there are any."""
         return PackedGame.of(self)
 

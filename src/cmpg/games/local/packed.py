@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ from cmpg.policy import CompactTable, Stored
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
+
+REWARDS = 19
+"""The place of all private rewards among the arrays."""
 
 WIDEST_ROW = 4
 """Matrices with at most this many entries per row are padded to rows of the same length, which kernels read faster."""
@@ -80,6 +83,12 @@ class PackedGame:
     def rounding(self) -> FloatArray:
         """The `rounding` of each agent's CMDP: [n]."""
         return np.asarray(self.arrays[-1])
+
+    def without_rewards(self) -> PackedGame:
+        """Return the game in which nothing is worth anything."""
+        arrays = list(self.arrays)
+        arrays[REWARDS] = np.zeros_like(arrays[REWARDS])
+        return replace(self, arrays=tuple(arrays))
 
     def accounts(
         self, tables: Sequence[Stored], agents: Sequence[int]

@@ -27,6 +27,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.planning import dual_bound
 from cmpg.games.contract import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.planner import common_reward_proof
 
 READING_ERROR = 4 * UNIT_ROUNDOFF
 """The relative error that a number in a table may have: what a few roundings on the way to it leave."""
@@ -34,18 +35,10 @@ READING_ERROR = 4 * UNIT_ROUNDOFF
 
 def prove_potential(game: JointGame) -> PotentialProof | None:
     """Return a proof by one of the classes C1, C2, C4, or None where the game is in none of them."""
-    for prove in (_common_reward, _exogenous_state, _uninfluenced_differences):
+    for prove in (common_reward_proof, _exogenous_state, _uninfluenced_differences):
         proof = prove(game)
         if proof is not None:
             return proof
-    return None
-
-
-def _common_reward(game: JointGame) -> PotentialProof | None:
-    if all(np.array_equal(reward, game.rewards[0]) for reward in game.rewards[1:]):
-        return PotentialProof(
-            PotentialKind.COMMON_REWARD, "C1: all agents have the same reward, and its value is a potential."
-        )
     return None
 
 

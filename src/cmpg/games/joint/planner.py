@@ -1,4 +1,4 @@
-"""One stage reward whose value is the potential of a joint game, where there is one.
+"""One planner for all agents of a joint game, and the stage reward whose value is the potential, where there is one.
 
 The three classes of games that `structure.py` proves to be Markov potential games have a reward φ with Φ = V^φ, so
 that a planner can maximise the potential by dynamic programming: the common reward (C1); stage potentials, where no
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, first_index, place
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, first_index, place
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.contract import PotentialKind
-from cmpg.games.joint.game import JointGame
+from cmpg.games.contract import Objective, Planner, PotentialKind, PotentialProof
+from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.policy import JointPolicy
 
 
@@ -43,6 +43,45 @@ def potential_reward(game: JointGame) -> FloatArray:
 def joint_planner(game: JointGame) -> CMDP:
     """Return the CMDP of one planner who chooses all actions and maximises the potential."""
     return game.floats().joint_cmdp(potential_reward(game))
+
+
+def planner_of(game: JointGame, objective: Objective) -> Planner | None:
+    """Return one planner who chooses all actions of a game in floats, for the welfare or for the potential.
+
+    None where the tables are too large, or where the potential is none of stages. The potential is counted as by
+    `game.potential`, from the uniform policy.
+    """
+    entries = game.transition[0].nnz if game.is_sparse else game.transition[0].size
+    if entries * game.num_steps > MAX_JOINT_ENTRIES:
+        return None
+    zero = 0.0
+    try:
+        reward = game.rewards.sum(axis=0) if objective is Objective.WELFARE else potential_reward(game)
+    except GameError:
+        return None
+    if objective is Objective.POTENTIAL and has_common_reward(game):
+        length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+        zero = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0]) / length
+    # The reward is a rounded sum over the agents.
+    rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
+    return Planner(game.joint_cmdp(reward - zero + rounded), game.split, "a planner who chooses all actions")
+
+
+def proof_of(game: JointGame) -> PotentialProof | None:
+    """Return why a game has a potential; where the reward is common, without a look at anything else."""
+    if (known := common_reward_proof(game)) is not None:
+        return known
+    from cmpg.games.potential.structure import prove_potential
+
+    return prove_potential(game)
+
+
+def common_reward_proof(game: JointGame) -> PotentialProof | None:
+    """Return why a game with one common reward has a potential; None for any other game."""
+    if not all(np.array_equal(reward, game.rewards[0]) for reward in game.rewards[1:]):
+        return None
+    why = "C1: all agents have the same reward, and its value is a potential."
+    return PotentialProof(PotentialKind.COMMON_REWARD, why)
 
 
 def with_common_reward(game: JointGame) -> JointGame:

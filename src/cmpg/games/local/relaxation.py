@@ -1,0 +1,312 @@
+"""What no feasible policy of a local game can exceed: agents who pay a price for every use, and plan alone.
+
+The welfare of a policy is Σ_i private_i − Σ_{h,e} E[N·d(N)], its potential Σ_i private_i − Σ_{h,e} E[Σ_{m ≤ N} d(m)],
+and constraint j costs Σ_i private_ij + Σ_{h,e} E[g_j(N)], with N the load of resource e at step h. So at multipliers
+λ ≥ 0 every feasible policy is worth at most
+
+    λ·α + Σ_i V_i^{private − λ·costs} − Σ_{h,e} E[f(N)],    f(m) = m·d(m), or Σ_{l ≤ m} d(l), plus λ·g(m).
+
+Let p be any price for a use of (h, e), and f*(p) = max_{0 ≤ m ≤ M} (p·m − f(m)), with M the number of agents who can
+use it. Then f(N) ≥ p·N − f*(p) whatever the distribution of N, and E[N] is the sum of the agents' usages; so
+
+    bound(λ, p) = λ·α + Σ_{h,e} f*(p) + Σ_i max_{π_i} V_i^{private − λ·costs − p·uses}
+
+holds for every policy that keeps the thresholds, even for one that correlates the agents: n dynamic programs of single
+agents. The best prices are slopes of the convex envelope of f. The bound is convex in (λ, p); its subgradient is what
+the conjugates would like to be used, and spent, less what the agents use and spend; a few dozen steps of Polyak's
+length go down it. Any (λ, p) proves something: the search may be as rough as it likes.
+
+The same with private rewards and delays left out bounds λ·V^c from below, for all policies: where even that exceeds
+λ·α, no policy is feasible.
+
+Guarantee: `value` includes an allowance for all rounding, so that the bound holds in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.planning import certain_rows, maximise
+from cmpg.games.contract import Objective, UpperBound
+
+if TYPE_CHECKING:
+    from cmpg.games.local.game import LocalGame
+    from cmpg.games.local.position import LocalPosition
+
+STEPS, FEWEST = 40, 4
+"""Points at which the bound is computed, at most and at least; each is one plan of every agent."""
+
+PATIENCE = 6
+"""Steps without progress after which the length is halved, and the best point is gone back to."""
+
+PROGRESS = 0.02
+"""Progress is at least this share of what is left between the bound and the value that is known."""
+
+TIGHT = 1e-9
+"""The search is over when the bound is this close, relative to its size."""
+
+MOST_WORK = 200_000_000
+"""Fewer points where this many entries (agent, step, state, action) would be visited; no bound where not a few fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The bound at one point, and which way is down."""
+
+    value: float  # with the allowance for rounding
+    spare: FloatArray  # [k]: α less what agents and conjugates spend; the slope of the bound in λ
+    unused: FloatArray  # [H, E]: the loads of the conjugates less those of the agents; the slope in p
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A local game whose agents pay for what they use, instead of meeting each other."""
+
+    game: LocalGame
+    objective: Objective | None  # None: nothing is worth anything, and only costs count
+
+    @cached_property
+    def burden(self) -> FloatArray:
+        """What a load takes from the objective: [H or 1, E, n + 1]."""
+        loads = np.arange(self.game.num_agents + 1)
+        delay = np.where(loads > 0, self.game.delay, 0.0)
+        if self.objective is None:
+            return np.zeros((1, *delay.shape[1:]))
+        return np.asarray(delay * loads if self.objective is Objective.WELFARE else np.cumsum(delay, axis=-1))
+
+    @cached_property
+    def most_users(self) -> IntArray:
+        """M: how many agents can use each resource at each step, by any policy: [H, E]."""
+        reached = np.zeros((self.game.horizon, self.game.num_resources), dtype=np.int64)
+        for agent in range(self.game.num_agents):
+            reached += self.game.reach(agent)
+        return reached
+
+    def at(self, multipliers: FloatArray, prices: FloatArray) -> Dual:
+        """Return the bound at multipliers [k] and prices [H, E]."""
+        game = self.game
+        agents = self._alone(multipliers, prices)
+        loads = np.arange(game.num_agents + 1)
+        conjugates = prices[..., None] * loads - self._loss(multipliers)
+        conjugates[loads > self.most_users[..., None]] = -np.inf
+        chosen = conjugates.argmax(axis=-1)
+        best = np.take_along_axis(conjugates, chosen[..., None], axis=-1)[..., 0]
+        limit = float(multipliers @ game.thresholds)
+        spent = np.array([np.take_along_axis(each, chosen[..., None], axis=-1).sum() for each in self._costs])
+        value = limit + float(best.sum()) + agents.value
+        # One rounding for each term of every sum, and a few for each product, of numbers of at most this size.
+        size = float(
+            np.abs(prices).sum() * game.num_agents + np.abs(self._loss(np.abs(multipliers))).max(axis=-1).sum()
+        )
+        size = size + agents.size + float(np.abs(multipliers) @ np.abs(game.thresholds))
+        count = prices.size + 2 * game.num_agents + len(multipliers) + 16
+        return Dual(
+            value=value + agents.rounding + count * UNIT_ROUNDOFF * size,
+            spare=np.asarray(game.thresholds - spent - agents.costs),
+            unused=chosen - agents.loads,
+        )
+
+    def _loss(self, multipliers: FloatArray) -> FloatArray:
+        """f(m): [H, E, n + 1]."""
+        total = self.burden + np.tensordot(multipliers, self.game.load_costs, axes=1)
+        return np.broadcast_to(total, (self.game.horizon, *total.shape[1:]))
+
+    @cached_property
+    def _costs(self) -> FloatArray:
+        costs = self.game.load_costs
+        return np.broadcast_to(costs, (len(costs), self.game.horizon, *costs.shape[2:]))
+
+    def prices_at(self, multipliers: FloatArray, loads: FloatArray) -> FloatArray:
+        """Return slopes of the convex envelope of f at mean loads [H, E]: [H, E]."""
+        loss = self._loss(multipliers)
+        return np.asarray(_envelope_slopes(loss, self.most_users, loads))
+
+    def marginal_prices(self, multipliers: FloatArray, distribution: FloatArray) -> FloatArray:
+        """Return E[f(1 + N) − f(N)] for loads of the given distribution [n + 1, H, E]: [H, E]."""
+        rises = np.diff(self._loss(multipliers), axis=-1)
+        return np.asarray(np.einsum("mhe,hem->he", distribution[:-1], rises))
+
+    def _alone(self, multipliers: FloatArray, prices: FloatArray) -> _Alone:
+        game, packed = self.game, self._packed
+        shape, families = (game.horizon, game.num_resources), game.num_constraints
+        respond = None if packed is None else getattr(packed.kernels, "respond", None)
+        loads, costs, maxima = np.zeros(shape), np.zeros((game.num_agents, families)), np.zeros(game.num_agents)
+        if packed is not None and respond is not None:
+            respond(
+                packed.arrays, np.ascontiguousarray(prices), np.ascontiguousarray(multipliers), maxima, costs, loads
+            )
+            roundings = packed.rounding
+        else:
+            roundings = np.zeros(game.num_agents)
+            for i, agent in enumerate(game.agents):
+                cmdp = self._private_cmdp(i, multipliers, prices)
+                best = maximise(cmdp, np.zeros(0))
+                account = game.account(agent, certain_rows(best.actions(None), agent.num_actions))
+                maxima[i], costs[i], roundings[i] = best.value, account.costs, cmdp.rounding
+                loads += account.usage
+        sizes = self._rewards + self._charges @ multipliers + self._uses * float(np.abs(prices).max(axis=1).sum())
+        return _Alone(
+            float(maxima.sum()), costs.sum(axis=0), loads, float(2 * roundings @ sizes), float(np.abs(maxima).sum())
+        )
+
+    def _private_cmdp(self, index: int, multipliers: FloatArray, prices: FloatArray) -> CMDP:
+        agent = self.game.agents[index]
+        table = agent.reward.shape[1:]
+        reward = -agent.charge(prices)
+        if self.objective is not None:
+            reward = reward + thin(agent.reward)
+        if agent.costs is not None:
+            reward = reward - np.tensordot(multipliers, thin(agent.costs), axes=1)
+        return CMDP(
+            transition=agent.kernel,
+            reward=np.broadcast_to(reward, (len(reward), *table)),
+            costs=np.zeros((0, 1, *table)),
+            thresholds=np.zeros(0),
+            initial=agent.initial,
+            horizon=self.game.horizon,
+            entry_roundings=agent.most_uses + len(multipliers) + 4,
+            trusted=True,
+        )
+
+    @cached_property
+    def _packed(self) -> Any:
+        packed = self.game.packed
+        return packed if packed is None or self.objective is not None else packed.without_rewards()
+
+    @cached_property
+    def _rewards(self) -> FloatArray:
+        """Σ_h max |reward| of each agent: [n]."""
+        if self.objective is None:
+            return np.zeros(self.game.num_agents)
+        return np.array([self._total(agent.reward[None])[0] for agent in self.game.agents])
+
+    @cached_property
+    def _charges(self) -> FloatArray:
+        """Σ_h max |private costs| of each agent: [n, k]."""
+        none = np.zeros(self.game.num_constraints)
+        return np.array([none if a.costs is None else self._total(a.costs) for a in self.game.agents])
+
+    @cached_property
+    def _uses(self) -> FloatArray:
+        """The largest number of resources that each agent uses at once: [n]."""
+        return np.array([float(agent.most_uses) for agent in self.game.agents])
+
+    def _total(self, table: FloatArray) -> FloatArray:
+        largest = np.abs(thin(table)).max(axis=(2, 3))
+        return np.asarray(largest.sum(axis=1) * (self.game.horizon if largest.shape[1] == 1 else 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    """What agents who plan alone get, spend and use in all."""
+
+    value: float
+    costs: FloatArray  # [k]
+    loads: FloatArray  # [H, E]
+    rounding: float
+    size: float
+
+
+def bound_near(
+    relaxation: Relaxation, position: LocalPosition, multipliers: FloatArray, *, value: float, steps: int = STEPS
+) -> tuple[Dual, FloatArray]:
+    """Go down the bound from the prices of a position; return the least one that is found, and its multipliers.
+
+    Parameters
+    ----------
+    relaxation
+        Of the position's game.
+    position
+        A feasible policy, the better the closer the first prices.
+    multipliers : [k]
+        λ at first.
+    value
+        What the policy is worth: no bound can be less, and steps are as long as that allows.
+    steps
+        Steps at most.
+    """
+    loads, distribution = position.expected_load, position.load_probabilities()
+    zero = np.zeros_like(multipliers)
+    starts = [
+        (multipliers, relaxation.marginal_prices(multipliers, distribution)),
+        (multipliers, relaxation.prices_at(multipliers, loads)),
+        *([(zero, relaxation.prices_at(zero, loads))] if multipliers.any() else []),
+    ]
+    tried = [(relaxation.at(*start), *start) for start in starts]
+    return descend(relaxation, min(tried, key=lambda each: each[0].value), value=value, steps=steps - len(tried))
+
+
+Point = tuple[Dual, FloatArray, FloatArray]
+"""The bound somewhere, and where: multipliers and prices."""
+
+
+def descend(relaxation: Relaxation, start: Point, *, value: float, steps: int) -> tuple[Dual, FloatArray]:
+    """Take subgradient steps of Polyak's length towards a value that the bound cannot be below."""
+    best = point = start
+    share, idle = 1.0, 0
+    scale = _scale(start)
+    for _ in range(steps):
+        dual, multipliers, prices = point
+        gap = dual.value - value
+        if best[0].value - value <= TIGHT * (abs(value) + abs(best[0].value)):
+            break
+        # A multiplier at zero that wants to fall further stays.
+        spare = np.where((multipliers > 0) | (dual.spare < 0), dual.spare, 0.0)
+        norm = float((dual.unused**2).sum() + scale * (spare**2).sum())
+        if norm == 0:
+            break
+        step = share * gap / norm
+        multipliers = np.maximum(multipliers - step * scale * spare, 0.0)
+        prices = prices - step * dual.unused
+        point = (relaxation.at(multipliers, prices), multipliers, prices)
+        idle = 0 if point[0].value < best[0].value - PROGRESS * (best[0].value - value) else idle + 1
+        if point[0].value < best[0].value:
+            best = point
+        if idle > PATIENCE:
+            share, idle, point = share / 2, 0, best
+    return best[0], best[1]
+
+
+def _scale(point: Point) -> float:
+    """How much faster multipliers move than prices: they are worth a load cost each, prices a use."""
+    _, multipliers, prices = point
+    used = np.abs(prices[prices != 0])
+    typical = float(used.mean()) if used.size else 1.0
+    return float((multipliers.max(initial=0.0) + typical) ** 2 / max(typical, 1e-300) ** 2) if typical else 1.0
+
+
+def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> FloatArray:
+    """Slopes of the lower convex envelope of tables [H, E, n + 1], over 0 … most, at the given points [H, E]."""
+    rises = np.diff(loss, axis=-1)
+    left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(most - 1, 0))
+    slopes = np.take_along_axis(rises, left[..., None], axis=-1)[..., 0].copy()
+    beyond = np.arange(1, rises.shape[-1]) >= most[..., None]
+    bent = ~((np.diff(rises, axis=-1) >= 0) | beyond).all(axis=-1)
+    for place in np.argwhere(bent & (most > 0)):
+        h, e = place
+        table, at = loss[h, e, : most[h, e] + 1], min(float(loads[h, e]), most[h, e] - 1e-9)
+        # The envelope's edge over a point joins the two loads, one on each side, whose chord is lowest there.
+        low, high = np.arange(int(at) + 1)[:, None], np.arange(int(at) + 1, len(table))[None]
+        chords = (table[high] - table[low]) / (high - low)
+        slopes[h, e] = chords.ravel()[np.argmin(table[low] + chords * (at - low))]
+    return np.asarray(slopes)
+
+
+def local_bound(
+    game: LocalGame, objective: Objective, position: LocalPosition, multipliers: FloatArray
+) -> UpperBound | None:
+    """Bound what any feasible policy is worth, by prices found near a position; None where that takes too long."""
+    entries = sum(int(np.prod(shape)) for shape in game.policy_shapes)
+    steps = min(STEPS, MOST_WORK // entries)
+    if steps < FEWEST:
+        return None
+    value = float(position.values.sum()) if objective is Objective.WELFARE else position.rosenthal
+    dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
+    shift = 0.0 if objective is Objective.WELFARE else game.uniform_potential
+    return UpperBound(dual.value - shift, found, "common prices: every agent plans alone and pays for what it uses")

@@ -1,0 +1,219 @@
+"""How good an equilibrium is: upper bounds over all feasible policies, and what is said of them."""
+
+import json
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cmpg
+from cmpg.cmdp.kernels.choice import compiled
+from cmpg.equilibrium.result import Standing, upper_bound
+from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.games.contract import Objective, UpperBound
+from cmpg.games.counting.classes import EveryCount, LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.local.relaxation import Relaxation
+from cmpg.scenarios import congestion_game, counting_congestion_game, grid_world, routing
+from command_line import cmpg as command
+from strategies import games
+from test_equilibrium.small_crowds import crossing, crowds
+
+OBJECTIVES = list(Objective)
+quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def worth(game, policy, objective):
+    return float(np.sum(game.at(policy).values)) if objective is Objective.WELFARE else game.potential(policy)
+
+
+def feasible_policies(game, rng, count=6):
+    """Random feasible policies, and an equilibrium: deterministic, mixed, and between."""
+    start = feasible_start(game).policy
+    if start is None:
+        return []
+    result = solve(game, start=start, epsilon=1e-3)
+    found = [start, *([result.policy] if result.incumbent is not None else [])]
+    found += [random_start(game, start, rng=rng) for _ in range(count)]
+    return [policy for policy in found if np.all(game.at(policy).slacks >= 0)]
+
+
+@quick
+@given(crowds(), st.integers(0, 9))
+def test_no_feasible_policy_of_a_local_game_exceeds_its_bound(game, seed):
+    found = feasible_policies(game, np.random.default_rng(seed))
+    for objective in OBJECTIVES:
+        values = [worth(game, policy, objective) for policy in found]
+        if not values:
+            continue
+        near = found[int(np.argmin(values))]  # the worst one: a bound must hold wherever it was sought
+        bound = upper_bound(game, objective, near, np.ones(len(game.thresholds)))
+        assert max(values) <= bound.value + 1e-12
+
+
+@quick
+@given(crowds(max_agents=3), st.integers(0, 99))
+def test_a_bound_of_any_prices_holds_for_every_policy_at_its_multipliers(game, seed):
+    """Feasible or not: what the bound says of a policy is its Lagrangian."""
+    rng = np.random.default_rng(seed)
+    relaxation = Relaxation(game, Objective.WELFARE)
+    multipliers = rng.exponential(size=len(game.thresholds))
+    prices = rng.normal(size=(game.horizon, game.num_resources))
+    dual = relaxation.at(multipliers, prices)
+    for _ in range(5):
+        position = game.at(game.random_policy(rng=rng))
+        assert position.values.sum() + multipliers @ position.slacks <= dual.value + 1e-12
+
+
+def test_the_bound_of_a_local_game_is_the_optimum_where_agents_do_not_meet():
+    game = crossing(3, thresholds=[1e9])
+    result = solve(game)
+    assert result.quality.welfare.bound.value == pytest.approx(result.values.sum(), abs=1e-9)
+    assert result.quality.welfare.told.startswith("the best possible total value: no feasible policy has more")
+
+
+def test_the_bound_of_a_crossing_knows_what_the_budget_is_worth():
+    """Two of two agents want to cross at each of two steps, pairs are paid for, and there is budget for one step."""
+    game = crossing(2, thresholds=[1.0])
+    bound = upper_bound(game, Objective.WELFARE, feasible_start(game).policy, np.ones(1))
+    # Both at one step, the better agent at the other: 1 + 1.1 + 1.1; correlated by the step, as the bound allows.
+    assert 3.2 <= bound.value <= 3.2 + 0.05
+
+
+@pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
+@pytest.mark.parametrize("objective", [*OBJECTIVES, None])
+def test_kernels_bound_what_their_twin_does(objective):
+    game = routing(num_agents=5)
+    rng = np.random.default_rng(3)
+    prices, multipliers = rng.random((game.horizon, game.num_resources)) / 10, rng.random(len(game.thresholds))
+    fast = Relaxation(game, objective).at(multipliers, prices)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CMPG_KERNELS", "numpy")
+        slow = Relaxation(routing(num_agents=5), objective).at(multipliers, prices)
+    assert fast.value == pytest.approx(slow.value, rel=1e-12)
+    np.testing.assert_allclose(fast.unused, slow.unused, atol=1e-12)
+    np.testing.assert_allclose(fast.spare, slow.spare, atol=1e-12)
+
+
+@quick
+@given(games(), st.integers(0, 9))
+def test_no_feasible_policy_of_a_joint_game_exceeds_its_bound(game, seed):
+    found = feasible_policies(game, np.random.default_rng(seed))
+    for objective in OBJECTIVES:
+        if not found or (objective is Objective.POTENTIAL and game.potential_proof() is None):
+            continue
+        bound = upper_bound(game, objective, found[0], np.zeros(len(game.thresholds)))
+        if bound is not None:
+            assert max(worth(game, policy, objective) for policy in found) <= bound.value + 1e-12
+
+
+def random_counting_game(seed, *, common, every):
+    rng = np.random.default_rng(seed)
+    agents, actions, states = int(rng.integers(2, 5)), int(rng.integers(2, 4)), 2
+    classes = EveryCount() if every else LargestCount((agents // 2,))
+    count = classes.number(agents, actions)
+    transition = rng.dirichlet(np.ones(states), size=(1, states, 1 if common else count))
+    return CountingGame(
+        rewards=rng.normal(size=(1, states, actions, agents + 1)),
+        classes=classes,
+        transition=np.broadcast_to(transition, (1, states, count, states)),
+        costs=rng.random((1, 1, states, count)),
+        thresholds=[1.4],
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=2,
+        class_rewards=np.broadcast_to(rng.normal(size=(1, states, 1, count)), (1, states, actions, count)),
+    )
+
+
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_counting_game_has_the_bounds_of_its_joint_form(seed, every):
+    game = random_counting_game(seed, common=seed % 2 == 0, every=every)
+    joint, policy = game.to_joint(), game.uniform_policy()
+    for objective in OBJECTIVES:
+        mine = upper_bound(game, objective, policy, np.zeros(1))
+        theirs = upper_bound(joint, objective, policy, np.zeros(1))
+        if theirs is None or (objective is Objective.POTENTIAL and game.potential_proof() is None):
+            assert mine is None
+        else:
+            assert mine.value == pytest.approx(theirs.value, rel=1e-9)
+
+
+def test_private_rewards_of_a_counting_game_only_loosen_its_bound():
+    game = random_counting_game(1, common=False, every=True)
+    own = np.random.default_rng(0).normal(size=(game.num_agents, 1, game.num_states, game.num_actions[0]))
+    fields = {name: getattr(game, name) for name in ("rewards", "classes", "transition", "costs", "thresholds")}
+    private = CountingGame(
+        **fields, initial=game.initial, horizon=2, private_rewards=own, class_rewards=game.class_rewards
+    )
+    policy = private.uniform_policy()
+    mine, theirs = (upper_bound(each, Objective.WELFARE, policy, np.zeros(1)) for each in (private, private.to_joint()))
+    assert theirs.value <= mine.value + 1e-9
+
+
+def test_a_planner_s_bound_is_the_dual_value():
+    game = cmpg.scenarios.counter_example()
+    quality = solve(game).quality
+    assert quality.welfare.bound.value == pytest.approx(7.0)
+    assert quality.potential.bound.value - quality.potential.value == pytest.approx(3.5 - solve(game).values[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "told"),
+    [
+        (93.29, 100.0, "at least 93.2 % of the best possible"),
+        (99.9999999, 100.0, "the best possible total value: no"),
+        (-106.01, -100.0, "within 6.1 % of the best possible"),
+        (-1.0, 2.0, "at most 3 below the best possible"),
+        (0.0, 2.0, "at most 2 below the best possible"),
+    ],
+)
+def test_a_standing_claims_no_more_than_is_proved(value, bound, told):
+    assert Standing(Objective.WELFARE, value, UpperBound(bound, np.zeros(0), "…")).told.startswith(told)
+
+
+def test_a_potential_has_differences_only():
+    assert "below" in Standing(Objective.POTENTIAL, 50.0, UpperBound(100.0, np.zeros(0), "…")).told
+
+
+def test_a_game_that_bounds_nothing_is_unknown():
+    result = solve(grid_world())
+    assert upper_bound(object(), Objective.WELFARE, result.policy, np.zeros(1)) is None
+    assert "unknown" in Standing(Objective.WELFARE, 1.0, None).told
+
+
+def test_no_bound_is_computed_before_somebody_asks():
+    with patch("cmpg.equilibrium.result.upper_bound", side_effect=AssertionError):
+        result = solve(grid_world())
+        assert repr(result).startswith("<Result CERTIFIED")
+        assert result.values.sum() > 0
+
+
+def test_counting_and_joint_form_of_the_paper_s_game_have_one_bound():
+    bounds = [solve(game).quality.welfare.bound.value for game in (counting_congestion_game(), congestion_game())]
+    assert bounds[0] == pytest.approx(bounds[1]) == pytest.approx(90)
+
+
+def test_the_command_says_how_good_it_is():
+    ran = command("solve", "counter-example")
+    assert "how good: at least" in ran.out
+    record = json.loads(command("solve", "routing", "--agents", 6, "--json").out)
+    welfare = record["quality"]["welfare"]
+    assert welfare["value"] == pytest.approx(sum(record["values"]))
+    assert welfare["value"] <= welfare["upper_bound"] <= welfare["value"] + 0.1
+    assert record["quality"]["potential"]["upper_bound"] >= record["quality"]["potential"]["value"]
+
+
+def test_selfish_play_and_the_bound_stand_on_the_page(tmp_path):
+    folder = tmp_path / "run"
+    assert command("solve", "spectrum", "--selfish", "--out", folder).code == 0
+    assert command("report", folder).code == 0
+    page = (folder / "report.html").read_text("utf-8")
+    assert "How good is it?" in page
+    assert "selfish, no constraints" in page
+    run = cmpg.load_run(folder)
+    assert run.result.selfish.costs[0] > run.game.thresholds[0]
+    assert run.result.quality.table(run.result.selfish).rows[0][0] == "selfish, no constraints"
