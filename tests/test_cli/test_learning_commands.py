@@ -142,8 +142,26 @@ def test_a_start_that_breaks_a_constraint_is_refused(monkeypatch, capsys, tmp_pa
     assert "the start is infeasible: constraint 0" in told
 
 
-def test_games_with_own_states_are_refused(monkeypatch, capsys):
-    assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "learn", "grid-world-local")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("grid-world-local", "--epsilon", 2),
+        ("robots", "--agents", 2, "--horizon", 12, "--epsilon", 5, "--reveal-support"),
+        ("congestion-counting", "--agents", 9, "--epsilon", 5),
+        ("congestion-counting", "--agents", 9, "--epsilon", 5, "--mode", "shared"),
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_local_and_counting_games_are_learned_as_they_are(words):
+    answer = run("learn", *words)
+    assert "certified: 1 of 1" in answer.stdout
+    assert "wrong claims: 0 of 1" in answer.stdout
+
+
+def test_what_local_games_do_not_have_is_refused(monkeypatch, capsys):
+    told = refused(monkeypatch, capsys, "learn", "grid-world-local", "--payoff-noise", 0.5)
+    assert "a LocalGame is learned with rewards and costs that are known" in told
+    assert "which finds its own" in refused(monkeypatch, capsys, "learn", "grid-world-local", "--start", "x.npz")
     assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "bounds", "grid-world-local")
 
 

@@ -18,8 +18,9 @@ from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.environment import EnvironmentSimulator
+from cmpg.learning.joint_model import JointModel, joint_model
 from cmpg.learning.outcome import judge
-from cmpg.learning.shared import JointModel, bound_policy, joint_model, learn_shared, proof_of_infeasibility
+from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.scenarios import counter_example, spectrum
 
@@ -122,7 +123,7 @@ class TestTheModel:
         inside = (model.lower[:-1] <= game.transition[:-1]) & (game.transition[:-1] <= model.upper[:-1])
         assert inside.all()  # but for one time in a million
         policy = game.random_policy(rng=rng)
-        bounds, truth = bound_policy(model, policy), certify_with_best_responses(game, policy)
+        bounds, truth = model.bound(policy), certify_with_best_responses(game, policy)
         assert (bounds.cost_ceilings >= truth.costs - 1e-9).all()
         if truth.feasible:
             assert bounds.gap >= truth.epsilon - 1e-9
@@ -133,10 +134,10 @@ class TestTheModel:
         nothing = np.zeros(game.rewards.shape), np.zeros(game.costs.shape)
         model = JointModel(game, game.transition, game.transition, *nothing)
         policy = feasible_start(game).policy
-        bounds, truth = bound_policy(model, policy), certify_with_best_responses(game, policy)
+        bounds, truth = model.bound(policy), certify_with_best_responses(game, policy)
         assert bounds.gap == pytest.approx(truth.epsilon, abs=1e-8)
         assert bounds.cost_ceilings == pytest.approx(truth.costs, abs=1e-12)
-        assert proof_of_infeasibility(model) == ""
+        assert model.proof_of_infeasibility() == ""
 
     def test_steps_that_are_alike_share_their_samples(self):
         game = spectrum(horizon=4)

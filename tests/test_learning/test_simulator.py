@@ -16,11 +16,12 @@ from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.multinomials import split, spread
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known
-from cmpg.learning.simulator import GameSimulator, split, spread
+from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import counting_congestion_game, grid_world_local
+from cmpg.scenarios import grid_world_local
 
 UNLIKELY = 1e-6
 """A correct simulator fails a statistical test here once in a million seeds."""
@@ -284,12 +285,10 @@ def test_entries_that_do_not_exist_are_refused():
         simulator.roll_out(two_agent_game().uniform_policy(), 2.5)
 
 
-@pytest.mark.parametrize("build", [grid_world_local, counting_congestion_game])
-def test_a_game_without_a_joint_transition_is_refused_by_its_form(build):
-    game = build()
-    with pytest.raises(UnsupportedError, match=f"a {type(game).__name__} has no joint transition.*JointGame") as caught:
-        GameSimulator(game, rng=np.random.default_rng(0))
-    assert caught.value.form == type(game).__name__
+def test_a_game_without_a_shared_transition_is_refused_by_its_form():
+    with pytest.raises(UnsupportedError, match=r"a LocalGame has no shared transition.*LocalSimulator") as caught:
+        GameSimulator(grid_world_local(), rng=np.random.default_rng(0))
+    assert caught.value.form == "LocalGame"
 
 
 def test_every_name_of_the_front_door_opens():

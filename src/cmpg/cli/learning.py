@@ -21,7 +21,7 @@ from cmpg.cli.targets import GameArgument, chosen, finite, joint_form, policy_of
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
-    from cmpg.games.joint.game import JointGame
+    from cmpg.games.contract import Game
     from cmpg.learning.samples import Known
     from cmpg.learning.trials import Behind, Method, Progress, Trial
     from cmpg.policy import JointPolicy
@@ -33,7 +33,7 @@ def learn(
         str,
         typer.Option(
             help="generative: sample a model for each response; shared: sample one model for all; safe: play "
-            "episodes, with policies proved to respect the thresholds only.",
+            "episodes, with policies proved to respect the thresholds only. In local games the first two are the same.",
             autocompletion=lambda: ["generative", "shared", "safe"],
         ),
     ] = "generative",
@@ -43,6 +43,7 @@ def learn(
     jobs: Annotated[int, typer.Option(help="Number of processes; the answer does not depend on it.")] = 1,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
     budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
     margin: Annotated[
         float | None, typer.Option(help="Safe mode: how far below every threshold responses stay.")
     ] = None,
@@ -74,12 +75,15 @@ def learn(
 
     if output is not None:
         check_out_folder(output)
+    limit = np.inf if time_limit is None else finite("time-limit", time_limit, positive=True)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
-    game = joint_form(target.build(seed=seed), wanted="has no joint transition to learn")
+    game = _learnable(target.build(seed=seed))
     behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
-    method = build(_Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth))
+    method = build(
+        _Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
+    )
     streams = np.random.SeedSequence(seed).spawn(seeds)
     done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
     if as_json:
@@ -111,14 +115,14 @@ def bounds(
     from cmpg.equilibrium.start import feasible_start
     from cmpg.files.records import names_record
     from cmpg.learning.bounds import bounds_table
+    from cmpg.learning.simulator import GameSimulator
     from cmpg.learning.slater import cmdp_slack, slater_constant
-    from cmpg.learning.trials import Behind
     from cmpg.report.learning_page import bounds_face, bounds_record
 
     if slack is not None:
         finite("slack", slack, positive=True)
     game = joint_form(target.build(), wanted="has no joint transition to learn")
-    known = Behind().hide(game, rng=np.random.default_rng(0)).known
+    known = GameSimulator(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
     exact = slater.exact or slack is not None
@@ -132,11 +136,21 @@ def bounds(
         show(bounds_face(table, slater, slacks))
 
 
+def _learnable(game: Game) -> Game:
+    """A game as it can be hidden: local and counting games as they are, all others over joint actions."""
+    from cmpg.games.counting.game import CountingGame
+    from cmpg.games.local.game import LocalGame
+
+    if isinstance(game, (LocalGame, CountingGame)):
+        return game
+    return joint_form(game, wanted="has no transition to learn")
+
+
 @dataclass(frozen=True, eq=False)
 class _Wish:
     """What the command line asks for."""
 
-    game: JointGame
+    game: Game
     behind: Behind
     _: KW_ONLY
     epsilon: float
@@ -144,30 +158,43 @@ class _Wish:
     start: Path | None
     margin: float | None
     growth: float | None
+    time_limit: float
 
 
 def _generative(wish: _Wish) -> Method:
+    from cmpg.games.local.game import LocalGame
     from cmpg.learning.generative import Adaptive
     from cmpg.learning.trials import ByResponses
 
+    if isinstance(wish.game, LocalGame):  # kernels do not depend on what others play, so one model serves all
+        return _shared(wish)
     _refuse_safe_options(wish)
-    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive())
+    return ByResponses(
+        epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive(), time_limit=wish.time_limit
+    )
 
 
 def _safe(wish: _Wish) -> Method:
     import numpy as np
 
+    from cmpg.errors import UnsupportedError
     from cmpg.learning.exploration import Pace
+    from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.safe import safe_learner
     from cmpg.learning.trials import ByResponses
 
     known = wish.behind.hide(wish.game, rng=np.random.default_rng(0)).known
+    if isinstance(known, LocalKnown):
+        wanted = "is explored safely by learn_safely only"
+        raise UnsupportedError("LocalGame", wanted, "Use --mode generative.")
     _check_margin(wish, known)
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
     growth = 0.1 if wish.growth is None else finite("growth", wish.growth, positive=True)
     pace = Pace(growth=growth, most=10**13)
     learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
-    return ByResponses(epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner)
+    return ByResponses(
+        epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner, time_limit=wish.time_limit
+    )
 
 
 def _shared(wish: _Wish) -> Method:
@@ -175,8 +202,8 @@ def _shared(wish: _Wish) -> Method:
 
     _refuse_safe_options(wish)
     if wish.start is not None:
-        raise _refusal("--start is not used by --mode shared, which finds its own; leave it out.")
-    return BySharedModel(epsilon=wish.epsilon, delta=wish.delta)
+        raise _refusal("--start is not used where one model is sampled for all, which finds its own; leave it out.")
+    return BySharedModel(epsilon=wish.epsilon, delta=wish.delta, time_limit=wish.time_limit)
 
 
 def _refuse_safe_options(wish: _Wish) -> None:
@@ -216,10 +243,13 @@ def _start(wish: _Wish) -> JointPolicy | None:
 
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.ascent import safe_start
+    from cmpg.learning.local.simulator import LocalSimulator
 
     if wish.start is not None:
         return policy_of(wish.start, wish.game)[0]
-    if safe_start(wish.behind.hide(wish.game, rng=np.random.default_rng(0))) is not None:
+    simulator = wish.behind.hide(wish.game, rng=np.random.default_rng(0))
+    assert not isinstance(simulator, LocalSimulator), "local games are learned without a start"
+    if safe_start(simulator) is not None:
         return None
     found = feasible_start(wish.game)
     if found.policy is None:
@@ -232,7 +262,7 @@ def _start(wish: _Wish) -> JointPolicy | None:
 
 
 def _run(
-    game: JointGame,
+    game: Game,
     method: Method,
     *,
     streams: Sequence[SeedSequence],
@@ -261,7 +291,7 @@ def _run(
     return done
 
 
-def _keeper(output: Path | None, game: JointGame) -> Callable[[Trial], Any]:
+def _keeper(output: Path | None, game: Game) -> Callable[[Trial], Any]:
     """Return what writes a trial into the folder: its policy, and a line of records."""
     if output is None:
         return lambda _: None

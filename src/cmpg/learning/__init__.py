@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
     from cmpg.learning.exploration import Pace as Pace
     from cmpg.learning.generative import Adaptive as Adaptive
+    from cmpg.learning.local.simulator import LocalSimulator as LocalSimulator
     from cmpg.learning.outcome import Judgement as Judgement
     from cmpg.learning.outcome import LearnedResponse as LearnedResponse
     from cmpg.learning.outcome import Learner as Learner
@@ -54,6 +55,7 @@ __all__, __getattr__, __dir__ = front_door(
         "exploration": ("Pace",),
         "generative": ("Adaptive",),
         "ascent": ("learn",),
+        "local.simulator": ("LocalSimulator",),
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
         "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
         "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),

@@ -46,10 +46,11 @@ from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import RoundRobin, Schedule
-from cmpg.errors import BudgetError, SimulatorError, StartError
+from cmpg.errors import BudgetError, SimulatorError, StartError, UnsupportedError
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.confidence import check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, Present, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
@@ -69,7 +70,7 @@ ASSUMPTIONS = (
 
 
 def learn(
-    simulator: Simulator,
+    simulator: Simulator | LocalSimulator,
     *,
     epsilon: float,
     delta: float,
@@ -108,6 +109,9 @@ def learn(
     True
     """
     check_accuracy(epsilon, delta)
+    if isinstance(simulator, LocalSimulator):
+        wanted = "has kernels that do not depend on what others play, so that one model serves all responses"
+        raise UnsupportedError("LocalGame", wanted, "Use learn_shared, or learn_safely from episodes.")
     beginning = _beginning(simulator, start)
     run = _Run(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     rules = Rules(
@@ -345,12 +349,8 @@ def safe_start(simulator: Simulator) -> JointPolicy | None:
 def _cheapest_at_once(known: Known) -> JointPolicy:
     if known.payoffs is None or known.num_constraints == 0:
         return JointPolicy.uniform(known.policy_shapes)
-    costs = known.payoffs.costs
     units = np.where(known.thresholds > 0, known.thresholds, 1.0)
-    worst = (costs / units.reshape(-1, *(1,) * (costs.ndim - 1))).max(axis=0)
-    flat = worst.reshape(*worst.shape[:2], -1).argmin(axis=2)
-    chosen = np.unravel_index(np.broadcast_to(flat, (known.horizon, known.num_states)), known.num_actions)
-    return JointPolicy(tuple(np.eye(actions)[own] for actions, own in zip(known.num_actions, chosen, strict=True)))
+    return known.payoffs.cheapest(units, known.horizon)
 
 
 def require_possible(simulator: Simulator, start: JointPolicy) -> CostRange:

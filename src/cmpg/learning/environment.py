@@ -22,7 +22,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
-from cmpg.learning.samples import Known, Ledger, PayoffSums, Samples, Totals
+from cmpg.learning.samples import Known, Ledger, Payoffs, PayoffSums, Samples, Totals
 from cmpg.learning.simulator import check_count, check_entry
 from cmpg.policy import JointPolicy
 
@@ -65,7 +65,8 @@ class EnvironmentSimulator:
         self.ledger = Ledger(budget)
         self._environment = environment
         self._rng = rng
-        tables = (None, None) if known.payoffs is None else (known.payoffs.rewards, known.payoffs.costs)
+        declared = known.payoffs if isinstance(known.payoffs, Payoffs) else None
+        tables = (None, None) if declared is None else (declared.rewards, declared.costs)
         self._rewards = _Checker("reward", known.reward_bounds, tables[0])
         self._costs = _Checker("cost", known.cost_bounds, tables[1])
 
@@ -122,8 +123,10 @@ class EnvironmentSimulator:
                 place(entry[0], entry[1])
                 yield entry, self._step(entry, tally).state
 
-    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
-        """Play whole episodes; return the counts over joint actions."""
+    def roll_out(
+        self, policy: JointPolicy, episodes: int, *, agent: int | None = None, purpose: str = "episodes"
+    ) -> Samples:
+        """Play whole episodes; return the counts over joint actions, or what one agent sees of them."""
         policy.check_fits(self.known.policy_shapes)
         check_count("episodes", episodes)
         play, tally = _Player(policy, self._rng), _Tally(self.known)
@@ -131,7 +134,8 @@ class EnvironmentSimulator:
             for _ in range(episodes):
                 for _ in self._episode(play, tally):
                     pass
-        return tally.samples()
+        seen = tally.samples()
+        return seen if agent is None else seen.seen_by(agent)
 
     def add_up(
         self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"

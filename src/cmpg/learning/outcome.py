@@ -53,6 +53,14 @@ class BoundedPolicy:
 
 
 @dataclass(frozen=True, eq=False)
+class Bounds:
+    """What holds of a joint policy whatever the game is, within the model."""
+
+    gap: float  # no agent gains more by a feasible deviation
+    cost_ceilings: FloatArray  # [k]
+
+
+@dataclass(frozen=True, eq=False)
 class Present:
     """What is proved about the policy that an agent plays already; all of it may be unknown."""
 

@@ -64,7 +64,7 @@ class InducedProblem:
         """Play episodes in which the agent follows `table` [H, S, A]; return what it sees: [H, S, A]."""
         joint = self.policy.replace(self.agent, table)
         with self._own_view_of_faults():
-            return self.simulator.roll_out(joint, episodes, purpose=self.purpose).seen_by(self.agent)
+            return self.simulator.roll_out(joint, episodes, agent=self.agent, purpose=self.purpose)
 
     def add_up(self, table: Any, tables: FloatArray, episodes: int) -> Totals:
         """Play episodes in which the agent follows `table`; return what `tables` [m, H, S, A] add up to in each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from cmpg.errors import BudgetError, GameError, SimulatorError
 from cmpg.faces import fields_line
 from cmpg.games.joint.position import average_over
 from cmpg.policy import JointPolicy, PolicyShape
+
+if TYPE_CHECKING:
+    from cmpg.games.counting.game import CountingGame
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -38,6 +41,39 @@ class Payoffs:
     costs: FloatArray  # [k, H or 1, S, *A]
 
     __repr__ = fields_line
+
+    def induced(self, agent: int, policy: JointPolicy) -> tuple[FloatArray, list[FloatArray]]:
+        """Return the reward and the costs of one agent while the others keep to `policy`: [H or 1, S, A_i] each."""
+        costs = [average_over(cost, policy, keep=agent) for cost in self.costs]
+        return average_over(self.rewards[agent], policy, keep=agent), costs
+
+    def cheapest(self, units: FloatArray, horizon: int) -> JointPolicy:
+        """Return the policy that plays what is cheapest at once, costs in these units [k], in every state."""
+        sizes = self.costs.shape[3:]
+        worst = (self.costs / units.reshape(-1, *(1,) * (self.costs.ndim - 1))).max(axis=0)
+        flat = worst.reshape(*worst.shape[:2], -1).argmin(axis=2)
+        chosen = np.unravel_index(np.broadcast_to(flat, (horizon, flat.shape[1])), sizes)
+        return JointPolicy(tuple(np.eye(actions)[own] for actions, own in zip(sizes, chosen, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class CountingPayoffs:
+    """Rewards and costs by how many agents play what."""
+
+    frame: CountingGame  # the game, with a transition that says nothing
+
+    __repr__ = fields_line
+
+    def induced(self, agent: int, policy: JointPolicy) -> tuple[FloatArray, list[FloatArray]]:
+        """Return the reward and the costs of one agent while the others keep to `policy`: [H, S, A] each."""
+        cmdp = self.frame.at(policy).induced_cmdp(agent)
+        return cmdp.reward, list(cmdp.costs)
+
+    def cheapest(self, units: FloatArray, horizon: int) -> JointPolicy:
+        """Return the policy that plays what is cheapest at once, costs in these units [k], in every state."""
+        costs = self.frame.joint_cmdp().costs  # [k, H or 1, S, classes]
+        chosen = (costs / units[:, None, None, None]).max(axis=0).argmin(axis=2)
+        return self.frame.split(np.broadcast_to(chosen, (horizon, chosen.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +95,10 @@ class Known:
     horizon: int
     reward_bounds: FloatArray  # [n, H or 1, 2]: the least and the greatest reward that can be seen
     cost_bounds: FloatArray  # [k, H or 1, 2]
-    payoffs: Payoffs | None = None  # None: to be learned from what is observed
-    support: BoolArray | None = None  # [H or 1, S, *A, S]: which next states are possible, where that is known
+    payoffs: Payoffs | CountingPayoffs | None = None  # None: to be learned from what is observed
+    support: BoolArray | None = (
+        None  # [H or 1, S, *A, S], or [H or 1, S, C, S]: which next states are possible, if known
+    )
     stationary: bool = False  # the transition is the same at every step
 
     __repr__ = fields_line
@@ -82,8 +120,8 @@ class Known:
 
     def _check_tables(self) -> None:
         """Raise unless payoffs and support, where they are known, fit the states and the actions."""
-        entry = (self.num_states, *self.num_actions)
-        if self.payoffs is not None:
+        entry = self.entry_shape
+        if isinstance(self.payoffs, Payoffs):
             rewards, costs = self.payoffs.rewards, self.payoffs.costs
             for name, table, number in (("rewards", rewards, self.num_agents), ("costs", costs, self.num_constraints)):
                 check_shape(name, table.shape, (number, *table.shape[1:2], *entry))
@@ -134,6 +172,13 @@ class Known:
         return len(self.thresholds)
 
     @property
+    def entry_shape(self) -> tuple[int, ...]:
+        """What a next state is drawn for: a state and a joint action, or a state and a class of counts."""
+        if isinstance(self.payoffs, CountingPayoffs):
+            return self.num_states, self.payoffs.frame.num_classes
+        return self.num_states, *self.num_actions
+
+    @property
     def policy_shapes(self) -> tuple[PolicyShape, ...]:
         """The shape [H, S, A_i] of each agent's policy."""
         return tuple((self.horizon, self.num_states, actions) for actions in self.num_actions)
@@ -157,16 +202,18 @@ class Known:
         """Return the reward [H, S, A_i] and the costs [k, H, S, A_i] of one agent while the others keep to `policy`."""
         if self.payoffs is None:
             raise SimulatorError("rewards and costs are not known here; they must be estimated from samples.")
-        reward = average_over(self.payoffs.rewards[agent], policy, keep=agent)
         shape = self.policy_shapes[agent]
-        costs = [np.broadcast_to(average_over(cost, policy, keep=agent), shape) for cost in self.payoffs.costs]
-        stacked = np.stack(costs) if costs else np.zeros((0, *shape))
+        reward, costs = self.payoffs.induced(agent, policy)
+        stacked = np.stack([np.broadcast_to(cost, shape) for cost in costs]) if costs else np.zeros((0, *shape))
         return frozen(np.broadcast_to(reward, shape)), frozen(stacked)
 
     def induced_support(self, agent: int) -> BoolArray | None:
         """Return which next states agent i's action can lead to, whatever the others do: [H or 1, S, A_i, S]."""
         if self.support is None:
             return None
+        if isinstance(self.payoffs, CountingPayoffs):
+            some = self.support[:, :, self.payoffs.frame.classes_that_occur].any(axis=2, keepdims=True)
+            return np.broadcast_to(some, (*some.shape[:2], self.num_actions[agent], some.shape[3]))
         return np.asarray(self.support.any(axis=self._others(agent)))
 
     def _others(self, agent: int) -> tuple[int, ...]:

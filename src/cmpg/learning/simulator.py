@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 from typing import Any, Protocol
 
@@ -23,9 +23,12 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.games.contract import Game
+from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.learning.multinomials import dense, merge, split, spread
 from cmpg.learning.samples import (
     BoolArray,
+    CountingPayoffs,
     Known,
     Ledger,
     Payoffs,
@@ -36,12 +39,6 @@ from cmpg.learning.samples import (
     observed_bounds,
 )
 from cmpg.policy import JointPolicy
-
-FEW = 4
-"""Groups of at most this many episodes are drawn from one by one."""
-
-CHUNK = 4_000_000
-"""Tables of probabilities have at most about this many entries at a time."""
 
 
 class Simulator(Protocol):
@@ -67,8 +64,10 @@ class Simulator(Protocol):
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
         """Draw `count` times at every step, state and joint action; at step 0 only where steps are alike."""
 
-    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
-        """Play whole episodes; return the counts over joint actions."""
+    def roll_out(
+        self, policy: JointPolicy, episodes: int, *, agent: int | None = None, purpose: str = "episodes"
+    ) -> Samples:
+        """Play whole episodes; return the counts over joint actions, or what one agent sees of them."""
 
     def add_up(
         self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
@@ -114,14 +113,17 @@ class GameSimulator:
         payoff_noise: float | None = None,
         reveal_support: bool = False,
     ) -> None:
-        if not isinstance(game, JointGame):
-            advice = "Pass a JointGame; small games of another form have a joint one (to_joint)."
-            raise UnsupportedError(type(game).__name__, "has no joint transition to draw from", advice)
+        if not isinstance(game, (JointGame, CountingGame)):
+            advice = "LocalSimulator hides local games; small games of another form have a joint one (to_joint)."
+            raise UnsupportedError(type(game).__name__, "has no shared transition to draw from", advice)
+        if payoff_noise is not None and isinstance(game, CountingGame):
+            advice = "Leave payoff_noise out, or write a small game over joint actions (to_joint)."
+            raise UnsupportedError("CountingGame", "is learned with rewards and costs that are known", advice)
         if game.horizon is None:
             raise SimulatorError("the game is discounted: its episodes do not end. Cut it off at a finite horizon.")
         if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
             raise SimulatorError(f"payoff_noise is {payoff_noise}; it must be a finite number of at least 0, or None.")
-        self._game = game.floats()
+        self._game: JointGame | CountingGame = game.floats()
         self._rng = rng
         self._noise = payoff_noise
         self.ledger = Ledger(budget)
@@ -129,18 +131,28 @@ class GameSimulator:
 
     def _what_is_known(self, *, reveal_support: bool) -> Known:
         game, noise = self._game, self._noise or 0.0
+        payoffs: Payoffs | CountingPayoffs
+        if isinstance(game, CountingGame):
+            empty = np.full((1, *game.transition.shape[1:]), 1 / game.num_states)
+            payoffs, rewards = CountingPayoffs(replace(game, transition=empty)), _count_rewards(game)
+        else:
+            payoffs, rewards = Payoffs(game.rewards, game.costs), game.rewards
         support: BoolArray | None = None
         if reveal_support:
-            tables = [_dense(matrix) > 0 for matrix in game.transition] if game.is_sparse else game.transition > 0
-            support = np.asarray(tables).reshape(-1, game.num_states, *game.num_actions, game.num_states)
+            shape = (
+                (-1, *game.transition[0].shape)
+                if isinstance(game, CountingGame)
+                else (-1, game.num_states, *game.num_actions, game.num_states)
+            )
+            support = np.asarray([dense(matrix) > 0 for matrix in game.transition]).reshape(shape)
         return Known(
             num_actions=game.num_actions,
             thresholds=game.thresholds,
             initial=game.initial,
             horizon=game.num_steps,
-            reward_bounds=observed_bounds(game.rewards, noise),
+            reward_bounds=observed_bounds(rewards, noise),
             cost_bounds=observed_bounds(game.costs, noise),
-            payoffs=Payoffs(game.rewards, game.costs) if self._noise is None else None,
+            payoffs=payoffs if self._noise is None else None,
             support=support,
             stationary=len(game.transition) == 1,
         )
@@ -150,8 +162,11 @@ class GameSimulator:
         check_entry(self.known, h=h, s=s, a=a)
         check_count("count", count)
         self.ledger.charge(purpose, count)
-        row = int(np.ravel_multi_index((s, *a), (self.known.num_states, *self.known.num_actions)))
-        rows = _dense(self._matrix(h)[row : row + 1])
+        entry: tuple[int, ...] = (s, *a)
+        if isinstance(self._game, CountingGame):
+            entry = (s, int(self._game.classes.of(np.bincount(a, minlength=self.known.num_actions[0]))))
+        row = int(np.ravel_multi_index(entry, self.known.entry_shape))
+        rows = dense(self._matrix(h)[row : row + 1])
         drawn: IntArray = spread(np.array([count]), rows, rng=self._rng)[0]
         return drawn
 
@@ -180,26 +195,50 @@ class GameSimulator:
         visits[-1] = 0
         transitions = np.empty((horizon - 1, states, actions, states), dtype=np.int64)
         for h in range(horizon - 1):
-            rows = _dense(cmdp.matrix(h))
+            rows = dense(cmdp.matrix(h))
             transitions[h] = spread(np.full(len(rows), count), rows, rng=self._rng).reshape(transitions.shape[1:])
         return Samples(visits, transitions)
 
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
-        """Draw `count` times at every step, state and joint action; at step 0 only where steps are alike."""
+        """Draw `count` times at every step, state and joint action, or class of counts; at step 0 only where steps are
+        alike.
+        """
         check_count("count", count)
         known = self.known
         steps = known.horizon - 1 if self._noise is None else known.horizon
-        visits = np.zeros((known.horizon, known.num_states, *known.num_actions), dtype=np.int64)
+        visits = np.zeros((known.horizon, *known.entry_shape), dtype=np.int64)
         visits[: min(1, steps) if known.stationary and self._noise is None else steps] = count
         self.ledger.charge(purpose, int(visits.sum()))
         return self._follow(visits)
 
-    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
-        """Play whole episodes; return the counts over joint actions."""
+    def roll_out(
+        self, policy: JointPolicy, episodes: int, *, agent: int | None = None, purpose: str = "episodes"
+    ) -> Samples:
+        """Play whole episodes; return the counts over joint actions, or what one agent sees of them."""
         policy.check_fits(self.known.policy_shapes)
         check_count("episodes", episodes)
         known = self.known
         self.ledger.charge(purpose, episodes * known.horizon)
+        if isinstance(self._game, CountingGame):
+            return self._follow_one(0 if agent is None else agent, policy, episodes)
+        joint = self._follow_all(policy, episodes)
+        return joint if agent is None else joint.seen_by(agent)
+
+    def _follow_one(self, agent: int, policy: JointPolicy, episodes: int) -> Samples:
+        """Play episodes, and count what one agent sees: its law is that of the agent's induced CMDP."""
+        cmdp = self._game.at(policy).induced_cmdp(agent)
+        visits = np.zeros(self.known.policy_shapes[agent], dtype=np.int64)
+        transitions = np.zeros((len(visits) - 1, *visits.shape[1:], visits.shape[1]), dtype=np.int64)
+        states = spread(np.array([episodes]), self.known.initial[None], rng=self._rng)[0]
+        for h, chosen in enumerate(policy[agent]):
+            visits[h] = spread(states, chosen, rng=self._rng)
+            if h + 1 < len(visits):
+                moved = spread(visits[h].ravel(), dense(cmdp.matrix(h)), rng=self._rng)
+                transitions[h], states = moved.reshape(transitions.shape[1:]), moved.sum(axis=0)
+        return Samples(visits, transitions)
+
+    def _follow_all(self, policy: JointPolicy, episodes: int) -> Samples:
+        known = self.known
         visits = np.zeros((known.horizon, known.num_states, *known.num_actions), dtype=np.int64)
         transitions = np.zeros((known.horizon - 1, *visits.shape[1:], known.num_states), dtype=np.int64)
         states = spread(np.array([episodes]), known.initial[None], rng=self._rng)[0]
@@ -263,7 +302,7 @@ class GameSimulator:
         tried = np.flatnonzero(flat)
         result = np.zeros((len(flat), self.known.num_states), dtype=np.int64)
         if len(tried):
-            result[tried] = spread(flat[tried], _dense(self._matrix(h)[tried]), rng=self._rng)
+            result[tried] = spread(flat[tried], dense(self._matrix(h)[tried]), rng=self._rng)
         return result.reshape(*visits.shape, self.known.num_states)
 
     def _observe(self, visits: IntArray) -> PayoffSums | None:
@@ -290,7 +329,7 @@ class Logbook:
     then must be judged all the same, so it is not left to the learner to report it.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Any) -> None:  # a Simulator, or any other that has some of its methods
         self._simulator = simulator
         self._played: dict[bytes, Played] = {}
 
@@ -300,35 +339,40 @@ class Logbook:
         return tuple(self._played.values())
 
     @property
-    def known(self) -> Known:
+    def known(self) -> Any:
         """Everything but the transition."""
         return self._simulator.known
 
     @property
     def ledger(self) -> Ledger:
         """The samples so far."""
-        return self._simulator.ledger
+        found: Ledger = self._simulator.ledger
+        return found
 
-    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
+    def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> Any:
         """Draw from one entry; nothing is executed."""
         return self._simulator.draw(h=h, s=s, a=a, count=count, purpose=purpose)
 
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Any:
         """Draw from the entries of one agent; nothing is executed."""
         return self._simulator.draw_induced(agent, policy, count=count, purpose=purpose)
 
-    def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
+    def draw_all(self, *, count: int, purpose: str = "draws") -> Any:
         """Draw from all entries; nothing is executed."""
         return self._simulator.draw_all(count=count, purpose=purpose)
 
-    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> Samples:
+    def roll_out(
+        self, policy: JointPolicy, episodes: int, *, agent: int | None = None, purpose: str = "episodes"
+    ) -> Any:
         """Play whole episodes, and note as many of them as the ledger says were begun."""
         with self._noted(policy):
-            return self._simulator.roll_out(policy, episodes, purpose=purpose)
+            if agent is None:
+                return self._simulator.roll_out(policy, episodes, purpose=purpose)
+            return self._simulator.roll_out(policy, episodes, agent=agent, purpose=purpose)
 
     def add_up(
         self, agent: int, policy: JointPolicy, tables: FloatArray, episodes: int, *, purpose: str = "episodes"
-    ) -> Totals:
+    ) -> Any:
         """Play whole episodes, and note as many of them as the ledger says were begun."""
         with self._noted(policy):
             return self._simulator.add_up(agent, policy, tables, episodes, purpose=purpose)
@@ -347,66 +391,6 @@ class Logbook:
         key = policy.fingerprint()
         before = self._played[key].episodes if key in self._played else 0
         self._played[key] = Played(policy, before + episodes)
-
-
-def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> IntArray:
-    """Split each count at random by its row of probabilities: counts [R] and rows [R, m] give [R, m]."""
-    drawn = np.zeros(rows.shape, dtype=np.int64)
-    tried = np.flatnonzero(counts)
-    if len(tried) == 0:
-        return drawn
-    # Averages of rows can round to just above one, which multinomial refuses. What rounding leaves over falls to the
-    # last category: let that be the likeliest one, never an impossible one.
-    probabilities, lines = np.minimum(rows[tried], 1.0), np.arange(len(tried))
-    likeliest = probabilities.argmax(axis=1)
-    last = probabilities[:, -1].copy()
-    probabilities[:, -1] = probabilities[lines, likeliest]
-    probabilities[lines, likeliest] = last
-    result = rng.multinomial(counts[tried], probabilities)
-    last_count = result[:, -1].copy()
-    result[:, -1] = result[lines, likeliest]
-    result[lines, likeliest] = last_count
-    drawn[tried] = result
-    return drawn
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Groups that were split: from which group each part comes, into which cell it falls, and how large it is."""
-
-    groups: IntArray  # [parts]
-    cells: IntArray  # [parts]
-    counts: IntArray  # [parts]
-
-
-def split(counts: IntArray, rows: Any, which: IntArray, *, rng: np.random.Generator) -> Parts:
-    """Split groups of these sizes [G] at random by their rows of probabilities, `which` [G] of the rows [R, m].
-
-    Large groups are multinomial draws; the members of small ones are drawn one by one.
-    """
-    laws = _dense(rows)
-    chunk = max(CHUNK // laws.shape[1], 1)
-    parts = []
-    large = np.flatnonzero(counts > FEW)
-    for group in np.array_split(large, max(-(-len(large) // chunk), 1)):
-        drawn = spread(counts[group], laws[which[group]], rng=rng)
-        place, cells = np.nonzero(drawn)
-        parts.append(Parts(group[place], cells, drawn[place, cells]))
-    small = np.flatnonzero(counts <= FEW)
-    members = np.repeat(small, counts[small])
-    sums = np.cumsum(laws, axis=1)
-    sums /= sums[:, -1:]
-    for group in np.array_split(members, max(-(-len(members) // chunk), 1)):
-        cells = (sums[which[group]] <= rng.random(len(group))[:, None]).sum(axis=1)
-        parts.append(Parts(group, cells, np.ones(len(group), dtype=np.int64)))
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in ("groups", "cells", "counts")]
-    return Parts(*columns)
-
-
-def merge(states: IntArray, totals: FloatArray, counts: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
-    """Gather groups of episodes that are in the same state with the same totals."""
-    found = Totals.merged(np.column_stack([states, totals]), counts)
-    return found.values[:, 0].astype(np.int64), found.values[:, 1:], found.counts
 
 
 def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
@@ -434,5 +418,8 @@ def joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> Float
     return rows
 
 
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+def _count_rewards(game: CountingGame) -> FloatArray:
+    """The least and the greatest reward of every agent in each state, by its action: [n, H or 1, S, A, 2]."""
+    shared, by_class = game.rewards[..., 1:], game.class_rewards
+    least, most = shared.min(axis=-1) + by_class.min(axis=-1), shared.max(axis=-1) + by_class.max(axis=-1)
+    return np.stack([game.private_rewards + least, game.private_rewards + most], axis=-1)

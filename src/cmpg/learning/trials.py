@@ -9,20 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.errors import CMPGError
+from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.joint.game import JointGame
+from cmpg.games.contract import Game
+from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
 from cmpg.learning.safe import SafeExploration
 from cmpg.learning.shared import Round, learn_shared
-from cmpg.learning.simulator import GameSimulator, Simulator
+from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
 
 
@@ -40,7 +42,7 @@ Watch = Callable[[Progress], None]
 class Method(Protocol):
     """Learns an equilibrium from a simulator."""
 
-    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+    def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Learn, and report on the way."""
 
 
@@ -53,8 +55,9 @@ class ByResponses:
     delta: float
     start: JointPolicy | None
     learner: Adaptive | SafeExploration
+    time_limit: float = np.inf
 
-    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+    def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn`."""
 
         def show(note: str) -> None:
@@ -70,39 +73,48 @@ class ByResponses:
             delta=self.delta,
             start=self.start,
             learner=replace(self.learner, on_round=on_round),
+            time_limit=self.time_limit,
             on_progress=lambda step: show(f"iteration {step.iteration}: the largest gain seen is {step.gain:.3g}"),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class BySharedModel:
-    """The variant that explores once."""
+    """The variant that explores once; local games are learned in no other way."""
 
     _: KW_ONLY
     epsilon: float
     delta: float
+    time_limit: float = np.inf
 
-    def __call__(self, simulator: Simulator, watch: Watch) -> LearnResult:
+    def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn_shared`."""
 
         def on_round(found: Round) -> None:
             state = "feasible" if found.feasible else "not proved feasible yet"
             watch(Progress(simulator.ledger.total, f"{state}, gains of at most {found.gap:.3g}"))
 
-        return learn_shared(simulator, epsilon=self.epsilon, delta=self.delta, on_round=on_round)
+        return learn_shared(
+            simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
+        )
 
 
 @dataclass(frozen=True)
 class Behind:
-    """How the game is hidden: the options of `GameSimulator`."""
+    """How the game is hidden: the options of its simulator."""
 
     _: KW_ONLY
     budget: int | None = None
     payoff_noise: float | None = None
     reveal_support: bool = False
 
-    def hide(self, game: JointGame, *, rng: np.random.Generator) -> GameSimulator:
-        """Put a game behind its door."""
+    def hide(self, game: Game, *, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
+        """Put a game behind the door that suits its form."""
+        if isinstance(game, LocalGame):
+            if self.payoff_noise is not None:
+                advice = "Leave payoff_noise out: what is hidden are the kernels of its agents."
+                raise UnsupportedError("LocalGame", "is learned with rewards and costs that are known", advice)
+            return LocalSimulator(game, rng=rng, budget=self.budget, reveal_support=self.reveal_support)
         return GameSimulator(
             game, rng=rng, budget=self.budget, payoff_noise=self.payoff_noise, reveal_support=self.reveal_support
         )
@@ -126,7 +138,7 @@ class Trial:
 
 
 def trial(
-    game: JointGame,
+    game: Game,
     method: Method,
     *,
     index: int,
@@ -141,7 +153,7 @@ def trial(
 
 
 def trials(
-    game: JointGame,
+    game: Game,
     method: Method,
     *,
     streams: Sequence[np.random.SeedSequence],

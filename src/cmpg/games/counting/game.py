@@ -251,7 +251,7 @@ class CountingGame:
         action of it, is as good as one who chooses among all joint actions. The reward is zero unless given by class.
         """
         floats = self.floats()
-        labels = self.classes.of(self._samples)
+        labels = self.classes_that_occur
         return CMDP(
             transition=floats.transition[:, :, labels],
             reward=np.zeros((1, self.num_states, len(labels))) if reward is None else reward[..., labels],
@@ -271,6 +271,11 @@ class CountingGame:
         ends = np.cumsum(counts, axis=-1)
         each = [(ends <= agent).sum(axis=-1) for agent in range(self.num_agents)]
         return JointPolicy(tuple(certain_rows(actions, counts.shape[-1]) for actions in each))
+
+    @cached_property
+    def classes_that_occur(self) -> IntArray:
+        """The classes that some joint action has, in the order of the actions of `joint_cmdp`."""
+        return np.asarray(self.classes.of(self._samples))
 
     @cached_property
     def _samples(self) -> IntArray:
@@ -354,10 +359,14 @@ class CountingPosition:
     def _cmdps(self) -> dict[int, CMDP]:
         return {}
 
+    def class_probabilities(self, agent: int) -> FloatArray:
+        """Return how likely each class of counts is, by what one agent plays: [H, S, A, C]."""
+        by_row = self.counts.of_classes(agent)
+        return np.asarray(by_row.reshape(self.game.num_steps, self.game.num_states, *by_row.shape[1:]))
+
     def _induce(self, agent: int) -> CMDP:
         game = self.game
-        by_row = self.counts.of_classes(agent)
-        probabilities = by_row.reshape(game.num_steps, game.num_states, *by_row.shape[1:])
+        probabilities = self.class_probabilities(agent)
         transition = np.matmul(probabilities, game.transition)
         costs = [np.matmul(probabilities, cost[..., None])[..., 0] for cost in game.costs]
         reward = self._count_reward(agent)

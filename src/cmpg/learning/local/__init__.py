@@ -1,0 +1,1 @@
+"""Learning local games: kernels of agents who meet only at resources."""

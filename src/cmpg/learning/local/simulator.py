@@ -1,0 +1,204 @@
+"""A local game behind a door: the kernels of its agents can be sampled, by draws or by episodes, and not read.
+
+Everything else is known: who there is and where they begin, rewards, which resources each (state, action) uses, delays,
+costs, thresholds; and which agents are of one kind, that is, move by one kernel. What is counted is kept by kind, so
+agents of one kind share their samples; so do all steps, where a kernel is the same at every step.
+
+One transition that is drawn is one sample; a step of an episode, in which everybody moves, is one sample, too.
+`LocalSimulator` is a known game that plays the unknown one. Agents move independently, so the counts of B episodes are,
+agent by agent, a chain of multinomial draws (`cmpg.learning.simulator`), and the work does not grow with B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.errors import UnsupportedError
+from cmpg.faces import fields_line
+from cmpg.games.contract import Game
+from cmpg.games.local.agent import LocalAgent
+from cmpg.games.local.game import LocalGame
+from cmpg.learning.multinomials import spread
+from cmpg.learning.samples import BoolArray, Ledger
+from cmpg.learning.simulator import check_count
+from cmpg.policy import JointPolicy, PolicyShape
+
+MOST_ENTRIES = 50_000_000
+"""Kernels of one kind with more entries than this, counting every next state, are refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalKnown:
+    """What is known of a local game before the first sample; the kernels are not among it."""
+
+    frame: LocalGame  # the game, in which everybody stays where it is
+    kinds: tuple[int, ...]  # of each agent: those of one kind have the same kernel
+    stationary: tuple[bool, ...]  # of each kind: whether its kernel is the same at every step
+    supports: tuple[BoolArray, ...] | None = None  # of each kind [H or 1, S, A, S]: which next states are possible
+
+    __repr__ = fields_line
+
+    @classmethod
+    def of(cls, game: LocalGame, *, reveal_support: bool = False) -> LocalKnown:
+        """Forget the kernels of a game; agents that share one are of one kind."""
+        keys = [id(agent.transition) for agent in game.agents]
+        numbers = {key: kind for kind, key in enumerate(dict.fromkeys(keys))}
+        firsts = [game.agents[keys.index(key)] for key in numbers]
+        for agent in firsts:
+            entries = len(agent.transition) * agent.num_states**2 * agent.num_actions
+            if entries > MOST_ENTRIES:
+                what = f"has a kernel with {entries:.3g} entries to learn; at most {MOST_ENTRIES:.3g} are kept"
+                raise UnsupportedError("LocalGame", what, "Use a smaller map, or solve the game with its true kernels.")
+        staying = [_staying(agent.num_states, agent.num_actions) for agent in firsts]
+        kinds = tuple(numbers[key] for key in keys)
+        agents = [replace(agent, transition=staying[kind]) for agent, kind in zip(game.agents, kinds, strict=True)]
+        return cls(
+            frame=replace(game, agents=tuple(agents)),
+            kinds=kinds,
+            stationary=tuple(len(agent.transition) == 1 for agent in firsts),
+            supports=tuple(_possible(agent) for agent in firsts) if reveal_support else None,
+        )
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+        return self.frame.num_agents
+
+    @property
+    def num_constraints(self) -> int:
+        """k."""
+        return self.frame.num_constraints
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+        return self.frame.thresholds
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+        return self.frame.horizon
+
+    @property
+    def policy_shapes(self) -> tuple[PolicyShape, ...]:
+        """The shape [H, S_i, A_i] of each agent's policy."""
+        return self.frame.policy_shapes
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """The shape [H − 1 or 1, S, A, S] of the counts of each kind; the last step leads nowhere that matters."""
+        found = []
+        for kind, stationary in enumerate(self.stationary):
+            agent = self.frame.agents[self.kinds.index(kind)]
+            steps = min(1, self.horizon - 1) if stationary else self.horizon - 1
+            found.append((steps, agent.num_states, agent.num_actions, agent.num_states))
+        return tuple(found)
+
+    def with_kernels(self, kernels: Sequence[FloatArray]) -> LocalGame:
+        """Return the game with one kernel [H or 1, S, A, S] for each kind."""
+        rows = [tuple(sp.csr_array(step.reshape(-1, step.shape[-1])) for step in kernel) for kernel in kernels]
+        pairs = zip(self.frame.agents, self.kinds, strict=True)
+        return replace(self.frame, agents=tuple(replace(agent, transition=rows[kind]) for agent, kind in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSamples:
+    """How often each state followed, by kind of agent."""
+
+    transitions: tuple[IntArray, ...]  # of each kind: [H − 1 or 1, S, A, S]
+
+    __repr__ = fields_line
+
+    def __add__(self, other: LocalSamples) -> LocalSamples:
+        pairs = zip(self.transitions, other.transitions, strict=True)
+        return LocalSamples(tuple(one + another for one, another in pairs))
+
+
+class LocalSimulator:
+    """A known local game that hides the kernels of its agents.
+
+    Parameters
+    ----------
+    game
+        A local game.
+    rng
+        All draws come from it.
+    budget
+        Samples at most; None for no limit.
+    reveal_support
+        Whether the learners know which next states are possible.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> simulator = LocalSimulator(grid_world_local(), rng=np.random.default_rng(0))
+    >>> drawn = simulator.draw_all(count=10)
+    >>> drawn.transitions[0].shape, simulator.ledger.total          # two agents of one kind, all steps alike
+    ((1, 16, 4, 16), 640)
+    """
+
+    def __init__(
+        self, game: Game, *, rng: np.random.Generator, budget: int | None = None, reveal_support: bool = False
+    ) -> None:
+        if not isinstance(game, LocalGame):
+            advice = "Pass a LocalGame; GameSimulator hides the other forms."
+            raise UnsupportedError(type(game).__name__, "has no agents with kernels of their own", advice)
+        self.known = LocalKnown.of(game, reveal_support=reveal_support)
+        self.ledger = Ledger(budget)
+        self._rng = rng
+        firsts = [game.agents[self.known.kinds.index(kind)] for kind in range(len(self.known.stationary))]
+        self._kernels = [_tables(agent.transition) for agent in firsts]  # of each kind [S·A, S] by step
+
+    def draw_all(self, *, count: int, purpose: str = "draws") -> LocalSamples:
+        """Draw `count` times at every (s, a) of every kind; at every step where steps are not alike."""
+        check_count("count", count)
+        shapes = self.known.shapes
+        self.ledger.charge(purpose, count * sum(int(np.prod(shape[:3])) for shape in shapes))
+        drawn = [
+            [spread(np.full(len(rows), count), rows, rng=self._rng) for rows in kernel[: shape[0]]]
+            for kernel, shape in zip(self._kernels, shapes, strict=True)
+        ]
+        pairs = zip(drawn, shapes, strict=True)
+        return LocalSamples(tuple(np.array(each, dtype=np.int64).reshape(shape) for each, shape in pairs))
+
+    def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> LocalSamples:
+        """Play whole episodes; return where everybody moved."""
+        policy.check_fits(self.known.policy_shapes)
+        check_count("episodes", episodes)
+        self.ledger.charge(purpose, episodes * self.known.horizon)
+        counts = [np.zeros(shape, dtype=np.int64) for shape in self.known.shapes]
+        for agent, table in enumerate(policy):
+            kind = self.known.kinds[agent]
+            self._follow(agent, table, episodes, counts[kind], self._kernels[kind])
+        return LocalSamples(tuple(counts))
+
+    def _follow(
+        self, agent: int, table: FloatArray, episodes: int, counts: IntArray, kernel: Sequence[FloatArray]
+    ) -> None:
+        """Add where one agent moved in that many episodes to the counts of its kind."""
+        states = spread(np.array([episodes]), self.known.frame.agents[agent].initial[None], rng=self._rng)[0]
+        for h in range(self.known.horizon - 1):
+            chosen = spread(states, table[h], rng=self._rng).ravel()
+            moved = spread(chosen, kernel[0 if len(kernel) == 1 else h], rng=self._rng)
+            counts[0 if len(counts) == 1 else h] += moved.reshape(counts.shape[1:])
+            states = moved.sum(axis=0)
+
+
+def _tables(transition: Sequence[sp.csr_array]) -> list[FloatArray]:
+    return [np.asarray(matrix.toarray()) for matrix in transition]
+
+
+def _possible(agent: LocalAgent) -> BoolArray:
+    """Which next states an agent's kernel allows: [H or 1, S, A, S]."""
+    rows = np.stack([table > 0 for table in _tables(agent.transition)])
+    return rows.reshape(len(rows), agent.num_states, agent.num_actions, agent.num_states)
+
+
+def _staying(states: int, actions: int) -> tuple[sp.csr_array]:
+    """The kernel of somebody who stays where it is."""
+    return (sp.csr_array(np.repeat(np.eye(states), actions, axis=0)),)
