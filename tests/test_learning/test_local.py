@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.errors import UnsupportedError
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -67,7 +68,7 @@ def test_the_truth_lies_within_the_bounds(steps, count):
             assert np.all(view.belief.optimistic.nominal.reward >= cmdp.reward - 1e-12)
             assert np.all(view.belief.worst_costs >= cmdp.costs - 1e-12)
             assert np.all(view.belief.optimistic.nominal.costs <= cmdp.costs + 1e-12)
-            assert view.floor(policy[agent]) <= position.values[agent]
+            assert -worst_case(view.belief.box, policy[agent], -view.belief.worst_reward) <= position.values[agent]
 
 
 def test_with_many_samples_nothing_but_the_truth_is_left():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
     from cmpg.learning.exploration import Pace as Pace
     from cmpg.learning.generative import Adaptive as Adaptive
+    from cmpg.learning.local.model import LocalModel as LocalModel
     from cmpg.learning.local.simulator import LocalSimulator as LocalSimulator
     from cmpg.learning.outcome import Judgement as Judgement
     from cmpg.learning.outcome import LearnedResponse as LearnedResponse
@@ -55,6 +56,7 @@ __all__, __getattr__, __dir__ = front_door(
         "exploration": ("Pace",),
         "generative": ("Adaptive",),
         "ascent": ("learn",),
+        "local.model": ("LocalModel",),
         "local.simulator": ("LocalSimulator",),
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
         "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),

@@ -128,13 +128,18 @@ def ceilings_of_views(policy: JointPolicy, views: Sequence[Estimate]) -> FloatAr
 
 def bounds_of_views(policy: JointPolicy, views: Sequence[Estimate]) -> Bounds:
     """Bound costs and gains by what each agent faces; the views are in the order of the agents."""
-    gaps = []
+    return Bounds(largest_gain(policy, views), ceilings_of_views(policy, views))
+
+
+def largest_gain(policy: JointPolicy, views: Sequence[Estimate]) -> float:
+    """Return the most that any agent can gain by leaving for a policy that meets the constraints."""
+    gains = []
     for view, table in zip(views, policy, strict=True):
         try:
-            gaps.append(optimistic_response(view.optimistic).bound + worst_case(view.box, table, -view.worst_reward))
+            gains.append(optimistic_response(view.optimistic).bound + worst_case(view.box, table, -view.worst_reward))
         except InfeasibleError:
-            gaps.append(np.inf)
-    return Bounds(float(max(gaps)), ceilings_of_views(policy, views))
+            gains.append(np.inf)
+    return float(max(gains))
 
 
 def _view(model: JointModel, policy: JointPolicy, agent: int) -> Estimate:

@@ -24,14 +24,14 @@ from functools import cached_property
 import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
-from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
+from cmpg.cmdp.box import BoxCMDP, worst_case
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.loads import LoadTree, load_tables
 from cmpg.learning.confidence import Estimate, Interval, transition_box
+from cmpg.learning.joint_model import largest_gain
 from cmpg.learning.local.simulator import LocalKnown, LocalSamples
 from cmpg.learning.outcome import Bounds
 from cmpg.learning.samples import Samples
@@ -49,7 +49,20 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """The empirical game, and how far off its kernels can be."""
+    """The empirical game, and how far off its kernels can be.
+
+    Examples
+    --------
+    >>> from cmpg.learning import LocalSimulator
+    >>> from cmpg.learning.confidence import binomial_interval
+    >>> from cmpg.scenarios import grid_world_local
+    >>> simulator = LocalSimulator(grid_world_local(), rng=np.random.default_rng(0))
+    >>> samples = simulator.draw_all(count=100_000)
+    >>> model = LocalModel.of(simulator.known, samples, delta=0.1, interval=binomial_interval)
+    >>> bounds = model.bound(model.game.uniform_policy())
+    >>> round(bounds.gap, 1), bounds.cost_ceilings.round(2)
+    (0.6, array([0.47]))
+    """
 
     known: LocalKnown
     kernels: tuple[Kernel, ...]  # of each kind
@@ -129,14 +142,6 @@ class LocalView:
     belief: Estimate  # thresholds are what is left at the worst, and in its optimistic box at the best
     spent: Ends  # [k]: by the others
 
-    def floor(self, table: FloatArray) -> float:
-        """Return the least that a policy of the agent can be worth."""
-        return -worst_case(self.belief.box, table, -self.belief.worst_reward)
-
-    def ceiling(self) -> float:
-        """Return the most that a policy that meets the constraints can be worth; raise where there is none."""
-        return optimistic_response(self.belief.optimistic).bound
-
     def cost_ceilings(self, table: FloatArray) -> FloatArray:
         """Return the most that everybody can cost: [k]."""
         own = [worst_case(self.belief.box, table, cost) for cost in self.belief.worst_costs]
@@ -152,13 +157,7 @@ class ModelPosition:
     @cached_property
     def gap(self) -> float:
         """No agent gains more by a feasible deviation."""
-        gaps = []
-        for agent, table in enumerate(self.policy):
-            try:
-                gaps.append(self.view(agent).ceiling() - self.view(agent).floor(table))
-            except InfeasibleError:
-                gaps.append(np.inf)
-        return float(max(gaps))
+        return largest_gain(self.policy, [self.view(agent).belief for agent in range(len(self.policy))])
 
     @cached_property
     def cost_ceilings(self) -> FloatArray:
