@@ -215,4 +215,4 @@ def model_of(known: Known, samples: Samples, *, delta: float, interval: Interval
     if not isinstance(known.payoffs, CountingPayoffs):
         return joint_model(known, samples, delta=delta, interval=interval)
     kernel, lower, upper = _kernel_and_box(known, samples, delta=delta, interval=interval)
-    return CountingModel(replace(known.payoffs.frame, transition=kernel), lower, upper)
+    return CountingModel(known.payoffs.frame.with_transition(kernel), lower, upper)

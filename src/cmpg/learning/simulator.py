@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from typing import Any, Protocol
 
@@ -134,7 +133,7 @@ class GameSimulator:
         payoffs: Payoffs | CountingPayoffs
         if isinstance(game, CountingGame):
             empty = np.full((1, *game.transition.shape[1:]), 1 / game.num_states)
-            payoffs, rewards = CountingPayoffs(replace(game, transition=empty)), _count_rewards(game)
+            payoffs, rewards = CountingPayoffs(game.with_transition(empty)), _count_rewards(game)
         else:
             payoffs, rewards = Payoffs(game.rewards, game.costs), game.rewards
         support: BoolArray | None = None

@@ -209,6 +209,10 @@ class CountingGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=thresholds)
 
+    def with_transition(self, transition: Any) -> CountingGame:
+        """Return the same game with another transition: [H or 1, S, C, S]."""
+        return replace(self, transition=transition)
+
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
         from cmpg.games.dynamics import CountingDynamics

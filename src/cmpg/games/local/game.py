@@ -189,6 +189,10 @@ class LocalGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=thresholds)
 
+    def with_agents(self, agents: Sequence[LocalAgent]) -> LocalGame:
+        """Return the same game with other agents, of the same number."""
+        return replace(self, agents=tuple(agents))
+
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
         from cmpg.games.dynamics import LocalDynamics

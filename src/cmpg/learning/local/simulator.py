@@ -58,7 +58,7 @@ class LocalKnown:
         kinds = tuple(numbers[key] for key in keys)
         agents = [replace(agent, transition=staying[kind]) for agent, kind in zip(game.agents, kinds, strict=True)]
         return cls(
-            frame=replace(game, agents=tuple(agents)),
+            frame=game.with_agents(agents),
             kinds=kinds,
             stationary=tuple(len(agent.transition) == 1 for agent in firsts),
             supports=tuple(_possible(agent) for agent in firsts) if reveal_support else None,
@@ -103,7 +103,7 @@ class LocalKnown:
         """Return the game with one kernel [H or 1, S, A, S] for each kind."""
         rows = [tuple(sp.csr_array(step.reshape(-1, step.shape[-1])) for step in kernel) for kernel in kernels]
         pairs = zip(self.frame.agents, self.kinds, strict=True)
-        return replace(self.frame, agents=tuple(replace(agent, transition=rows[kind]) for agent, kind in pairs))
+        return self.frame.with_agents([replace(agent, transition=rows[kind]) for agent, kind in pairs])
 
 
 @dataclass(frozen=True, eq=False)
