@@ -30,8 +30,14 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 CHUNK = 1000
 """Spoilt files that are tried before anything is written down."""
 
-SLOW_CHUNK = 100
-"""The same for doors that take milliseconds, and for solving."""
+PACKED_CHUNK = 200
+"""The same for archives, which take time to spoil."""
+
+SLOW_CHUNK = 50
+"""The same for doors that take milliseconds, because they prove things again or build a game."""
+
+SOLVE_CHUNK = 500
+"""The same for games to solve."""
 
 MOST_MEMORY = 4 * 2**30
 """Bytes of address space: what asks for more gets a MemoryError, which is a finding, and the machine lives on."""
@@ -89,13 +95,13 @@ def tasks(done: Counter[str], chosen: argparse.Namespace) -> Iterator[tuple[str,
         before = sum(places.values())
         for door in doors:
             if chosen.executions is None or sum(places[each.name] for each in doors) < chosen.executions:
-                size = SLOW_CHUNK if door.slow else CHUNK
+                size = SLOW_CHUNK if door.slow else PACKED_CHUNK if door.ending == "npz" else CHUNK
                 yield door.name, places[door.name], places[door.name] + size
                 places[door.name] += size
         wanted = chosen.solves if chosen.solves is not None else chosen.executions
         if chosen.door is None and turn % 2 == 0 and (wanted is None or places["solve"] * SOLVED < wanted):
-            yield "solve", places["solve"], places["solve"] + 5 * SLOW_CHUNK
-            places["solve"] += 5 * SLOW_CHUNK
+            yield "solve", places["solve"], places["solve"] + SOLVE_CHUNK
+            places["solve"] += SOLVE_CHUNK
         if sum(places.values()) == before and turn % 2:
             return
 
@@ -111,7 +117,7 @@ def own_engine(chosen: argparse.Namespace) -> int:
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done: Counter[str] = Counter()
     for record in records:
-        size = record["executed"] if record["door"] != "solve" else 5 * SLOW_CHUNK
+        size = record["executed"] if record["door"] != "solve" else SOLVE_CHUNK
         done[record["door"]] = max(done[record["door"]], record["begin"] + size)
     ends = time.monotonic() + 60 * chosen.minutes
     with path.open("a") as log, get_context("spawn").Pool(chosen.jobs) as pool:
