@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from cmpg.runs import Jobs
 from experiments.cases import MOST_FAILURES, cases
 from experiments.page import Found, page
 from experiments.runner import number_missing, read_results, results_of, run_missing
@@ -29,7 +30,7 @@ def main() -> int:
     try:
         with Progress(*columns) as bar:
             task = bar.add_task("seeds", total=number_missing(chosen, path=path))
-            for _ in run_missing(chosen, path=path, jobs=given.jobs):
+            for _ in run_missing(chosen, path=path, jobs=Jobs(given.jobs, given.backend, given.scheduler)):
                 bar.advance(task)
     except KeyboardInterrupt:
         print(f"stopped; what is done is in {path}, and the next run goes on from there", file=sys.stderr)
@@ -44,6 +45,8 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What learning from samples must show, over hundreds of seeds.")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--backend", choices=("loky", "threads", "dask", "ray"), help="where they run; loky if omitted")
+    parser.add_argument("--scheduler", help="address of a running dask or ray cluster")
     parser.add_argument("--seeds", type=int, default=0, help="at most so many seeds of everything, for a first look")
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results", help="folder of the records")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "experiments.md", help="where to write")

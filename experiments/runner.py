@@ -12,6 +12,7 @@ import numpy as np
 from cmpg.equilibrium.result import Status
 from cmpg.files.learning_folder import trial_record
 from cmpg.learning.trials import trial
+from cmpg.runs import Jobs, run_tasks
 from experiments.cases import GAMES, Case
 
 Record = dict[str, Any]
@@ -47,18 +48,19 @@ def results_of(case: Case, records: Sequence[Record]) -> list[Record]:
     return [own[seed] for seed in sorted(own)]
 
 
-def run_missing(cases: Sequence[Case], *, path: Path, jobs: int) -> Iterator[None]:
-    """Run every seed that has no record yet; yield after each, so that a bar can move."""
-    from joblib import Parallel, delayed
+def _run_one(task: tuple[Case, int]) -> Record:
+    return run_seed(*task)
 
+
+def run_missing(cases: Sequence[Case], *, path: Path, jobs: int | Jobs) -> Iterator[None]:
+    """Run every seed that has no record yet; yield after each, so that a bar can move."""
     records = read_results(path)
     there = {(record["key"], record["seed"]) for record in records}
     missing = [(case, seed) for case in cases for seed in range(case.seeds) if (case.key, seed) not in there]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as stream:
         stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        run = Parallel(n_jobs=jobs, return_as="generator")
-        for record in run(delayed(run_seed)(case, seed) for case, seed in missing):
+        for _, record in run_tasks(_run_one, missing, jobs=jobs):
             stream.write(json.dumps(record) + "\n")
             stream.flush()
             yield

@@ -23,6 +23,7 @@ DOORS = (
     "cmpg.duality",
     "cmpg.comparison",
     "cmpg.interop",
+    "cmpg.runs",
     "cmpg.scenarios",
 )
 """In the order of the navigation; a name is shown where it is lent first."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cmpg import learning as learning
     from cmpg import paper as paper
     from cmpg import plugins as plugins
+    from cmpg import runs as runs
     from cmpg import scenarios as scenarios
     from cmpg import simulation as simulation
     from cmpg.cmdp.exact import Exact as Exact
@@ -125,6 +126,7 @@ __all__, __getattr__, __dir__ = front_door(
         "learning",
         "paper",
         "plugins",
+        "runs",
         "scenarios",
         "simulation",
     ),

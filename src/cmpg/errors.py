@@ -80,3 +80,11 @@ class SimulatorError(CMPGError):
 
 class BudgetError(CMPGError):
     """More samples, or more work, would be needed than is allowed; nothing of it was drawn."""
+
+
+class WorkerError(CMPGError):
+    """Workers died again and again; `missing` are the places of the tasks that are not done."""
+
+    def __init__(self, message: str, *, missing: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.missing = missing

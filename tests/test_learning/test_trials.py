@@ -15,7 +15,8 @@ from cmpg.scenarios import counter_example, spectrum
 
 def run(method, *, seeds=3, jobs=1, game=None, **options):
     streams = np.random.SeedSequence(4).spawn(seeds)
-    return list(trials(game or spectrum(), method, streams=streams, jobs=jobs, **options))
+    done = trials(game or spectrum(), method, streams=streams, jobs=jobs, **options)
+    return sorted(done, key=lambda each: each.index)
 
 
 def bits(done):

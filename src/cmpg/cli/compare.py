@@ -6,17 +6,21 @@ Exit codes: 0 if CA-CMPG was certified on every game, 1 if not, 2 for bad input.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cmpg.cli.options import Json
+from cmpg.cli.options import Backend, JobsNumber, Json, Scheduler, jobs_of
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
 
 if TYPE_CHECKING:
     from cmpg.comparison.comparison import GameComparison
+    from cmpg.games.contract import Game
+    from cmpg.runs.runner import Jobs
 
 SCENARIOS = (
     "counter-example",
@@ -45,6 +49,9 @@ def compare(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations.")] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for starts and tie-breaking.")] = 1,
     restarts: Annotated[int, typer.Option(help="Number of starts when a method may choose its own.")] = 10,
+    jobs: JobsNumber = 1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
     output: Annotated[Path | None, typer.Option("--out", help="Markdown file (.md) to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +61,8 @@ def compare(
 
     if output is not None:
         _check_target(output)
-    found = _compared(games or list(QUICK_SCENARIOS if quick else SCENARIOS), quick=quick, seed=seed, restarts=restarts)
+    chosen = games or list(QUICK_SCENARIOS if quick else SCENARIOS)
+    found = _compared(chosen, _Plan(quick, seed, restarts), jobs=jobs_of(jobs, backend, scheduler))
     if output is not None:
         settings = [*(["--quick"] if quick else []), "--seed", str(seed), "--restarts", str(restarts)]
         command = shlex.join(["cmpg", "compare", *(games or []), *settings, "--out", str(output)])
@@ -77,25 +85,40 @@ def _check_target(output: Path) -> None:
         raise FileError(f"{output}: cannot be written there; name a file in a folder that exists.")
 
 
-def _compared(targets: list[str], *, quick: bool, seed: int, restarts: int) -> dict[str, GameComparison]:
-    import numpy as np
+@dataclass(frozen=True)
+class _Plan:
+    """How every game is compared."""
 
-    from cmpg.comparison.comparison import METHODS, QUICK_METHODS, compare
+    quick: bool
+    seed: int
+    restarts: int
 
-    found = {}
+    def run(self, game: Game, tell: Callable[[str], None] = lambda _: None) -> GameComparison:
+        """Compare the methods on one game."""
+        import numpy as np
+
+        from cmpg.comparison.comparison import METHODS, QUICK_METHODS, compare
+
+        methods = QUICK_METHODS if self.quick else METHODS
+        rng = np.random.default_rng(self.seed)
+        return compare(game, rng=rng, methods=methods, restarts=self.restarts, on_progress=tell)
+
+
+def _compared(targets: list[str], plan: _Plan, *, jobs: Jobs) -> dict[str, GameComparison]:
+    """Compare on every game: a task each."""
+    from cmpg.runs.runner import in_order, run_tasks
+
     with ProgressLine("building the games") as progress:
-        built = {target: Target(target).build(seed=seed) for target in targets}
-        for target, game in built.items():
+        built = {target: Target(target).build(seed=plan.seed) for target in targets}
+        if not jobs.in_process:
+            progress.begin(f"comparing on {len(built)} games")
+            return dict(zip(built, in_order(run_tasks(plan.run, list(built.values()), jobs=jobs)), strict=True))
 
-            def tell(method: str, target: str = target) -> None:
-                progress.begin(f"{target}: {method}")
-                progress.show(f"{target}: {method}")
+        def alone(named: tuple[str, Game]) -> GameComparison:
+            def tell(method: str) -> None:
+                progress.begin(f"{named[0]}: {method}")
+                progress.show(f"{named[0]}: {method}")
 
-            found[target] = compare(
-                game,
-                rng=np.random.default_rng(seed),
-                methods=QUICK_METHODS if quick else METHODS,
-                restarts=restarts,
-                on_progress=tell,
-            )
-    return found
+            return plan.run(named[1], tell)
+
+        return dict(zip(built, in_order(run_tasks(alone, list(built.items()))), strict=True))

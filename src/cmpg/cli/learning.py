@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.options import Delta, Epsilon, Json
+from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Scheduler, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, finite, joint_form, policy_of
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cmpg.learning.samples import Known
     from cmpg.learning.trials import Behind, Method, Progress, Trial
     from cmpg.policy import JointPolicy
+    from cmpg.runs.runner import Jobs
 
 
 def learn(
@@ -40,7 +41,9 @@ def learn(
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
     seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Number of processes; the answer does not depend on it.")] = 1,
+    jobs: JobsNumber = 1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
     budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
@@ -85,7 +88,7 @@ def learn(
         _Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
     )
     streams = np.random.SeedSequence(seed).spawn(seeds)
-    done = _run(game, method, streams=streams, jobs=jobs, behind=behind, output=output)
+    done = _run(game, method, streams=streams, jobs=jobs_of(jobs, backend, scheduler), behind=behind, output=output)
     if as_json:
         show_json(trials_record(done) | names_record(game))
     else:
@@ -266,7 +269,7 @@ def _run(
     method: Method,
     *,
     streams: Sequence[SeedSequence],
-    jobs: int,
+    jobs: Jobs,
     behind: Behind,
     output: Path | None,
 ) -> list[Trial]:
@@ -288,7 +291,7 @@ def _run(
             line.show(trial_text(each, seeds=len(streams)), whole=True)
             if each.result.status is Status.INTERRUPTED:
                 break
-    return done
+    return sorted(done, key=lambda each: each.index)
 
 
 def _keeper(output: Path | None, game: Game) -> Callable[[Trial], Any]:

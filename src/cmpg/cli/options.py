@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from cmpg.runs.runner import Jobs
 
 DEFAULT_EPSILON = 1e-6
 
@@ -15,3 +18,25 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Seed = Annotated[
     int | None, typer.Option(min=0, metavar="<int>", help="Random seed for agents, starts and tie-breaking.")
 ]
+
+JobsNumber = Annotated[
+    int, typer.Option("--jobs", metavar="<int>", help="Number of processes; the answer does not depend on it.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        help="Where they run: loky (this machine), threads, dask or ray.",
+        autocompletion=lambda: ["loky", "threads", "dask", "ray"],
+    ),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="<address>", help="Address of a running dask or ray cluster to use.")
+]
+
+
+def jobs_of(number: int, backend: str | None, scheduler: str | None) -> Jobs:
+    """Return where tasks run, as a command line says it; the address of a cluster alone means dask."""
+    from cmpg.runs.runner import Jobs
+
+    chosen: Any = "dask" if backend is None and scheduler is not None else backend
+    return Jobs(number, chosen, scheduler)

@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of
+
 
 def reproduce(
     output: Annotated[
@@ -19,7 +21,9 @@ def reproduce(
     ] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Run a few of everything, for a first look.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed for starts, tie-breaking and samples.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Number of threads; the answer does not depend on it.")] = 2,
+    jobs: JobsNumber = 2,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Reproduce every figure, number and claim of the paper.
 
@@ -33,11 +37,12 @@ def reproduce(
     from cmpg.paper.reproduction import check_reproduction_folder, claims_view, write
     from cmpg.paper.reproduction import reproduce as compute
 
+    where = jobs_of(jobs, backend, scheduler)
     check_reproduction_folder(output)
     require_matplotlib()
     began = time.monotonic()
     with ProgressDisplay(Console(stderr=True)) as display:
-        found = compute(Evidence(seed, QUICK if quick else FULL, jobs, display.tick))
+        found = compute(Evidence(seed, QUICK if quick else FULL, where, display.tick))
         write(found, output, on_progress=display.tick)
     out = Console()
     out.print(claims_view(found.sections))

@@ -273,8 +273,16 @@ def _sparse_solver(system: Any) -> Any:
 def _dense_solver(system: FloatArray) -> Any:
     from scipy.linalg import lu_factor, lu_solve
 
-    factors = lu_factor(system, check_finite=False)
-    return lambda right: lu_solve(factors, right, check_finite=False)
+    from cmpg.runs.threads import one_thread
+
+    with one_thread():
+        factors = lu_factor(system, check_finite=False)
+
+    def solve(right: FloatArray) -> FloatArray:
+        with one_thread():
+            return np.asarray(lu_solve(factors, right, check_finite=False))
+
+    return solve
 
 
 def _eliminated(system: FloatArray, right: FloatArray) -> FloatArray:

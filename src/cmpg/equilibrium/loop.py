@@ -189,11 +189,13 @@ class _Turns(Generic[Where]):
             self.asked += len(missing)
         streams = [None] * len(missing) if self.rng is None else self.rng.spawn(len(missing))
         if self.workers > 1 and len(missing) > 1:
-            from joblib import Parallel, delayed  # heavy: imported where it is used
+            from cmpg.runs.runner import Jobs, run_tasks  # imported where it is used, and rarely is
 
-            run = Parallel(n_jobs=self.workers, prefer="threads")
-            asked = [delayed(self.answer)(position, *job) for job in zip(missing, streams, strict=True)]
-            self.answers.update(zip(missing, run(asked), strict=True))
+            # Answers share what they learn of the agents: they stay threads, whatever joblib is told elsewhere.
+            threads = Jobs(self.workers, backend="threads")
+            tasks = list(zip(missing, streams, strict=True))
+            found = dict(run_tasks(lambda task: self.answer(position, *task), tasks, jobs=threads))
+            self.answers.update({agent: found[place] for place, agent in enumerate(missing)})
         else:
             for agent, stream in zip(missing, streams, strict=True):
                 self.answers[agent] = self.answer(position, agent, stream)

@@ -7,13 +7,14 @@ however many run at the same time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.errors import CMPGError, UnsupportedError
+from cmpg.errors import UnsupportedError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
@@ -26,6 +27,7 @@ from cmpg.learning.safe import SafeExploration
 from cmpg.learning.shared import Round, learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
+from cmpg.runs.runner import Jobs, run_tasks
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,12 @@ def trials(
     method: Method,
     *,
     streams: Sequence[np.random.SeedSequence],
-    jobs: int = 1,
+    done: Collection[int] = (),
+    jobs: int | Jobs = 1,
     behind: Behind | None = None,
     watch: Watch = lambda _: None,
 ) -> Iterator[Trial]:
-    """Run one trial per stream, and yield them in order as they are done.
+    """Run one trial per stream, and yield each as soon as it is done.
 
     Parameters
     ----------
@@ -171,26 +174,27 @@ def trials(
         How to learn.
     streams
         One seed each, as `SeedSequence(…).spawn(…)` gives them.
+    done
+        The trials, counted from 0, that are not run: their results are known.
     jobs
-        Processes; the trials have the same bits for any number.
+        Processes, or a cluster; the trials have the same bits for any number.
     behind
         The budget of each trial, and what is hidden besides the transition.
     watch
         Called as a trial goes on; only where there is one process.
     """
-    if jobs < 1 or jobs != int(jobs):
-        raise CMPGError(f"jobs is {jobs}; it must be a whole number of at least 1.")
-    hidden = behind or Behind()
-    if jobs == 1 or len(streams) == 1:
-        for index, stream in enumerate(streams):
-            yield trial(game, method, index=index, stream=stream, behind=hidden, watch=watch)
-        return
-    from joblib import Parallel, delayed  # heavy: imported where it is used
+    asked, hidden = Jobs.of(jobs), behind or Behind()
+    missing = [(index, stream) for index, stream in enumerate(streams) if index not in done]
+    alone = asked.in_process or (len(missing) == 1 and asked.scheduler is None)
+    run = partial(_indexed_trial, game, method, behind=hidden, watch=watch if alone else None)
+    for _, each in run_tasks(run, missing, jobs=1 if alone else asked):
+        yield each
 
-    run = Parallel(n_jobs=min(jobs, len(streams)), return_as="generator")
-    yield from run(
-        delayed(trial)(game, method, index=index, stream=stream, behind=hidden) for index, stream in enumerate(streams)
-    )
+
+def _indexed_trial(
+    game: Game, method: Method, task: tuple[int, np.random.SeedSequence], *, behind: Behind, watch: Watch | None
+) -> Trial:
+    return trial(game, method, index=task[0], stream=task[1], behind=behind, watch=watch or (lambda _: None))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
+from cmpg.runs.runner import Jobs, in_order, run_tasks
 
 Tick = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -280,14 +281,14 @@ class Evidence:
     effort
         How much to run: `FULL`, or `QUICK` for a first look with rough shares.
     jobs
-        Threads; the evidence has the same bits for any number.
+        Processes, or a cluster; the evidence has the same bits for any number.
     tick
         Called with what is being done, how much is done, and how much there is.
     """
 
     seed: int = 1
     effort: Effort = FULL
-    jobs: int = 1
+    jobs: int | Jobs = 1
     tick: Tick = lambda *_: None
     _studies: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -296,8 +297,7 @@ class Evidence:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise CMPGError(f"seed is {self.seed}; it must not be negative.")
-        if self.jobs < 1:
-            raise CMPGError(f"jobs is {self.jobs}; at least one is needed.")
+        Jobs.of(self.jobs)  # which complains where it cannot be
 
     def of(self, study: Callable[[Evidence], Study]) -> Study:
         """Return what a study finds, from memory if it was made before."""
@@ -354,8 +354,6 @@ def run_many(
 ) -> tuple[AscentRun, ...]:
     """Run CA-CMPG from `count` random starts.
 
-    Threads, not processes: linear algebra then runs in one and the same way for any number of jobs, and so do the bits.
-
     Parameters
     ----------
     evidence
@@ -375,7 +373,6 @@ def run_many(
     options
         Passed on to `coordinate_ascent`.
     """
-    from joblib import Parallel, delayed  # heavy: imported where it is used
 
     def one(rng: np.random.Generator) -> AscentRun:
         drawn = start(game, rng)
@@ -388,9 +385,8 @@ def run_many(
             potential=float(result.values[0] if common_value else result.values.sum()),
         )
 
-    jobs = Parallel(n_jobs=evidence.jobs, prefer="threads", return_as="generator")
     done = []
-    for number, run in enumerate(jobs(delayed(one)(rng) for rng in evidence.streams(what, count)), 1):
+    for number, run in enumerate(in_order(run_tasks(one, evidence.streams(what, count), jobs=evidence.jobs)), 1):
         done.append(run)
         evidence.tick(what, number, count)
     return tuple(done)
