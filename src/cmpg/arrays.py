@@ -19,6 +19,7 @@ from cmpg.errors import CMPGError, GameError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 Numbers: TypeAlias = "npt.ArrayLike | Fraction | Sequence[Numbers]"
 """What a table may be given as: an array, or nested sequences of numbers. Fields hold it as a read-only array."""
 

@@ -8,7 +8,9 @@ probabilities is divided by its exact sum, which is what such a row stands for.
     judged = judge(game)
     judged.costs(policy)                 V^{c_j}, exactly
     judged.values(policy)                V^{r_i}, exactly
-    judged.gains(policy, multipliers)    λ_i·α + max V^{r_i − λ_i·c} − V^{r_i}, exactly: no agent gains more
+    judged.gains(policy, multipliers)    λ_i·α + max V^{r_i − λ_i·c} − V^{r_i}, exactly: no agent gains more; where a
+                                         multiplier is infinite, the maximum is over what costs that constraint least,
+                                         which must be all that is left of it
     judged.least_cost(weights)           min over all joint policies of V^{λ·c}, exactly
 
 Joint and counting games are walked joint action by joint action. In local games the agents are independent: the load of
@@ -154,9 +156,18 @@ class JointJudge:
         """What each agent could gain at most, by the bound of these multipliers [n, k]."""
         found, present = [], self.values(policy)
         for agent, prices in enumerate(np.asarray(multipliers).tolist()):
-            charged = [Fraction(price) for price in prices]
+            charged, hard = split_prices(prices)
             others = [table for i, table in enumerate(policy) if i != agent]
-            best = self._best(lambda own, rest, i=agent: (*rest[:i], own, *rest[i:]), others, agent, charged)
+
+            def together(own: int, rest: tuple[int, ...], i: int = agent) -> tuple[int, ...]:
+                return (*rest[:i], own, *rest[i:])
+
+            allowed = None
+            for j in hard:
+                only = [ONE if constraint == j else ZERO for constraint in range(len(charged))]
+                process = self._chosen(together, others, None, only, choices=self.process.actions[agent])
+                allowed = cheapest(process, self.process.initial, self.thresholds[j], allowed)
+            best = planned(self._chosen(together, others, agent, charged), self.process.initial, allowed)
             limit = sum((price * most for price, most in zip(charged, self.thresholds, strict=True)), ZERO)
             found.append(limit + best - present[agent])
         return found
@@ -165,7 +176,8 @@ class JointJudge:
         """What one planner who chooses all actions pays at least."""
         charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         joints = list(product(*map(range, self.process.actions)))
-        return -self._best(lambda own, _: joints[own], [], None, charged, choices=len(joints))
+        process = self._chosen(lambda own, _: joints[own], [], None, charged, choices=len(joints))
+        return -planned(process, self.process.initial)
 
     def _sum(self, policy: Policy, entry: Callable[..., Fraction]) -> Fraction:
         """Follow the policy forward through everything that can happen."""
@@ -201,51 +213,134 @@ class JointJudge:
                     matrix[state][target] -= game.discount * chance * probability
         return _eliminated(matrix)
 
-    def _best(
+    def _chosen(
         self,
         together: Callable[[int, tuple[int, ...]], tuple[int, ...]],
         others: Sequence[Any],
         agent: int | None,
         charged: list[Fraction],
         choices: int | None = None,
-    ) -> Fraction:
-        """The most that somebody gets of r − λ·c (nobody: of −λ·c) by choosing `own` while the others keep theirs."""
+    ) -> Chosen:
+        """What somebody gets of r − λ·c (nobody: of −λ·c) by choosing `own` while the others keep theirs."""
         game = self.process
-        own_actions = range(choices if choices is not None else game.actions[agent])
-
-        def worth(step: int, state: int, joint: tuple[int, ...]) -> Fraction:
-            got = ZERO if agent is None else game.reward(agent, step, state, joint)
-            return got - sum((p * game.cost(j, step, state, joint) for j, p in enumerate(charged) if p), ZERO)
 
         def outcomes(step: int, state: int, own: int) -> list[tuple[tuple[int, ...], Fraction]]:
             rest = _joint_row([table[step][state] for table in others])
             return [(together(own, joint), chance) for joint, chance in rest]
 
-        def ahead(step: int, state: int, own: int, values: Sequence[Fraction], factor: Fraction) -> Fraction:
+        def worth(step: int, state: int, own: int) -> Fraction:
             total = ZERO
             for joint, chance in outcomes(step, state, own):
-                later = (
-                    sum((p * values[t] for t, p in game.moves(step, state, joint).items()), ZERO) if factor else ZERO
-                )
-                total += chance * (worth(step, state, joint) + factor * later)
+                got = ZERO if agent is None else game.reward(agent, step, state, joint)
+                spent = sum((p * game.cost(j, step, state, joint) for j, p in enumerate(charged) if p), ZERO)
+                total += chance * (got - spent)
             return total
 
-        if game.discount is None:
-            values = [ZERO] * game.states
-            for step in reversed(range(game.steps)):
-                last = ZERO if step + 1 == game.steps else ONE
-                values = [max(ahead(step, s, a, values, last) for a in own_actions) for s in range(game.states)]
-        else:
-            chosen = [0] * game.states
-            while True:  # policy iteration; in exact arithmetic it ends, because every round is strictly better
-                values = self._solved([outcomes(0, s, chosen[s]) for s in range(game.states)], worth)
-                scores = [[ahead(0, s, a, values, game.discount) for a in own_actions] for s in range(game.states)]
-                better = [s for s in range(game.states) if max(scores[s]) > values[s]]
-                if not better:
-                    break
-                for s in better:
-                    chosen[s] = scores[s].index(max(scores[s]))
-        return sum((chance * values[state] for state, chance in game.initial.items()), ZERO)
+        def moves(step: int, state: int, own: int) -> dict[int, Fraction]:
+            ahead: dict[int, Fraction] = defaultdict(Fraction)
+            for joint, chance in outcomes(step, state, own):
+                for target, probability in game.moves(step, state, joint).items():
+                    ahead[target] += chance * probability
+            return ahead
+
+        count = choices if choices is not None else game.actions[agent]  # type: ignore[index]
+        return Chosen(game.steps, game.discount, game.states, count, cache(worth), cache(moves))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What one chooser faces: functions of (step, state, own action)."""
+
+    steps: int  # 1 in a discounted problem
+    discount: Fraction | None
+    states: int
+    actions: int
+    worth: Callable[[int, int, int], Fraction]
+    moves: Callable[[int, int, int], dict[int, Fraction]]
+
+    def score(self, step: int, state: int, own: int, ahead: Sequence[Fraction | None]) -> Fraction | None:
+        """What an action is worth with what comes after it; None where that may lead to where nothing is allowed."""
+        total, factor = self.worth(step, state, own), ONE if self.discount is None else self.discount
+        for target, probability in self.moves(step, state, own).items() if ahead else ():
+            later = ahead[target]
+            if later is None:
+                return None
+            total += factor * probability * later
+        return total
+
+
+Allowed = set[tuple[int, int, int]]  # (step, state, action)
+
+
+def split_prices(prices: Sequence[float]) -> tuple[list[Fraction], list[int]]:
+    """Multipliers, zero where they are infinite, and which ones are."""
+    hard = [j for j, price in enumerate(prices) if price == float("inf")]
+    return [ZERO if j in hard else Fraction(price) for j, price in enumerate(prices)], hard
+
+
+def best_values(process: Chosen, allowed: Allowed | None = None) -> list[list[Fraction | None]]:
+    """The greatest value from every state at every step, among what is allowed; None where nothing is."""
+    able = [
+        [[a for a in range(process.actions) if allowed is None or (h, s, a) in allowed] for s in range(process.states)]
+        for h in range(process.steps)
+    ]
+    if process.discount is not None:
+        return [_policy_iteration(process, able[0])]
+    found: list[list[Fraction | None]] = [[]]
+    for step in reversed(range(process.steps)):
+        scores = [[process.score(step, s, a, found[0]) for a in own] for s, own in enumerate(able[step])]
+        found.insert(0, [max((x for x in each if x is not None), default=None) for each in scores])
+    return found
+
+
+def _policy_iteration(process: Chosen, able: list[list[int]]) -> list[Fraction | None]:
+    """Improve until nothing is better: in exact arithmetic that ends."""
+    lost: set[int] = set()
+    while True:  # states from which something forbidden cannot be avoided
+        kept = [[a for a in own if not lost & set(process.moves(0, s, a))] for s, own in enumerate(able)]
+        more = {s for s, own in enumerate(kept) if not own}
+        if more == lost:
+            break
+        lost, able = more, kept
+    chosen = [own[0] if own else 0 for own in able]
+    while True:
+        matrix = [[ZERO] * (process.states + 1) for _ in range(process.states)]
+        for s in range(process.states):
+            matrix[s][s] += ONE
+            matrix[s][-1] = process.worth(0, s, chosen[s])
+            for target, probability in process.moves(0, s, chosen[s]).items():
+                matrix[s][target] -= process.discount * probability  # type: ignore[operator]
+        values = _eliminated(matrix)
+        better = False
+        for s, own in enumerate(able):
+            scores = {a: process.score(0, s, a, values) for a in own}
+            best = max(scores, key=lambda a: scores[a], default=None)  # type: ignore[arg-type, return-value]
+            if best is not None and scores[best] > values[s]:  # type: ignore[operator]
+                chosen[s], better = best, True
+        if not better:
+            return [None if s in lost else value for s, value in enumerate(values)]
+
+
+def planned(process: Chosen, initial: dict[int, Fraction], allowed: Allowed | None = None) -> Fraction:
+    """The most that can be had from the initial states."""
+    values = best_values(process, allowed)[0]
+    return sum((chance * values[state] for state, chance in initial.items()), ZERO)  # type: ignore[operator]
+
+
+def cheapest(process: Chosen, initial: dict[int, Fraction], left: Fraction, allowed: Allowed | None) -> Allowed:
+    """The actions that cost least, which must be all that is left, among those that are allowed: −cost is maximised."""
+    values = best_values(process)
+    spent = sum((-chance * values[0][state] for state, chance in initial.items()), ZERO)  # type: ignore[operator]
+    if spent != left:
+        raise AssertionError(f"{float(left)!r} is left of a budget that is called hard, and {float(spent)!r} suffices")
+    found = set()
+    for step in range(process.steps):
+        ahead = values[0 if process.discount is not None else step + 1]
+        for state in range(process.states):
+            for own in range(process.actions):
+                if process.score(step, state, own, ahead) == values[step][state]:
+                    found.add((step, state, own))
+    return found if allowed is None else found & allowed
 
 
 def _joint_row(rows: Sequence[Any]) -> Iterable[tuple[tuple[int, ...], Fraction]]:
@@ -302,7 +397,7 @@ class LocalJudge:
         """What each agent could gain at most, by the bound of these multipliers [n, k]."""
         used, present, spent, found = self._used(policy), self.values(policy), self.costs(policy), []
         for agent, prices in enumerate(np.asarray(multipliers).tolist()):
-            charged = [Fraction(price) for price in prices]
+            charged, hard = split_prices(prices)
             rewards = self._rewards(agent, used)
             spending = [self._marginal(agent, used, j) for j in range(len(charged))]
 
@@ -315,8 +410,18 @@ class LocalJudge:
             others = [total - self._alone(agent, policy[agent], c) for total, c in zip(spent, spending, strict=True)]
             room = [limit - other for limit, other in zip(self.thresholds, others, strict=True)]
             limit = sum((price * left for price, left in zip(charged, room, strict=True)), ZERO)
-            found.append(limit + self._alone(agent, None, worth) - present[agent])
+            initial, allowed = row(self.game["agents"][agent]["initial"]), None
+            for j in hard:
+                least = self._process(agent, lambda *where, c=spending[j]: -c(*where))
+                allowed = cheapest(least, initial, room[j], allowed)
+            found.append(limit + planned(self._process(agent, worth), initial, allowed) - present[agent])
         return found
+
+    def _process(self, agent: int, worth: Callable[[int, int, int], Fraction]) -> Chosen:
+        own = self.game["agents"][agent]
+        states, actions = np.asarray(own["reward"]).shape[1:]
+        moves = cache(lambda h, s, a: row(at(own["transition"], h)[s][a]))
+        return Chosen(self.game["horizon"], None, states, actions, cache(worth), moves)
 
     def least_cost(self, weights: Any) -> Fraction:
         """What one planner who sees and chooses everything pays at least."""
@@ -432,29 +537,9 @@ class LocalJudge:
         return loads
 
     def _alone(self, agent: int, table: Any, worth: Callable[[int, int, int], Fraction]) -> Fraction:
-        """What an agent's policy collects of `worth`, or with no policy the best there is."""
-        own, steps = self.game["agents"][agent], range(self.game["horizon"])
-        if table is not None:
-            return sum(
-                (
-                    p * worth(step, *pair)
-                    for step, there in enumerate(self._present(agent, table))
-                    for pair, p in there.items()
-                ),
-                ZERO,
-            )
-        num_states, num_actions = np.asarray(own["reward"]).shape[1:]
-        values = [ZERO] * num_states
-        for step in reversed(steps):
-            values = [
-                max(
-                    worth(step, s, a)
-                    + sum((p * values[t] for t, p in row(at(own["transition"], step)[s][a]).items()), ZERO)
-                    for a in range(num_actions)
-                )
-                for s in range(num_states)
-            ]
-        return sum((chance * values[state] for state, chance in row(own["initial"]).items()), ZERO)
+        """What an agent's policy collects of `worth`."""
+        there = enumerate(self._present(agent, table))
+        return sum((p * worth(step, *pair) for step, pairs in there for pair, p in pairs.items()), ZERO)
 
 
 def _loads(chances: Iterable[Fraction]) -> list[Fraction]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,8 +37,14 @@ from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position
 from cmpg.policy import JointPolicy
 
+if TYPE_CHECKING:
+    from cmpg.equilibrium.best_responses import Within
+
 FEW_AGENTS = 4
 """Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
+
+DOUBT = 8.0
+"""Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
 
 SPENT = 1e-9
 """A budget of which no more than this is left is spent."""
@@ -178,6 +184,65 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
     )
 
 
+def best_response(
+    position: Position, agent: int, solver: Solver, *, epsilon: float = 0.0, rng: np.random.Generator | None = None
+) -> BestResponse:
+    """Ask a solver for a best response; where nothing is left of a budget, for the best that it allows.
+
+    Parameters
+    ----------
+    position
+        Where everybody stands.
+    agent
+        Who responds.
+    solver
+        Finds best responses in CMDPs.
+    epsilon
+        What is to be proved: a budget above zero is taken to be hard only if rounding would hide more of it.
+    rng
+        For the solver.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example(threshold=0.0)
+    >>> position = game.at(JointPolicy(([[[1.0, 0.0]]], [[[0.0, 1.0]]])))
+    >>> response = best_response(position, 0, Exact())
+    >>> response.policy, response.multipliers
+    (array([[[1., 0.]]]), array([inf]))
+    """
+    spent = np.abs(position.slacks) <= DOUBT * position.cost_rounding
+    unspent = spent & np.asarray(position.costs == 0)
+    if unspent.any() and (hard := _within(position, agent, unspent)) is not None:
+        return hard.respond(solver, rng=rng)
+    cmdp = position.induced_cmdp(agent)
+    response = solver(cmdp, rng=rng)
+    hidden = gain_rounding(cmdp, response.multipliers) + 2 * response.multipliers @ position.cost_rounding
+    if spent.any() and hidden > epsilon / 4 and (hard := _within(position, agent, spent)) is not None:
+        return hard.respond(solver, rng=rng)
+    return response
+
+
+def _within(position: Position, agent: int, spent: Any) -> Within | None:
+    from cmpg.equilibrium.best_responses import within
+
+    return within(position, agent, spent)
+
+
+def _bound_by_support(position: Position, agent: int, multipliers: FloatArray) -> float:
+    from cmpg.equilibrium.best_responses import bound_at
+
+    return bound_at(position, agent, multipliers)
+
+
+def _greedy(position: Position, agent: int, multipliers: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+    if np.isfinite(multipliers).all():
+        return greedy_policy(position.induced_cmdp(agent), multipliers, rng=rng)
+    from cmpg.equilibrium.best_responses import greedy_at
+
+    return greedy_at(position, agent, multipliers, rng=rng)
+
+
 def theorem_1_bound(game: Game, epsilon: float) -> int:
     """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
     return int(min(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon), 2.0**62))
@@ -218,12 +283,13 @@ class _Answers:
         present = position.present(agent)
         last = self._last.get(agent)
         if last is not None:
-            bound = dual_bound(cmdp, last)
+            bound = dual_bound(cmdp, last) if np.isfinite(last).all() else _bound_by_support(position, agent, last)
             if bound - present.value <= self._epsilon / 2:
                 proof = BestResponse(table, present.value, present.costs, last, bound, 1)
                 return Answer(table, max(float(bound - present.value), 0.0), proof)
         try:
-            response = self._solver_for(last, cmdp.thresholds - present.costs)(cmdp, rng=rng)
+            solver = self._solver_for(last, cmdp.thresholds - present.costs)
+            response = best_response(position, agent, solver, epsilon=self._epsilon, rng=rng)
             judged = evaluate(cmdp, response.policy)
             self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
         except (InfeasibleError, SolverError) as problem:
@@ -239,13 +305,13 @@ class _Answers:
 
         The next agents are likely to be asked next: twice as many each time, until somebody moves.
         """
-        if not isinstance(position, JudgesAgents) or agent not in self._last:
+        if not isinstance(position, JudgesAgents) or not self._can_be_judged(agent):
             return None
         known = self._screened
         if known is None or known.position is not position or agent not in known.agents:
             count = 4 if known is None or known.position is not position else 2 * len(known.agents)
             stop = agent + 1
-            while stop < min(agent + count, len(position.policy)) and stop in self._last:
+            while stop < min(agent + count, len(position.policy)) and self._can_be_judged(stop):
                 stop += 1
             multipliers = np.stack([self._last[i] for i in range(agent, stop)])
             judged = position.judgements(multipliers, range(agent, stop))
@@ -262,6 +328,9 @@ class _Answers:
         proof = BestResponse(table, value, np.zeros(0), self._last[agent], float(known.judged.bounds[place]), 1)
         return Answer(table, max(gain, 0.0), proof)
 
+    def _can_be_judged(self, agent: int) -> bool:
+        return agent in self._last and not np.isinf(self._last[agent]).any()
+
     def _unanswered(
         self, agent: int, table: FloatArray, present: Evaluation, problem: str, num_constraints: int
     ) -> Answer:
@@ -277,7 +346,7 @@ class _Answers:
         if known is not None:
             return np.asarray(known)
         try:
-            return np.asarray(self._solver(position.induced_cmdp(agent)).multipliers)
+            return np.asarray(best_response(position, agent, self._solver, epsilon=self._epsilon).multipliers)
         except (InfeasibleError, SolverError) as problem:
             self.failed = f"agent {agent} has no response: {problem}"
             return np.asarray(self._last.get(agent, np.zeros(len(position.costs))))
@@ -289,7 +358,8 @@ class _Answers:
         matters where others' deviations lead there.
         """
         spent = len(slacks) == 1 and abs(slacks[0]) < SPENT
-        if self._guided and last is not None and spent and isinstance(self._solver, Exact):
+        guess = last is not None and np.isfinite(last).all()
+        if self._guided and last is not None and guess and spent and isinstance(self._solver, Exact):
             return replace(self._solver, near=float(last[0]))
         return self._solver
 
@@ -319,7 +389,7 @@ class _Polish:
         if visited.all() or position.policy.fingerprint() == self._polished:
             return position
         for agent in range(self._num_agents):
-            best = greedy_policy(position.induced_cmdp(agent), answers[agent].detail.multipliers, rng=self._rng)
+            best = _greedy(position, agent, answers[agent].detail.multipliers, self._rng)
             position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
         self._polished = position.policy.fingerprint()
         return position
@@ -349,12 +419,13 @@ def _verdict(
     if ending.status is not Status.CERTIFIED:
         return ending.status, ending.message
     if failed:
-        return Status.LIMIT, f"{failed} The last feasible policy is kept."
+        return Status.LIMIT, f"{failed} The last policy is kept, which {certificate.feasibility.value}."
     rounding = float(certificate.rounding.max())
     if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
         return Status.LIMIT, (
-            "nobody gains more than epsilon/2 as far as floating point can tell, but a budget is spent to the last "
-            "bit: its price has no bound that floating point can use. Give it a little slack, with a larger threshold."
+            "nobody gains more than epsilon/2 as far as floating point can tell, but next to nothing is left of a "
+            "budget, and its price has no bound that floating point can use. Raise its threshold a little; or lower it "
+            "to what the policy spends for sure: what nobody may spend at all is proved without a price."
         )
     if rounding > epsilon / 4:
         return Status.LIMIT, (

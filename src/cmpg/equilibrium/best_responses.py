@@ -1,17 +1,85 @@
-"""Certificates for policies that come without multipliers: best responses propose the prices, and the certificate
-decides.
+"""Best responses beside hard budgets, and certificates for policies that come without multipliers.
+
+The price of a budget of which nothing is left may be larger than any float, or than what its rounding leaves of the
+proof. What a feasible deviation cannot do is then known from what is possible alone (`cmpg.cmdp.support`): the agent's
+CMDP without those actions and without the constraint has the same feasible policies. The multiplier of the constraint
+is infinite, which is how a certificate is told to prove it by support.
+
+For a policy that comes without multipliers best responses propose the prices, and the certificate decides.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import BoolArray, FloatArray
 from cmpg.cmdp.exact import Exact
-from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.cmdp.planning import dual_bound, greedy_policy
+from cmpg.cmdp.response import BestResponse, Solver
+from cmpg.cmdp.support import Restricted, restricted
+from cmpg.equilibrium.ascent import best_response
+from cmpg.equilibrium.certificate import Certificate, certify, restriction
 from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, HardBudgets, Position
 from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """One agent's CMDP with actions forbidden in place of hard constraints."""
+
+    hard: BoolArray  # [k]
+    restricted: Restricted
+
+    def respond(self, solver: Solver, *, rng: np.random.Generator | None = None) -> BestResponse:
+        """Return a best response to the other constraints, by what is allowed."""
+        found = solver(self.restricted.cmdp, rng=rng)
+        costs = np.zeros(len(self.hard))
+        costs[~self.hard] = found.costs
+        policy = self.restricted.policy(found.policy)
+        return BestResponse(policy, found.value, costs, self.multipliers(found.multipliers), found.bound, found.work)
+
+    def multipliers(self, soft: FloatArray) -> FloatArray:
+        """Return multipliers of all constraints, infinite for the hard ones: [k]."""
+        full = np.full(len(self.hard), np.inf)
+        full[~self.hard] = soft
+        return full
+
+
+def within(position: Position, agent: int, spent: BoolArray) -> Within | None:
+    """Forbid what the hard ones among some spent budgets [k] forbid; None if none of them is provably hard."""
+    if not isinstance(position, HardBudgets) or not spent.any():
+        return None
+    forbidden = {j: position.forbidden(agent, j) for j in np.flatnonzero(spent).tolist()}
+    known = {j: each for j, each in forbidden.items() if each is not None}
+    if not known:
+        return None
+    hard = np.zeros(len(spent), dtype=bool)
+    hard[list(known)] = True
+    found = restricted(position.induced_cmdp(agent), list(known.values()), hard)
+    return None if found is None else Within(hard, found)
+
+
+def bound_at(position: Position, agent: int, multipliers: FloatArray) -> float:
+    """Return what one agent could get at most by multipliers [k], of which some may be infinite."""
+    hard = np.isinf(multipliers)
+    if not hard.any():
+        return float(dual_bound(position.induced_cmdp(agent), multipliers))
+    found = restriction(position, agent, hard)
+    return np.inf if found is None else float(dual_bound(found.cmdp, multipliers[~hard]))
+
+
+def greedy_at(
+    position: Position, agent: int, multipliers: FloatArray, *, rng: np.random.Generator | None = None
+) -> FloatArray:
+    """Return what is best from every state at multipliers [k], of which some may be infinite: [H, S, A]."""
+    hard = np.isinf(multipliers)
+    found = restriction(position, agent, hard) if hard.any() else None
+    if found is None:
+        return greedy_policy(position.induced_cmdp(agent), np.where(hard, 0.0, multipliers), rng=rng)
+    return found.policy(greedy_policy(found.cmdp, multipliers[~hard], rng=rng))
 
 
 def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
@@ -20,7 +88,7 @@ def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
     prices = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):
         try:
-            prices[agent] = Exact()(position.induced_cmdp(agent)).multipliers
+            prices[agent] = best_response(position, agent, Exact()).multipliers
         except InfeasibleError:
             continue  # no deviation is feasible, so any price is as good: the policy itself is not feasible either
     return prices

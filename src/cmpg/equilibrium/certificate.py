@@ -6,6 +6,10 @@ deviation that keeps the constraints, so
 and the policy is an ε-Nash policy if it is feasible and every right-hand side is at most ε. The multipliers may come
 from anywhere: bad ones make the bound loose, never wrong.
 
+Where nothing is left of a budget, so that its price may have no bound, λ_ij = ∞ stands for another proof, by support:
+what no feasible deviation of agent i can do is forbidden, and constraint j is left out (`cmpg.cmdp.support`). Where it
+is not provable that nothing is left, such a multiplier proves nothing: the bound is infinite.
+
 An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
 feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
 ones are not, and then there is none.
@@ -17,14 +21,15 @@ otherwise the certificate says "up to rounding".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, numbers, to_exact
+from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers, to_exact
 from cmpg.cmdp.evaluation import cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
@@ -48,6 +53,7 @@ from cmpg.games.contract import (
     ExactCosts,
     ExactForm,
     Game,
+    HardBudgets,
     IndependentAgents,
     Information,
     JudgesAgents,
@@ -56,6 +62,9 @@ from cmpg.games.contract import (
     in_floats,
 )
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.cmdp.support import Restricted
 
 MOST_PRICES = 3
 """The prices of more constraints than this do not fit on a line."""
@@ -89,7 +98,7 @@ class Certificate:
     bounds: FloatArray  # [n]: what each agent could get at most
     costs: FloatArray  # [k]
     thresholds: FloatArray  # [k]
-    multipliers: FloatArray  # [n, k]
+    multipliers: FloatArray  # [n, k]; infinite where the proof is by support
     rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
     information: Information
     arithmetic: str  # "floating point", "exact"
@@ -99,6 +108,11 @@ class Certificate:
     def feasible(self) -> bool:
         """Whether the policy meets every threshold, at least up to rounding."""
         return self.feasibility is not Feasibility.VIOLATED
+
+    @property
+    def by_support(self) -> BoolArray:
+        """Which proofs are by support instead of by a multiplier, per agent and constraint: [n, k]."""
+        return np.isinf(self.multipliers)
 
     @property
     def slacks(self) -> FloatArray:
@@ -138,7 +152,7 @@ class Certificate:
         rows: list[tuple[Cell, ...]] = []
         for i in shown:
             cells = (fixed(self.values[i]), fixed(self.bounds[i]), significant(self.gains[i], 2))
-            rows.append((self.names.agent(i), *cells, *(fixed(self.multipliers[i, j], 4) for j in range(num_prices))))
+            rows.append((self.names.agent(i), *cells, *(_price(self.multipliers[i, j]) for j in range(num_prices))))
         note = shown_of(shown, len(self.gains), "agents with the largest gains; --json has all")
         return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
 
@@ -153,6 +167,11 @@ class Certificate:
         return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
 
 
+def _price(multiplier: float) -> Cell:
+    """Show a multiplier; a proof by support has none."""
+    return "support" if multiplier == np.inf else fixed(multiplier, 4)
+
+
 def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
     """Check a joint policy: does it meet the constraints, and how much could an agent gain by leaving?
 
@@ -164,6 +183,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         One table per agent.
     multipliers : [n, k]
         The multipliers that prove the gains; zeros where they are not given, which is enough where no constraint binds.
+        Infinity stands for a proof by support: nothing is left of that budget, and what would cost more is forbidden.
     exact
         Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
 
@@ -176,26 +196,32 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     True
     """
     judged = _exact_game(game) if exact else game
-    judging = check_multipliers(game, multipliers)
+    told = check_multipliers(game, multipliers)
+    hard = np.asarray(told == np.inf)
+    judging = np.where(hard, 0, told)
     if _is_exact(judged):
         judging = to_exact(judging)
     position = judged.at(policy)
-    judged_at_once = position.judgements(judging) if isinstance(position, JudgesAgents) else None
+    judged_at_once = position.judgements(judging) if isinstance(position, JudgesAgents) and not hard.all() else None
     if judged_at_once is not None:
-        values, bounds, allowance = judged_at_once.values, judged_at_once.bounds, judged_at_once.rounding
+        values, bounds, allowance = judged_at_once.values, judged_at_once.bounds.copy(), judged_at_once.rounding.copy()
+        asked = np.flatnonzero(hard.any(axis=1)).tolist()
+        for agent in asked:
+            _, bounds[agent], allowance[agent] = judge_agent(position, agent, judging[agent], hard[agent])
     else:
-        judged_agents = [_judge_agent(position, agent, judging[agent]) for agent in range(game.num_agents)]
+        agents = range(game.num_agents)
+        judged_agents = [judge_agent(position, agent, judging[agent], hard[agent]) for agent in agents]
         values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
     return Certificate(
-        feasibility=_judge_feasibility(judged, position, policy),
+        feasibility=_judge_feasibility(judged, position, policy, hard),
         epsilon=float(gains.max()),
         gains=gains,
         values=values.astype(np.float64),
         bounds=bounds.astype(np.float64),
         costs=np.asarray(position.costs, dtype=np.float64),
         thresholds=np.asarray(judged.thresholds, dtype=np.float64),
-        multipliers=np.asarray(judging, dtype=np.float64),
+        multipliers=np.asarray(told, dtype=np.float64),
         rounding=allowance,
         information=game.information,
         arithmetic="exact" if _is_exact(judged) else "floating point",
@@ -203,15 +229,51 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     )
 
 
-def _judge_agent(position: Position, agent: int, multipliers: FloatArray) -> tuple[Any, Any, float]:
-    """What one agent gets, what it could get at most, and how much rounding could hide in the difference."""
+def judge_agent(
+    position: Position, agent: int, multipliers: FloatArray, hard: BoolArray | None = None
+) -> tuple[Any, Any, float]:
+    """Return what one agent gets, what it could get at most, and how much rounding could hide in the difference.
+
+    Parameters
+    ----------
+    position
+        Where everybody stands.
+    agent
+        Who may leave.
+    multipliers : [k]
+        λ ≥ 0; of hard constraints they play no part.
+    hard : [k]
+        Constraints of which nothing is left: proofs by support.
+    """
     cmdp = position.induced_cmdp(agent)
     present = evaluate(cmdp, position.policy[agent])
+    if hard is not None and hard.any():
+        within = restriction(position, agent, hard)
+        if within is None:
+            return present.value, np.inf, 0.0
+        soft = multipliers[~hard]
+        withheld = soft @ (present.costs + position.slacks - cmdp.thresholds)[~hard] if len(soft) else 0
+        allowance = gain_rounding(cmdp, np.where(hard, 0, multipliers))
+        allowance += float(2 * np.asarray(soft, dtype=np.float64) @ position.cost_rounding[~hard])
+        return present.value, dual_bound(within.cmdp, soft) + withheld, allowance
     # A game may hand its agents a little less than is left, for rounding; a deviation may spend all that is left.
     withheld = multipliers @ (present.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
     allowance = gain_rounding(cmdp, multipliers)
     allowance += float(2 * np.asarray(multipliers, dtype=np.float64) @ position.cost_rounding)
     return present.value, dual_bound(cmdp, multipliers) + withheld, allowance
+
+
+def restriction(position: Position, agent: int, hard: BoolArray) -> Restricted | None:
+    """Return one agent's CMDP with actions forbidden in place of hard constraints [k]; None if those are not hard."""
+    if not isinstance(position, HardBudgets):
+        return None
+    forbidden = [position.forbidden(agent, j) for j in np.flatnonzero(hard).tolist()]
+    known = [each for each in forbidden if each is not None]
+    if len(known) < len(forbidden):
+        return None
+    from cmpg.cmdp.support import restricted  # few budgets are hard
+
+    return restricted(position.induced_cmdp(agent), known, hard)
 
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
@@ -223,32 +285,44 @@ def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
 
 
 def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
-    """Return multipliers as an array [n, k] of non-negative numbers; zeros where none are given."""
+    """Return multipliers as an array [n, k] of non-negative numbers or infinities; zeros where none are given."""
     shape = (game.num_agents, len(game.thresholds))
     if multipliers is None:
         return np.zeros(shape)
-    given = numbers("multipliers", multipliers, error=PolicyError)
+    told = np.array(multipliers)
+    hard = np.asarray(told == np.inf)
+    given = numbers("multipliers", np.where(hard, 0, told) if hard.any() else multipliers, error=PolicyError)
     if given.size == 0 and 0 in shape:
         return np.zeros(shape)
     check_shape("multipliers", given.shape, shape, error=PolicyError)
     if (given < 0).any():
         raise PolicyError("multipliers has a negative entry; a multiplier is at least zero.")
-    return given
+    return frozen(np.where(hard, np.inf, given)) if hard.any() else given
 
 
-def _judge_feasibility(game: Game, position: Position, policy: JointPolicy) -> Feasibility:
+def _judge_feasibility(game: Game, position: Position, policy: JointPolicy, hard: BoolArray) -> Feasibility:
     """Say whether the policy, as it was given, meets every threshold; the position may know a rounded one."""
-    costs, thresholds = position.costs, game.thresholds
-    if len(thresholds) == 0:
-        return Feasibility.PROVEN
-    margins = position.cost_rounding
+    kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(game.thresholds))]
+    if False in kept:
+        return Feasibility.VIOLATED
+    left = np.array([each is None for each in kept], dtype=bool)
+    costs, thresholds, margins = position.costs[left], game.thresholds[left], position.cost_rounding[left]
     if np.all(costs + margins <= thresholds):
         return Feasibility.PROVEN
     if np.any(costs - margins > thresholds):
         return Feasibility.VIOLATED
-    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) else None
+    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) and left.all() else None
     met = exact is not None and all(cost <= Fraction(limit) for cost, limit in zip(exact, thresholds, strict=True))
     return Feasibility.PROVEN if met else Feasibility.TO_ROUNDING
+
+
+def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:
+    """Whether a hard budget is kept, from what is possible alone; None where nobody's proof is by support."""
+    for agent in agents:
+        forbidden = position.forbidden(agent, constraint) if isinstance(position, HardBudgets) else None
+        if forbidden is not None:
+            return not forbidden.taken_by(position.policy[agent], position.induced_cmdp(agent).initial)
+    return None
 
 
 def _is_exact(game: Any) -> bool:

@@ -203,7 +203,7 @@ class _Turns(Generic[Where]):
 
     def _require_time_and_answers(self) -> None:
         if time.monotonic() > self.rules.deadline:
-            raise LoopLimit("the time limit was reached.")
+            raise LoopLimit("the time limit was reached. Allow more time, or a larger epsilon.")
         if self.asked >= self.rules.max_answers:
             raise LoopLimit(f"{self.asked} answers were asked for, as many as allowed.")
 
@@ -225,7 +225,7 @@ class _Turns(Generic[Where]):
     def move(self, position: Where, mover: int) -> Where:
         """Let one agent play its answer."""
         if self.moves >= self.rules.max_moves:
-            raise LoopLimit(f"the limit of {self.rules.max_moves} moves was reached.")
+            raise LoopLimit(f"the limit of {self.rules.max_moves} moves was reached. Allow more, or a larger epsilon.")
         chosen = self.answers[mover]
         moved: Where = position.replace(mover, chosen.table) if chosen.moved is None else chosen.moved
         # The mover's own problem has not changed, and it plays the answer now.

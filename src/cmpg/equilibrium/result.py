@@ -37,7 +37,7 @@ class Status(Enum):
     INFEASIBLE = "no policy meets the thresholds: proved. Raise them, or give the agents cheaper actions"
     FEASIBILITY_UNKNOWN = "no feasible start was found, and none was ruled out. Pass `start`, or raise the thresholds"
     NOT_POTENTIAL = "the moves gain more than any potential allows: the game is not a Markov potential game"
-    LIMIT = "a limit was reached first; the policy is feasible, and its gap is known. Allow more, or a larger epsilon"
+    LIMIT = "it ended before epsilon was proved; the gap of the policy is known, and the message says what would help"
     INTERRUPTED = "interrupted; the policy is the last one reached, and its gap is known"
 
 

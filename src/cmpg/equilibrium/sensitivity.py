@@ -83,7 +83,9 @@ def threshold_curves(
     True
     """
     prices = certificate.multipliers[:, constraint]
-    small = [agent for agent, shape in enumerate(game.policy_shapes) if np.prod(shape) <= LARGEST_TABLE]
+    sizes = [int(np.prod(shape)) for shape in game.policy_shapes]
+    # Where nothing is left and the proof is by support, there is no price whose line could be drawn.
+    small = [i for i, size in enumerate(sizes) if size <= LARGEST_TABLE and np.isfinite(prices[i])]
     chosen = sorted(small, key=lambda agent: -prices[agent])[:MOST_AGENTS]
     at = float(game.thresholds[constraint])
     thresholds = around(at, float(certificate.costs[constraint]))

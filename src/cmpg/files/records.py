@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg import __version__
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof, prove_infeasible
 from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
 from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
+from cmpg.files.policies import read_multipliers, told_multipliers
 from cmpg.games.contract import Game
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
 from cmpg.policy import JointPolicy
@@ -44,6 +46,7 @@ def certificate_record(certificate: Certificate) -> Fields:
         "information": certificate.information,
         "arithmetic": certificate.arithmetic,
         **{name: getattr(certificate, name) for name in JUDGED},
+        "multipliers": told_multipliers(certificate.multipliers),
     }
     return {name: plain(value) for name, value in record.items()}
 
@@ -55,12 +58,20 @@ def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None
     rounding = 4 * judged.rounding
     for name in JUDGED:
         ours = getattr(judged, name)
-        said = number_table(name, fields[name], error=FileError)
+        said = read_judged(name, fields[name])
         if said.size != ours.size:
             raise FileError(f"{path}: {name} has shape {list(said.shape)}; {list(ours.shape)} is required.")
         allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
-        if name != "rounding" and (np.abs(ours - said.reshape(ours.shape)) > allowed).any():
+        said = said.reshape(ours.shape)
+        differs = ours != said
+        if name != "rounding" and not (np.abs(ours[differs] - said[differs]) <= allowed[differs]).all():
             raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
+
+
+def read_judged(name: str, value: Any) -> FloatArray:
+    """Read some numbers of a certificate."""
+    read = read_multipliers if name == "multipliers" else number_table
+    return read(name, value, error=FileError)
 
 
 def names_record(game: Game) -> Fields:
@@ -90,7 +101,7 @@ def result_record(result: Result, game: Game, *, seed: int | None = None, game_h
         "costs": result.costs,
         "thresholds": np.asarray(game.thresholds, dtype=np.float64),
         "gains": np.zeros(0) if known is None else known.gains,
-        "multipliers": None if found is None else found.multipliers,
+        "multipliers": None if found is None else told_multipliers(found.multipliers),
         "iterations": len(result.trace),
         "moves": result.moves,
         "search_moves": result.search_moves,

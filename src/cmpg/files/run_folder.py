@@ -32,6 +32,7 @@ from cmpg.files.records import (
     compare_certificate,
     proof_from_record,
     read_attempts,
+    read_judged,
     read_trace,
     result_record,
     trace_table,
@@ -278,7 +279,7 @@ def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | Non
     except KeyError as missing:
         raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
     for name in ("values", "costs", "multipliers"):
-        ours, theirs = (number_table(name, each[name], error=FileError) for each in (record, fields))
+        ours, theirs = (read_judged(name, each[name]) for each in (record, fields))
         if not np.array_equal(ours.ravel(), theirs.ravel()):
             raise FileError(f"{folder}: result.json and certificate.json have different {name}. Solve again.")
     return found

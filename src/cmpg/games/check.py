@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +21,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.support import Forbidden, forbidden_in
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game, Information, Names, Position, PotentialProof
@@ -266,6 +268,14 @@ class InducedPosition:
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
         return evaluate(self.induced_cmdp(agent), self.policy[agent])
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions no feasible deviation takes, where the tables of the CMDP are what they stand for."""
+        cmdp = self.induced_cmdp(agent)
+        if cmdp.entry_roundings:
+            return None
+        cost = cmdp.costs[constraint]
+        return forbidden_in(cmdp, cost, cost, left=Fraction(cmdp.thresholds[constraint]))
 
     def replace(self, agent: int, table: Any) -> InducedPosition:
         """Return the position after one agent has changed its policy."""

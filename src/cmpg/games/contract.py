@@ -6,7 +6,7 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
+`ExactCosts`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from fractions import Fraction
-from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from cmpg.cmdp.planning import plan
 from cmpg.faces import fields_line
 from cmpg.games.names import Names as Names
 from cmpg.policy import JointPolicy, PolicyShape
+
+if TYPE_CHECKING:
+    from cmpg.cmdp.support import Forbidden
 
 
 class Information(StrEnum):
@@ -179,6 +182,17 @@ class ExactCosts(Protocol):
 
     def exact_costs(self, policy: JointPolicy) -> Sequence[Fraction] | None:
         """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
+
+
+@runtime_checkable
+class HardBudgets(Protocol):
+    """A position that can tell what a budget forbids of which nothing is left, from what is possible alone."""
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions no feasible deviation of one agent takes where it may come to them.
+
+        None where something is left of the budget, or where that cannot be told without rounding.
+        """
 
 
 class ResourcePosition(Position, Protocol):

@@ -7,9 +7,14 @@ V^{r_i − λ_i·c}, one backward induction while the others keep to their polic
 agent gets now by at most epsilon (1e-6 unless given), and no cost exceeds its threshold, the claim is proved, up to
 rounding: 1e-9 is allowed for it, and numbers whose last bits alone are larger than that are refused. The exit code is 0
 if the claim is proved, and 1 if it is not. It reads joint and local games with a finite horizon.
+
+An infinite multiplier claims that nothing is left of a budget: whatever the agent does, it costs no less than what is
+left of α. A deviation that keeps α may then take no action that might cost more, and the maximum is over those that are
+allowed. What may happen is followed without probabilities, and costs are compared as fractions.
 """
 
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,6 +32,8 @@ def main() -> None:
     policy = [claim[f"agent_{i}"] for i in range(sum(name.startswith("agent_") for name in claim))]
     limits = game.get("thresholds", np.zeros(0))
     multipliers = claim.get("multipliers", np.zeros((len(policy), len(limits))))
+    hard = multipliers == np.inf
+    multipliers = np.where(hard, 0.0, multipliers)
     shaped("multipliers", multipliers, (len(policy), len(limits)))
     require((multipliers >= 0).all(), "multipliers λ ≥ 0")
     for i, table in enumerate(policy):
@@ -34,10 +41,15 @@ def main() -> None:
         distributions(f"agent_{i}", table)
     problems = joint_problems if str(game["form"]) == "joint" else local_problems
     costs, worst = np.zeros(len(limits)), 0.0
-    for i, (problem, everybody, others) in enumerate(problems(game, policy, limits)):
+    for i, (problem, everybody, others, possible) in enumerate(problems(game, policy, limits)):
         costs = everybody
+        closed = np.zeros(policy[i].shape, dtype=bool)
+        for j in np.flatnonzero(hard[i]).tolist():
+            moves, *between = possible(j)
+            closed = closure(closed | forbidden(problem[3], moves, *between), moves)
+            require(not (reached(problem[3], moves, policy[i]) & closed).any(), "a policy that keeps a hard budget")
         value = backward(problem, policy[i], np.zeros(len(limits)))[0]
-        bound = backward(problem, None, multipliers[i])[0] + multipliers[i] @ (limits - others)
+        bound = backward(problem, None, multipliers[i], closed)[0] + multipliers[i] @ (limits - others)
         worst = max(worst, bound - value)
         print(f"agent {i}: value {value:.9g}, gains at most {bound - value:.3g}")
     for j, limit in enumerate(limits):
@@ -72,16 +84,53 @@ def small(*tables: Array) -> None:
         require(4 * 2.0**-53 * largest <= ROUNDING, "a game with smaller numbers, or exact arithmetic,")
 
 
-def backward(problem: list[Array], table: Array | None, multipliers: Array) -> Array:
+def backward(problem: list[Array], table: Array | None, multipliers: Array, closed: Any = None) -> Array:
     """Return the value of r − λ·c under a policy, or the greatest there is, and the costs of the policy."""
     transition, reward, costs, initial = problem
     ahead = np.zeros((1 + len(costs), len(initial)))
     for h in reversed(range(len(reward))):
         stage = np.stack([reward[h] - np.tensordot(multipliers, costs[:, h], 1), *costs[:, h]])
         worth = stage + np.einsum("sax,vx->vsa", transition[h], ahead)
+        if closed is not None:
+            worth[0][closed[h]] = -1e300  # no action that is allowed leads to where all are forbidden
         chosen = np.eye(worth.shape[2])[worth[0].argmax(axis=1)] if table is None else table[h]
         ahead = (worth * chosen).sum(axis=2)
     return ahead @ initial
+
+
+def forbidden(initial: Array, moves: Array, least: Array, most: Array, left: Fraction) -> Array:
+    """Return which actions may cost more than the least that there is, which must be all that is left."""
+    closed, ahead = np.zeros(least.shape, dtype=bool), np.zeros(len(initial), dtype=object)
+    for h in reversed(range(len(least))):
+        low = least[h] + np.where(moves[h], ahead, ahead.max()).min(axis=-1)
+        high = most[h] + np.where(moves[h], ahead, ahead.min()).max(axis=-1)
+        ahead = low.min(axis=1)
+        closed[h] = high > ahead[:, None]
+    chances = [Fraction(float(each)) for each in initial]
+    spent = sum(chance * cost for chance, cost in zip(chances, ahead, strict=True))
+    require(spent == left * sum(chances), "nothing left of a budget with an infinite multiplier")
+    return closed
+
+
+def closure(closed: Array, moves: Array) -> Array:
+    """Forbid what may lead to a state in which everything is forbidden."""
+    for h in reversed(range(len(closed) - 1)):
+        closed[h] |= (moves[h] & closed[h + 1].all(axis=1)).any(axis=-1)
+    return closed
+
+
+def reached(initial: Array, moves: Array, table: Array) -> Array:
+    """Return which (step, state, action) a policy may come to."""
+    pairs, present = np.zeros(table.shape, dtype=bool), initial > 0
+    for h in range(len(table)):
+        pairs[h] = present[:, None] & (table[h] > 0)
+        present = (moves[h] & pairs[h][..., None]).any(axis=(0, 1))
+    return pairs
+
+
+def exactly(table: Array) -> Array:
+    """Return numbers as fractions."""
+    return np.array([Fraction(float(each)) for each in table.ravel()], dtype=object).reshape(table.shape)
 
 
 def joint_problems(game: dict[str, Array], policy: list[Array], limits: Array) -> Any:
@@ -115,7 +164,19 @@ def joint_problems(game: dict[str, Array], policy: list[Array], limits: Array) -
         own = [np.stack([mean(moves[h], h) for h in steps]), np.stack([mean(rewards[i, h], h) for h in steps])]
         paid = np.array([[mean(cost[h], h) for h in steps] for cost in costs]).reshape(-1, *table.shape)
         problem = [*own, paid, game["initial"]]
-        yield problem, backward(problem, table, np.zeros(len(costs)))[1:], np.zeros(len(costs))
+
+        def possible(j: int, agent: int = i) -> tuple[Array, Array, Array, Fraction]:
+            can, least, most = moves > 0, costs[j], costs[j]
+            for other in reversed(range(len(policy))):
+                if other != agent:
+                    plays = (policy[other] > 0).reshape(*size[:2], -1, *[1] * (least.ndim - 3))
+                    split = [np.moveaxis(full, 2 + other, 2) for full in (least, most, can)]
+                    least = np.where(plays, split[0], np.inf).min(axis=2)
+                    most = np.where(plays, split[1], -np.inf).max(axis=2)
+                    can = (split[2] & plays[..., None]).any(axis=2)
+            return can, exactly(least), exactly(most), Fraction(float(limits[j]))
+
+        yield problem, backward(problem, table, np.zeros(len(costs)))[1:], np.zeros(len(costs)), possible
 
 
 def local_problems(game: dict[str, Array], policy: list[Array], limits: Array) -> Any:
@@ -138,7 +199,29 @@ def local_problems(game: dict[str, Array], policy: list[Array], limits: Array) -
         without = np.einsum("mhe,khem->k", others, loads[..., :-1]) + sum(private[j] for j in agents if j != i)
         reward = reward - np.einsum("hsae,he->hsa", uses, meets)
         problem = [moves, reward, costs + np.einsum("hsae,khe->khsa", uses, adds), initial]
-        yield problem, backward(problem, policy[i], np.zeros(len(loads)))[1:] + without, without
+
+        def possible(j: int, agent: int = i) -> tuple[Array, Array, Array, Fraction]:
+            low, high = np.zeros((2, *delay.shape[:2]), dtype=int)
+            left, adds = Fraction(float(limits[j])), np.zeros((2, *low.shape), dtype=object)
+            for k in agents:
+                way, used = reached(worlds[k][3], worlds[k][0] > 0, policy[k]), worlds[k][4] > 0
+                for h in range(horizon) if k != agent else ():
+                    spent = worlds[k][2][j, h][way[h]]
+                    require((spent == spent[0]).all(), "others who spend a hard budget whatever happens")
+                    left -= Fraction(float(spent[0]))
+                    high[h] += used[h][way[h]].any(axis=0)
+                    low[h] += used[h][way[h]].all(axis=0)
+            for h, e in np.ndindex(*low.shape):
+                by_load = exactly(loads[j, h, e, low[h, e] : high[h, e] + 2])
+                require((by_load[:-1] == by_load[0]).all(), "others who spend a hard budget whatever happens")
+                left -= by_load[0]
+                adds[:, h, e] = by_load[1:].min() - by_load[0], by_load[1:].max() - by_load[0]
+            busy = (adds != 0).any(axis=(0, 1))
+            own, used = exactly(worlds[agent][2][j]), worlds[agent][4][..., busy] > 0
+            least, most = (own + (used * each[:, None, None]).sum(axis=-1) for each in adds[..., busy])
+            return worlds[agent][0] > 0, least, most, left
+
+        yield problem, backward(problem, policy[i], np.zeros(len(loads)))[1:] + without, without, possible
 
 
 def own_world(game: dict[str, Array], agent: int, size: tuple[int, ...], constraints: int) -> list[Array]:

@@ -101,6 +101,12 @@ def course_words(result: Result, rounds: Sequence[Step], ascent: Sequence[Step])
 
 def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
     """Say what one more unit is worth, and to whom."""
+    hard = np.isinf(prices)
+    if hard.any():
+        who = "everybody" if hard.all() else f"{hard.sum()} of {len(agents)} agents"
+        told = f"none for {who}: nothing is left, and what would cost more is forbidden"
+        names = [name for name, closed in zip(agents, hard, strict=True) if not closed]
+        return told if hard.all() else f"{told}; {price_words(prices[~hard], names)}"
     if len(agents) <= 3:
         return ", ".join(f"{name}: {readable(price, 5)}" for name, price in zip(agents, prices, strict=True))
     if not prices.any():

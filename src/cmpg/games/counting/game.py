@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
+from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
 from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.contract import (
     BatchDynamics,
@@ -47,6 +49,9 @@ from cmpg.games.counting.tables import (
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy, PolicyShape
+
+MOST_DIGITS = 250
+"""Where all A^n joint actions are equally probable, their probability must have fewer zeros than this to be a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,6 +351,29 @@ class CountingPosition:
         if agent not in self._cmdps:
             self._cmdps[agent] = self._induce(agent)
         return self._cmdps[agent]
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
+        game = self.game
+        if game.num_agents * np.log10(game.num_actions[0]) > MOST_DIGITS:
+            return None
+        classes = self._possible.of_classes(agent)
+        possible = np.asarray(classes > 0).reshape(game.num_steps, game.num_states, *classes.shape[1:])
+        costs = np.broadcast_to(game.costs[constraint][:, :, None], possible.shape)
+        first = np.take_along_axis(costs, possible.argmax(axis=-1)[..., None], axis=-1)
+        among = np.where(possible, costs, first)
+        moves = np.matmul(possible.astype(np.float64), np.asarray(game.transition > 0, dtype=np.float64))
+        after = [Successors.of(step.reshape(-1, game.num_states)) for step in moves]
+        left = Fraction(game.thresholds[constraint])
+        cmdp = self.induced_cmdp(agent)
+        return forbidden_in(cmdp, among.min(axis=-1), among.max(axis=-1), left=left, after=after)
+
+    @cached_property
+    def _possible(self) -> Counts:
+        """The counts if everybody plays all that it may play equally often: no probability is too small then."""
+        played = (np.asarray(table > 0) for table in self.policy)
+        even = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in played))
+        return Counts.at(self.game.census, even)
 
     def same_problem(self, agent: int, earlier: CountingPosition) -> bool:  # noqa: ARG002
         """Return False: whoever moves changes what everybody else counts."""

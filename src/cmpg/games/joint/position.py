@@ -26,15 +26,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, frozen
+from cmpg.arrays import BoolArray, FloatArray, frozen
 from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.faces import fields_line
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
+    from cmpg.cmdp.support import Forbidden
     from cmpg.games.joint.game import JointGame
 
+
+MOST_ENTRIES = 20_000_000
+"""What is possible is not looked up in tables with more entries than this."""
 
 MOST_OUTCOMES = 50_000
 """More (step, state, joint action) triples than this are not followed."""
@@ -86,6 +90,20 @@ class JointPosition:
     def exact_costs(self, policy: JointPolicy) -> list[Fraction] | None:
         """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
         return exact_costs(self.game, policy)
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
+        game = self.game
+        size = game.num_steps * game.num_states * prod(game.num_actions)
+        if size * (1 if game.is_sparse else game.num_states) > MOST_ENTRIES:
+            return None
+        from cmpg.cmdp.support import Successors, forbidden_in  # few budgets are hard
+
+        possible = [np.asarray(table > 0) for table in self.policy]
+        least, most = over_others(game.costs[constraint], possible, keep=agent)
+        left = Fraction(game.thresholds[constraint])
+        after = [Successors.of(matrix) for matrix in possible_moves(game.transition, possible, keep=agent)]
+        return forbidden_in(self.induced_cmdp(agent), least, most, left=left, after=after)
 
     def replace(self, agent: int, table: Any) -> JointPosition:
         """Return the position after one agent has changed its policy; what the others face is computed anew."""
@@ -339,3 +357,54 @@ def average_rows(matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, kee
         mixing = sp.csr_array((weights, columns, starts), shape=(states * own, rows))
         averaged.append(sp.csr_array(mixing @ matrices[0 if len(matrices) == 1 else step]))
     return tuple(averaged)
+
+
+def over_others(table: FloatArray, possible: Sequence[BoolArray], *, keep: int) -> tuple[Any, Any]:
+    """Return the least and the greatest entry of a table [H or 1, S, *A] over what the others may play.
+
+    Parameters
+    ----------
+    table : [H or 1, S, A_1, …, A_n]
+        Floats or Fractions.
+    possible : n tables [H, S, A_i]
+        What each agent may play.
+    keep
+        The agent whose actions are kept.
+
+    Returns
+    -------
+    [H, S, A_keep]
+        Twice.
+    """
+    low = high = np.broadcast_to(table, (len(possible[0]), *table.shape[1:]))
+    for agent in reversed(range(len(possible))):
+        if agent == keep:
+            continue
+        # Actions that are not possible stand for one that is.
+        own = possible[agent]
+        instead = np.where(own, np.arange(own.shape[2]), own.argmax(axis=2)[..., None])
+        places = np.expand_dims(instead, tuple(axis for axis in range(2, low.ndim) if axis != 2 + agent))
+        low, high = (np.take_along_axis(each, places, axis=2 + agent) for each in (low, high))
+        low, high = low.min(axis=2 + agent), high.max(axis=2 + agent)
+    return low, high
+
+
+def possible_moves(transition: Any, possible: Sequence[BoolArray], *, keep: int) -> Sequence[Any]:
+    """Return matrices [S·A_keep, S] that are positive where an agent's action can lead, one per step or one for all.
+
+    Parameters
+    ----------
+    transition : [H or 1, S, *A, S], or CSR matrices [S·ΠA, S]
+        Of the game.
+    possible : n tables [H, S, A_i]
+        What each agent may play.
+    keep
+        The agent whose actions are kept.
+    """
+    # Whatever is possible is taken to be as probable as the rest: some probabilities are too small to multiply.
+    counted = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in possible))
+    if isinstance(transition, tuple):
+        ones = tuple(sp.csr_array(((m.data > 0).astype(np.float64), m.indices, m.indptr), m.shape) for m in transition)
+        return average_rows(ones, counted, keep=keep)
+    counts = average_over(np.asarray(transition > 0, dtype=np.float64), counted, keep=keep)
+    return list(counts.reshape(len(counts), -1, counts.shape[-1]))

@@ -16,10 +16,11 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.evaluation import Evaluation
 from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
 from cmpg.games.contract import Judgements, Settlement
 from cmpg.games.local.loads import Burden, LoadTree
-from cmpg.games.local.sparse import SparseLoads
+from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 
 if TYPE_CHECKING:
@@ -156,7 +157,16 @@ class LocalPosition:
         moved = LocalPosition(self.game, policy, loads, values, costs)
         # What the others do has not changed.
         moved._last_burden[0] = (agent, self._burden(agent))
+        if self._possible[0] is not None:
+            moved._possible[0] = self._possible[0].replace(agent, policy[agent])
         return moved
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
+        possible = self._possible[0]
+        if possible is None:
+            possible = self._possible[0] = PossibleLoads.at(self.game, self.policy.tables)
+        return possible.forbidden(agent, constraint)
 
     def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
         """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
@@ -246,6 +256,10 @@ class LocalPosition:
     def _recent(self) -> list[tuple[tuple[int, CMDP], ...]]:
         # One cell that is replaced whole, so that threads may share it.
         return [()]
+
+    @cached_property
+    def _possible(self) -> list[PossibleLoads | None]:
+        return [None]
 
     @cached_property
     def _last_burden(self) -> list[tuple[int, Burden]]:

@@ -3,19 +3,39 @@
 An agent that follows a policy uses few of all pairs of step and resource, its places; only those are kept, and loads
 are counted from them when they are asked for. The twin is `LoadTree`, which keeps a dense table for every group.
 All sums are of non-negative numbers, added agent by agent: each has at most one rounding per agent behind it.
+
+What is possible, whatever its probability, are lists of places, too: agents move independently, so the load that others
+put on a resource can be any number from those who use it for sure to those who may use it. That is all that a hard
+budget needs (`cmpg.cmdp.support`): if the others' loads cost the same in every case that is possible, it is known
+without rounding what they spend, and what is left for one agent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, frozen
+from cmpg.cmdp.model import thin
+from cmpg.cmdp.support import (
+    EXACT_FLOAT,
+    Forbidden,
+    PossibleCosts,
+    Successors,
+    forbidden_actions,
+    whole_multiples,
+)
+from cmpg.games.local.agent import LocalAgent, distinct
 from cmpg.games.local.loads import Burden
 from cmpg.games.local.packed import PackedGame
+
+if TYPE_CHECKING:
+    from cmpg.games.local.game import LocalGame
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +110,144 @@ class SparseLoads:
         places = np.concatenate([self.place[:first], place, self.place[last:]])
         probabilities = np.concatenate([self.probability[:first], probability, self.probability[last:]])
         return SparseLoads(self.packed, frozen(start), frozen(places), frozen(probabilities))
+
+
+@dataclass(frozen=True, eq=False)
+class PossibleUse:
+    """What one agent may use by its policy, what it uses for sure, and what it spends by itself."""
+
+    may: IntArray  # places h·E + e
+    must: IntArray
+    spent: tuple[Fraction | None, ...]  # [k]: privately; None where that depends on chance
+
+
+def possible_use(game: LocalGame, agent: LocalAgent, table: FloatArray) -> PossibleUse:
+    """Follow everything that a policy [H, S, A] can lead to."""
+    present, resources, num_actions = np.flatnonzero(agent.initial), game.num_resources, agent.num_actions
+    may, must = [], []
+    spent: list[Fraction | None] = [Fraction(0)] * game.num_constraints
+    for step in range(game.horizon):
+        taken = (present[:, None] * num_actions + np.arange(num_actions))[table[step, present] > 0]
+        uses = agent.uses[0 if len(agent.uses) == 1 else step]
+        counts = np.bincount(_of_rows(uses, taken), minlength=resources)
+        may.append(np.flatnonzero(counts) + step * resources)
+        must.append(np.flatnonzero(counts == len(taken)) + step * resources)
+        if agent.costs is not None:
+            costs = agent.costs[:, 0 if agent.costs.shape[1] == 1 else step].reshape(len(spent), -1)[:, taken]
+            for j, own in enumerate(costs):
+                before = spent[j]
+                spent[j] = None if before is None or (own != own[0]).any() else before + Fraction(own[0])
+        moves = agent.transition[0 if len(agent.transition) == 1 else step]
+        present = np.unique(_of_rows(moves, taken))
+    return PossibleUse(np.concatenate(may), np.concatenate(must), tuple(spent))
+
+
+def _of_rows(matrix: Any, rows: IntArray) -> Any:
+    """Return the columns of all positive entries of some rows of a CSR matrix, one row after the other."""
+    starts = matrix.indptr[rows]
+    lengths = matrix.indptr[rows + 1] - starts
+    ends = np.cumsum(lengths)
+    places = np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
+    return matrix.indices[places[matrix.data[places] > 0]]
+
+
+@dataclass(frozen=True, eq=False)
+class PossibleLoads:
+    """Which loads are possible at a joint policy."""
+
+    game: LocalGame
+    uses: tuple[PossibleUse, ...]  # n
+    may: IntArray  # [H·E]: how many agents may use each resource
+    must: IntArray  # [H·E]: how many do for sure
+
+    @classmethod
+    def at(cls, game: LocalGame, policy: Sequence[FloatArray]) -> PossibleLoads:
+        """Follow everybody's policy."""
+        uses = tuple(possible_use(game, agent, table) for agent, table in zip(game.agents, policy, strict=True))
+        places = game.horizon * game.num_resources
+        may, must = (np.bincount(np.concatenate(each), minlength=places) for each in _columns(uses))
+        return cls(game, uses, may, must)
+
+    def replace(self, agent: int, table: FloatArray) -> PossibleLoads:
+        """Return the same after one agent has changed its policy."""
+        own = possible_use(self.game, self.game.agents[agent], table)
+        may, must = self._beside(agent)
+        may[own.may] += 1
+        must[own.must] += 1
+        return PossibleLoads(self.game, (*self.uses[:agent], own, *self.uses[agent + 1 :]), may, must)
+
+    def _beside(self, agent: int) -> tuple[IntArray, IntArray]:
+        may, must, own = self.may.copy(), self.must.copy(), self.uses[agent]
+        may[own.may] -= 1
+        must[own.must] -= 1
+        return may, must
+
+    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
+        """Return which actions of one agent no feasible policy can take, or None where a budget is not hard."""
+        game, member = self.game, self.game.agents[agent]
+        most, least = (each.reshape(game.horizon, -1) for each in self._beside(agent))
+        table = game.load_costs[constraint]
+        spent = self._spent(agent, constraint, table, (least, most))
+        if spent is None:
+            return None
+        left = Fraction(game.thresholds[constraint]) - spent
+        private = None if member.costs is None else thin(member.costs[constraint])
+        now, (low, high) = _entries(table, least), _added(table, least, most)
+        shape = (game.horizon, member.num_states, member.num_actions)
+        after = [Successors.of(matrix) for matrix in _each_step(member)]
+        if left == 0 and (low >= now).all() and (private is None or (private >= 0).all()):
+            costly = member.charge((high > now).astype(np.float64)) > 0  # all that matters is what is zero
+            costly = costly if private is None else costly | (private > 0)
+            return Forbidden(np.broadcast_to(costly, shape), after)
+        times = (game.horizon + 1) * (member.most_uses + 1) * 2
+        whole, unit = whole_multiples(table, *([] if private is None else [private]), times=times)
+        if times * max(int(np.abs(each).max()) for each in whole) > EXACT_FLOAT:
+            return None
+        rises, *own_costs = whole
+        now, ends = _entries(rises, least), _added(rises, least, most)
+        costs = [sum(own_costs, member.charge((each - now).astype(np.float64))) for each in ends]
+        tables = [np.broadcast_to(each, shape).astype(np.int64) for each in costs]
+        return forbidden_actions(
+            PossibleCosts(tables[0], tables[1], left * unit), after, member.initial, steps=game.horizon
+        )
+
+    def _spent(
+        self, agent: int, constraint: int, table: FloatArray, between: tuple[IntArray, IntArray]
+    ) -> Fraction | None:
+        """Return what the others spend for sure, or None where that depends on chance."""
+        private = [use.spent[constraint] for other, use in enumerate(self.uses) if other != agent]
+        least, most = between
+        changes = np.cumsum(np.diff(table, axis=-1, prepend=table[..., :1]) != 0, axis=-1)
+        if None in private or (_entries(changes, most) != _entries(changes, least)).any():
+            return None
+        costs, times = np.unique(_entries(table, least), return_counts=True)
+        loads = sum((Fraction(cost) * int(count) for cost, count in zip(costs, times, strict=True)), Fraction(0))
+        return sum((each for each in private if each is not None), loads)
+
+
+def _columns(uses: Sequence[PossibleUse]) -> tuple[list[IntArray], list[IntArray]]:
+    return [use.may for use in uses], [use.must for use in uses]
+
+
+def _each_step(agent: LocalAgent) -> Sequence[Any]:
+    once = distinct(agent.transition)
+    return once if len(once) == 1 else agent.transition
+
+
+def _entries(table: Any, loads: IntArray) -> Any:
+    """Return table[h, e, loads[h, e]] of a table [H or 1, E, n + 1]: [H, E]."""
+    steps = 0 if len(table) == 1 else np.arange(len(loads))[:, None]
+    return table[steps, np.arange(loads.shape[1]), loads]
+
+
+def _added(table: Any, least: IntArray, most: IntArray) -> tuple[Any, Any]:
+    """Return the least and the greatest entry at one more than a possible load: [H, E] each."""
+    if (np.diff(table, axis=-1) >= 0).all():
+        return _entries(table, least + 1), _entries(table, most + 1)
+    low = high = _entries(table, least + 1)
+    for load in range(table.shape[-1] - 1):
+        possible = (least <= load) & (load <= most)
+        entry = np.broadcast_to(table[..., load + 1], low.shape)
+        low = np.where(possible & (entry < low), entry, low)
+        high = np.where(possible & (entry > high), entry, high)
+    return low, high
