@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import GameError, PolicyError
+from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
-from cmpg.games.joint.position import average_over
 from cmpg.policy import JointPolicy
+from cmpg.scenarios import counter_example
 from strategies import games, policies, samples
 
 SMALL = {"kinds": ("any", "single"), "max_states": 4, "max_actions": 3, "max_horizon": 3, "max_constraints": 2}
@@ -223,6 +224,64 @@ def test_the_joint_cmdp_of_one_planner_holds_every_policy(drawn):
     planner = evaluate(game.joint_cmdp(), joint)
     assert planner.value == pytest.approx(game.at(policy).values.mean(), rel=1e-10, abs=1e-10)
     assert planner.costs == pytest.approx(game.at(policy).costs, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("certain", [(), (0,), (0, 1, 2)])
+def test_averages_in_blocks_of_states_have_the_same_bits(monkeypatch, steps, certain):
+    rng = np.random.default_rng(8)
+    actions = (2, 3, 2)
+    table = rng.random((steps, 5, *actions, 4))
+    rows = [rng.dirichlet(np.ones(count), size=(3, 5)) for count in actions]
+    for agent in certain:
+        rows[agent] = np.eye(actions[agent])[rng.integers(actions[agent], size=(3, 5))]
+    policy = JointPolicy(rows)
+    at_once = [average_over(table, policy, keep=agent) for agent in range(3)]
+    monkeypatch.setattr("cmpg.games.joint.averages.BLOCK", 60)  # a state or two at a time
+    for agent in range(3):
+        np.testing.assert_array_equal(average_over(table, policy, keep=agent), at_once[agent])
+
+
+def test_positions_of_large_games_share_two_cmdps_and_their_bits(monkeypatch):
+    rng = np.random.default_rng(9)
+    shape = (3, 2, 2, 2)
+    game = JointGame(
+        transition=rng.dirichlet(np.ones(3), size=shape)[None],
+        rewards=rng.random((3, 1, *shape)),
+        costs=rng.random((1, 1, *shape)),
+        thresholds=[2.0],
+        initial=[1, 0, 0],
+        horizon=4,
+    )
+
+    def walk():
+        position = game.at(game.uniform_policy())
+        seen = []
+        for agent in (2, 0, 1, 1, 2):
+            seen += [position.induced_cmdp(i).transition for i in range(3)] + [position.costs]
+            position = position.replace(agent, rng_table(agent, len(seen)))
+        return seen, position
+
+    def rng_table(agent, salt):
+        return np.random.default_rng([agent, salt]).dirichlet(np.ones(2), size=(4, 3))
+
+    all_kept, position = walk()
+    assert len(position.recent) == 3
+    monkeypatch.setattr("cmpg.games.joint.position.LARGE", 0)
+    few_kept, position = walk()
+    assert len(position.recent) == 2
+    for one, other in zip(all_kept, few_kept, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_moved_agent_faces_the_same_cmdp_and_the_others_new_ones():
+    game = counter_example()
+    position = game.at(game.uniform_policy())
+    faced = [position.induced_cmdp(agent) for agent in range(2)]
+    moved = position.replace(0, np.eye(2)[:1][None])
+    assert moved.induced_cmdp(0) is faced[0]
+    assert moved.induced_cmdp(1) is not faced[1]
+    np.testing.assert_array_equal(position.induced_cmdp(1).reward, faced[1].reward)
 
 
 def test_averages_of_fractions_stay_fractions():

@@ -43,7 +43,7 @@ from cmpg.arrays import FloatArray, IntArray, frozen
 from cmpg.cmdp.box import BoxCMDP
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError, SimulatorError
-from cmpg.games.joint.position import average_roundings
+from cmpg.games.joint.averages import average_roundings
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import BoolArray, Samples
 

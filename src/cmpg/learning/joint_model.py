@@ -19,8 +19,8 @@ from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import InfeasibleError, SimulatorError
 from cmpg.games.counting.game import CountingGame, CountingPosition
+from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
-from cmpg.games.joint.position import average_over
 from cmpg.learning.confidence import Estimate, Interval, hoeffding_radius, transition_box
 from cmpg.learning.outcome import Bounds
 from cmpg.learning.samples import CountingPayoffs, Known, Payoffs, Samples

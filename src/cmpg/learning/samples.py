@@ -18,7 +18,7 @@ from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import BudgetError, GameError, SimulatorError
 from cmpg.faces import fields_line
-from cmpg.games.joint.position import average_over
+from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
 
 if TYPE_CHECKING:
