@@ -8,7 +8,7 @@ Sizes are drawn by hypothesis, so that failures shrink to small games; entries c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,6 +80,15 @@ def samples(
 def games(**options):
     """Draw only the game of a sample."""
     return samples(**options).map(lambda sample: sample.game)
+
+
+def plain(game: JointGame) -> dict[str, Any]:
+    """Return a joint game as the exact judge reads it."""
+    shape = (len(game.transition), game.num_states, *game.num_actions, game.num_states)
+    dense = np.stack([step.toarray() for step in game.transition]) if game.is_sparse else game.transition
+    names = ("rewards", "costs", "thresholds", "initial", "horizon", "discount")
+    tables = {name: getattr(game, name) for name in names}
+    return {"form": "joint", "transition": dense.reshape(shape), **tables}
 
 
 def policies(game: JointGame) -> st.SearchStrategy[JointPolicy]:

@@ -233,6 +233,14 @@ class JointPolicy:
 
         return load_policy(path)[0]
 
+    def depths(self) -> FloatArray:
+        """Return log₂ of the least positive probability of each agent's table at each step: [n, H]."""
+        known: dict[int, FloatArray] = {}
+        for table in self.stored:
+            if id(table) not in known:
+                known[id(table)] = _depths(table)
+        return np.stack([known[id(table)] for table in self.stored])
+
     def fingerprint(self) -> bytes:
         """Return a digest that two policies share, but for a chance of 2⁻¹²⁸, only if all their floats are the same."""
         return hashlib.blake2b(b"".join(self._digests), digest_size=16).digest()
@@ -244,6 +252,15 @@ class JointPolicy:
 
 def _rows_that_mix(table: Stored) -> int:
     return len(table.mixed) if isinstance(table, CompactTable) else int((np.count_nonzero(table, axis=2) > 1).sum())
+
+
+def _depths(table: Stored) -> FloatArray:
+    if not isinstance(table, CompactTable):
+        return np.asarray(np.log2(np.min(table, axis=(1, 2), where=table > 0, initial=1.0)))
+    least = np.ones(table.shape[0])
+    rows = np.min(table.rows, axis=1, where=table.rows > 0, initial=1.0)
+    np.minimum.at(least, table.mixed // table.shape[1], rows)
+    return np.asarray(np.log2(least))
 
 
 def _rows_table(policy: JointPolicy) -> Table:

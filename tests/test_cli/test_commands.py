@@ -571,7 +571,15 @@ def test_exact_certificates_tell_a_hair_from_nothing(tmp_path):
     above = write_json(tmp_path / "above.json", json.loads(at.read_text()) | hair)
     assert cmpg("certify", game, at, "--exact").code == 0
     assert cmpg("certify", game, above, "--exact").code == 1
-    assert cmpg("certify", game, above).code == 0  # up to rounding
+    # In floats, the two thirds and the third sum to less than one, and are divided by that.
+    ran = cmpg("certify", game, above)
+    assert ran.code == 1
+    assert "may cost up to 1.85e-17 more than 0.333333333" in ran.out
+    assert "Accept it with --allow-rounding 1.9e-17." in ran.out
+    allowed = cmpg("certify", game, above, "--allow-rounding", "2e-17")
+    assert allowed.code == 0
+    assert allowed.out.startswith("ACCEPTED: ")
+    assert cmpg("certify", game, above, "--allow-rounding", "1e-17").code == 1
 
 
 # What a command line may get wrong

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cmpg.equilibrium.certificate import Feasibility, certify, prove_infeasible
+from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.errors import GameError, PolicyError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy

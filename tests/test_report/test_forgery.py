@@ -141,7 +141,7 @@ class TestForgery:
         (folder / "certificate.json").write_text(json.dumps(record | {"feasible": True, "feasibility": "PROVEN"}))
         listed = {name: record[name] for name in ("values", "costs", "multipliers")}
         self.change(folder / "result.json", **listed, epsilon=1e6, status="CERTIFIED")
-        self.refused(folder, "says feasible: True, and the policy violates a threshold")
+        self.refused(folder, "says feasible: True, PROVEN, and the policy violates a threshold")
 
     def test_words_of_the_run_are_no_verdict(self, limited, tmp_path):
         folder = shutil.copytree(limited, tmp_path / "run")

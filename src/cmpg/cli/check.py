@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, finite, policy_of
 
@@ -47,6 +47,7 @@ def certify(
         Path, typer.Argument(metavar="POLICY", help="A policy file, with the multipliers that prove the claim.")
     ],
     epsilon: Epsilon = DEFAULT_EPSILON,
+    allow_rounding: AllowRounding = 0.0,
     exact: Exact = False,
     seed: Seed = None,
     as_json: Json = False,
@@ -62,6 +63,7 @@ def certify(
     from cmpg.report.terminal import claim_face
 
     finite("epsilon", epsilon)
+    finite("allow-rounding", allow_rounding)
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed, exact=exact)
         progress.begin("checking the claim")
@@ -71,9 +73,10 @@ def certify(
             multipliers = proposed_multipliers(in_floats(game), tables)
         certificate = judge(game, tables, multipliers, exact=exact)
     proved = certificate.proves(epsilon)
+    accepted = certificate.proves(epsilon, allow_rounding=allow_rounding)
     if as_json:
-        claim = {"claimed_epsilon": epsilon, "proved": proved}
+        claim = {"claimed_epsilon": epsilon, "proved": proved, "allow_rounding": allow_rounding, "accepted": accepted}
         show_json(certificate_record(certificate) | names_record(game) | claim)
     else:
-        show(claim_face(certificate, epsilon))
-    raise typer.Exit(0 if proved else 1)
+        show(claim_face(certificate, epsilon, allow_rounding=allow_rounding))
+    raise typer.Exit(0 if accepted else 1)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 DEFAULT_EPSILON = 1e-6
 
 Epsilon = Annotated[float, typer.Option(help="The most any agent may gain by deviating.")]
+AllowRounding = Annotated[
+    float,
+    typer.Option(metavar="<float>", help="Accept costs above their thresholds by at most this."),
+]
 Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Certify in exact rational arithmetic (small games).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]

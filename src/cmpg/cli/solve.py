@@ -1,7 +1,7 @@
 """`cmpg solve`: from a game to a certified equilibrium, shown, and kept in a run folder if one is named.
 
-Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
-was anything to keep.
+Exit codes: 0 certified, or accepted by --allow-rounding; 1 ended without a certificate (the status says why); 2 bad
+input; 130 interrupted before there was anything to keep.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
@@ -60,6 +60,7 @@ def solve(
         int | None, typer.Option(min=0, metavar="<int>", help="Most moves of a run; Theorem 1's bound if omitted.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds for everything.")] = None,
+    allow_rounding: AllowRounding = 0.0,
     workers: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
     ] = 1,
@@ -88,6 +89,7 @@ def solve(
         "schedule": _auto_or("schedule", schedule, "greatest-gain", "round-robin"),
         "max_iterations": max_iterations,
         "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
+        "allow_rounding": finite("allow-rounding", allow_rounding),
         "workers": workers,
     }
     drawn = 0 if seed is None and restarts > 1 else seed
@@ -114,7 +116,7 @@ def solve(
     result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
     solved = _Solved(game, result, target.origin(seed=seed))
     solved.deliver(output=output, seed=drawn, as_json=as_json)
-    raise typer.Exit(0 if result.certified else 1)
+    raise typer.Exit(0 if result.accepted else 1)
 
 
 def _auto_or(option: str, word: str, *others: str) -> str | None:
@@ -244,4 +246,5 @@ class _Solved:
         words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", f"{output}/policy.npz"]
         words += ["--exact"] if exact else []
         words += [] if self.result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{self.result.epsilon}"]
+        words += ["--allow-rounding", f"{self.result.allow_rounding}"] if self.result.allow_rounding else []
         return f"; check it with: {shlex.join(words)}"

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
 from cmpg.cmdp.kernels.process import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
@@ -77,7 +77,40 @@ def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
         # A float zero would turn the rationals that it is added to into floats.
         return frozen(np.zeros(cmdp.num_constraints, dtype=object))
     relative = cmdp.nonnegative & (cmdp.discount is None)
-    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.sizes[1:]))
+    return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.rounding_sizes[1:]))
+
+
+SMALLEST = 2.0**-1073
+"""More than what a product loses that is too small for a float, or for all digits of one."""
+
+DEEPEST = -960.0
+"""Products above this power of 2 are far from the smallest float with all its digits, 2^−1022."""
+
+
+@dataclass(frozen=True, eq=False)
+class Underflow:
+    """What products of probabilities that are too small for floats can hide at most.
+
+    Bounds on rounding are relative, and a product that becomes zero has lost all of itself; but no more than 2^−1074.
+    That counts where a cost of 1e300 hangs on it, or where a threshold is exactly zero.
+    """
+
+    rewards: FloatArray  # [n]: in V^{r_i}
+    costs: FloatArray  # [k]: in V^{c_j}
+
+    @classmethod
+    def behind(cls, rounding: float, *, rewards: Any, costs: Any) -> Underflow:
+        """Return what may be hidden.
+
+        Parameters
+        ----------
+        rounding
+            The relative error of an evaluation, which counts the roundings that can come one after the other.
+        rewards, costs : [n], [k]
+            The largest sums of absolute rewards and costs that there can be.
+        """
+        lost = SMALLEST * (rounding / UNIT_ROUNDOFF)
+        return cls(lost * (1 + np.asarray(rewards)), lost * (1 + np.asarray(costs)))
 
 
 def action_values(cmdp: CMDP, policy: FloatArray) -> FloatArray:

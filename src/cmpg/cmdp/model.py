@@ -75,6 +75,8 @@ class CMDP:
     horizon: int | None = None
     discount: float | None = None
     entry_roundings: int = 0  # roundings that the entries of the tables have behind them already
+    # [1 + k]: the largest sums of |r| and of each |c_j| that the entries are averages of, where those have both signs
+    averaged: FloatArray | None = None
     trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
 
     __repr__ = fields_line
@@ -92,6 +94,7 @@ class CMDP:
             horizon: int | None = None,
             discount: float | None = None,
             entry_roundings: int = 0,
+            averaged: FloatArray | None = None,
             trusted: bool = False,
         ) -> None: ...
 
@@ -154,6 +157,11 @@ class CMDP:
         length = self.num_steps if self.discount is None else 1 / (1 - self.discount)
         return frozen(np.array([_largest_sum(table, length) for table in (self.reward, *self.costs)]))
 
+    @property
+    def rounding_sizes(self) -> FloatArray:
+        """What rounding errors are relative to: `sizes`, and what numbers of both signs had before their average."""
+        return self.sizes if self.averaged is None else self.sizes + self.averaged
+
     @cached_property
     def step_sizes(self) -> FloatArray:
         """The largest |r| and the largest of each |c_j|: [1 + k]."""
@@ -162,8 +170,12 @@ class CMDP:
 
     @cached_property
     def nonnegative(self) -> npt.NDArray[np.bool_]:
-        """Which costs are nowhere negative: their evaluation has a purely relative error: [k]."""
-        return np.array([bool(thin(cost).min() >= 0) for cost in self.costs], dtype=np.bool_)
+        """Which costs are nowhere negative: their evaluation has a purely relative error: [k].
+
+        A cost that is an average of costs of both signs is none of them: it may be next to nothing, and its error not.
+        """
+        found = np.array([bool(thin(cost).min() >= 0) for cost in self.costs], dtype=np.bool_)
+        return found if self.averaged is None else found & (self.averaged[1:] == 0)
 
     @cached_property
     def step_rounding(self) -> float:
@@ -202,6 +214,34 @@ def _largest_sum(table: FloatArray, length: float) -> float:
     flat = thin(table).reshape(len(table), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     return float(largest.sum()) if len(largest) > 1 else float(largest[0]) * length
+
+
+def run_depth(initial: FloatArray, transition: Any, num_steps: int, *, paid: Sequence[FloatArray] = ()) -> float:
+    """Return log₂ of the least product of probabilities of moving along a run and of a number that is paid, but zero.
+
+    The transition is dense or CSR, by step. A number that is paid counts if its size is less than one.
+    """
+    along = np.log2([_least_positive(step.data if sp.issparse(step) else step) for step in transition])
+    moves = num_steps - 1
+    total = along[0] * moves if len(along) == 1 else along[:moves].sum()
+    least = min((_least_positive(np.abs(table)) for table in paid), default=1.0)
+    return float(total + np.log2(_least_positive(initial)) + np.log2(least))
+
+
+def _least_positive(table: Any) -> float:
+    return float(np.min(table, where=np.asarray(table > 0, dtype=bool), initial=1.0))
+
+
+def largest_sizes(tables: Any) -> FloatArray:
+    """Return the largest absolute number of each table."""
+    return np.array([float(max(table.max(), -table.min())) for table in tables])
+
+
+def mixed_size(table: FloatArray, horizon: int | None, discount: float | None) -> float:
+    """Return Σ_h max |l_h| of a table with numbers of both signs, and 0 of any other."""
+    if not table.size or not table.min() < 0 < table.max():
+        return 0.0
+    return _largest_sum(table, (horizon or 1) if discount is None else 1 / (1 - discount))
 
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:

@@ -82,7 +82,7 @@ def cost_margins(cmdp: CMDP) -> FloatArray:
     """Return how far the computed cost of any policy can be from its true one, per constraint: [k]."""
     if cmdp.num_constraints == 0:
         return np.zeros(0)
-    sizes = cmdp.sizes[1:]
+    sizes = cmdp.rounding_sizes[1:]
     if cmdp.discount is None:
         # Where no cost is negative the error is relative to the cost itself, and that is at most the threshold.
         sizes = np.where(cmdp.nonnegative, np.clip(cmdp.thresholds, 0.0, sizes), sizes)

@@ -31,6 +31,9 @@ from cmpg.games.contract import Game
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 
+ALLOWED = 1e-9
+"""Nobody else promises to meet a threshold to the last bit: an excess of no more than this is not held against them."""
+
 
 @dataclass(frozen=True)
 class CertifiedAscent:
@@ -98,7 +101,12 @@ class Judged:
     @property
     def gap(self) -> float:
         """What an agent could gain by leaving, if the policy is feasible; inf if it is not."""
-        return self.certificate.epsilon if self.certificate.feasible else np.inf
+        return self.certificate.epsilon if self.feasible else np.inf
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the policy meets the thresholds, or exceeds them by what `ALLOWED` leaves to rounding."""
+        return self.certificate.meets(ALLOWED)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.best_responses import proposed_multipliers as proposed_multipliers
     from cmpg.equilibrium.certificate import Certificate as Certificate
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
-    from cmpg.equilibrium.certificate import InfeasibilityProof as InfeasibilityProof
     from cmpg.equilibrium.certificate import certify as certify
-    from cmpg.equilibrium.certificate import prove_infeasible as prove_infeasible
     from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.infeasibility import InfeasibilityProof as InfeasibilityProof
+    from cmpg.equilibrium.infeasibility import prove_infeasible as prove_infeasible
     from cmpg.equilibrium.loop import Answer as Answer
     from cmpg.equilibrium.loop import Ending as Ending
     from cmpg.equilibrium.loop import OnProgress as OnProgress
@@ -56,11 +56,13 @@ __all__, __getattr__, __dir__ = front_door(
         "certificate": (
             "Certificate",
             "Feasibility",
-            "InfeasibilityProof",
             "certify",
-            "prove_infeasible",
         ),
         "common_price": ("CommonPrice",),
+        "infeasibility": (
+            "InfeasibilityProof",
+            "prove_infeasible",
+        ),
         "loop": (
             "Answer",
             "Ending",

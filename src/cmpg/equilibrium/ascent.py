@@ -28,7 +28,7 @@ from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.deadline import limited
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding, proved_text, rounded_text
 from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
@@ -404,22 +404,27 @@ def _require_feasible(position: Position) -> None:
         )
 
 
-def proved_text(certificate: Certificate) -> str:
-    """Say in a sentence what a certificate of a Nash policy proves."""
-    met = "feasible" if certificate.feasibility is Feasibility.PROVEN else "feasible up to rounding"
-    return f"{met}, and no agent gains more than {certificate.epsilon:.3g} by leaving ({certificate.information})."
-
-
 def _verdict(
     ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
 ) -> tuple[Status, str]:
     """Say how it ended."""
     if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
         return Status.CERTIFIED, proved_text(certificate)
+    open_to_rounding = certificate.feasibility is Feasibility.TO_ROUNDING and certificate.epsilon <= epsilon
+    if open_to_rounding and ending.status is not Status.NOT_POTENTIAL:
+        return Status.TO_ROUNDING, rounded_text(certificate)
+    status, message = _unproved(ending, certificate, epsilon=epsilon, ranges=ranges, failed=failed)
+    return status, message if certificate.feasible else f"{message} {certificate.told_feasibility}."
+
+
+def _unproved(
+    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
+) -> tuple[Status, str]:
+    """Say why nothing is proved of the gains."""
     if ending.status is not Status.CERTIFIED:
         return ending.status, ending.message
     if failed:
-        return Status.LIMIT, f"{failed} The last policy is kept, which {certificate.feasibility.value}."
+        return Status.LIMIT, f"{failed} The last policy is kept."
     rounding = float(certificate.rounding.max())
     if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
         return Status.LIMIT, (

@@ -10,19 +10,16 @@ Where nothing is left of a budget, so that its price may have no bound, λ_ij = 
 what no feasible deviation of agent i can do is forbidden, and constraint j is left out (`cmpg.cmdp.support`). Where it
 is not provable that nothing is left, such a multiplier proves nothing: the bound is infinite.
 
-An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
-feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
-ones are not, and then there is none.
-
 Rounding is part of the proof: floats are evaluated with a rigorous error bound, which is added to every gain. Where it
-leaves open whether a threshold is met, exact arithmetic decides if little enough can happen under the policy;
-otherwise the certificate says "up to rounding".
+leaves open whether a threshold is met, exact arithmetic decides if little enough can happen under the policy. What is
+left open even then is not proved: the certificate says by how much a threshold may be exceeded, and whoever accepts
+that says so (`allow_rounding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,16 +27,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers, to_exact
-from cmpg.cmdp.evaluation import cost_rounding, evaluate
+from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.faces import (
     MOST_ROWS,
     Cell,
     Face,
     Table,
-    fields_line,
     fixed,
     html,
     largest,
@@ -49,17 +45,15 @@ from cmpg.faces import (
     text,
 )
 from cmpg.games.contract import (
-    CentralPlanner,
+    CountsUnderflow,
     ExactCosts,
     ExactForm,
     Game,
     HardBudgets,
-    IndependentAgents,
     Information,
     JudgesAgents,
     Names,
     Position,
-    in_floats,
 )
 from cmpg.policy import JointPolicy
 
@@ -70,8 +64,11 @@ MOST_PRICES = 3
 """The prices of more constraints than this do not fit on a line."""
 
 
+LARGEST = Fraction(np.finfo(np.float64).max)
+
+
 class Feasibility(Enum):
-    """Whether a policy meets the thresholds."""
+    """Whether a policy meets the thresholds: proved, refuted, or too close to tell."""
 
     PROVEN = "meets every threshold"
     TO_ROUNDING = "meets every threshold up to rounding"
@@ -100,14 +97,19 @@ class Certificate:
     thresholds: FloatArray  # [k]
     multipliers: FloatArray  # [n, k]; infinite where the proof is by support
     rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
+    excess: FloatArray  # [k]: by how much each threshold may be exceeded at most; zero where it is proved to be met
     information: Information
     arithmetic: str  # "floating point", "exact"
     names: Names = field(default_factory=Names)
 
     @property
     def feasible(self) -> bool:
-        """Whether the policy meets every threshold, at least up to rounding."""
-        return self.feasibility is not Feasibility.VIOLATED
+        """Whether the policy is proved to meet every threshold."""
+        return self.feasibility is Feasibility.PROVEN
+
+    def meets(self, allow_rounding: float) -> bool:
+        """Whether no threshold can be exceeded by more than this."""
+        return self.feasible or bool((self.excess <= allow_rounding).all())
 
     @property
     def by_support(self) -> BoolArray:
@@ -119,21 +121,32 @@ class Certificate:
         """α − V^c: [k]."""
         return self.thresholds - self.costs
 
-    def proves(self, epsilon: float) -> bool:
-        """Whether this proves an ε-Nash policy."""
-        return self.feasible and self.epsilon <= epsilon
+    def proves(self, epsilon: float, *, allow_rounding: float = 0.0) -> bool:
+        """Whether this proves an ε-Nash policy; with `allow_rounding`, one that may exceed thresholds by that much."""
+        return self.meets(allow_rounding) and self.epsilon <= epsilon
 
     def face(self) -> Face:
         """Return what to show: what is proved, agents with values, gains and prices, constraints with costs."""
         kind = f"({self.information}, {self.arithmetic} arithmetic)"
-        if self.feasible:
-            rest = f"; no agent gains more than {self.epsilon:.3g} by leaving"
-        else:
-            worst = int(np.argmin(self.slacks))
-            over = f"{-self.slacks[worst]:.3g} more than {self.thresholds[worst]:.9g}"
-            rest = f": {self.names.constraint(worst)} costs {self.costs[worst]:.9g}, {over}"
+        rest = "" if self.feasible else f": {self.told_excess}"
+        if self.feasibility is not Feasibility.VIOLATED:
+            rest += f"; no agent gains more than {self.epsilon:.3g} by leaving"
         told = f"the policy {self.feasibility.value}{rest} {kind}."
         return Face(self.feasibility.name, told, self.tables(), good=self.feasible)
+
+    @property
+    def told_feasibility(self) -> str:
+        """Whether the thresholds are met, in a sentence."""
+        return f"The policy {self.feasibility.value}" + ("" if self.feasible else f": {self.told_excess}")
+
+    @property
+    def told_excess(self) -> str:
+        """What the constraint costs that is exceeded most, or may be."""
+        worst = int(np.argmax(self.excess))
+        over = f"{self.excess[worst]:.3g} more than {self.thresholds[worst]:.9g}"
+        if self.feasibility is Feasibility.VIOLATED:
+            return f"{self.names.constraint(worst)} costs {self.costs[worst]:.9g}, {over}"
+        return f"{self.names.constraint(worst)} may cost up to {over}"
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -202,6 +215,15 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     if _is_exact(judged):
         judging = to_exact(judging)
     position = judged.at(policy)
+    # What is beyond all floats is no number, and no number proves nothing: there is no need to warn of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _certified(judged, position, policy, judging, hard)
+
+
+def _certified(
+    game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray
+) -> Certificate:
+    """Judge every agent, and the thresholds, in the arithmetic of the game."""
     judged_at_once = position.judgements(judging) if isinstance(position, JudgesAgents) and not hard.all() else None
     if judged_at_once is not None:
         values, bounds, allowance = judged_at_once.values, judged_at_once.bounds.copy(), judged_at_once.rounding.copy()
@@ -212,19 +234,25 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         agents = range(game.num_agents)
         judged_agents = [judge_agent(position, agent, judging[agent], hard[agent]) for agent in agents]
         values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
+    hidden = position.underflow() if isinstance(position, CountsUnderflow) else None
+    if hidden is not None:
+        allowance = allowance + 4 * (hidden.rewards + np.asarray(judging, dtype=np.float64) @ hidden.costs)
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
+    gains = np.where(np.isnan(gains), np.inf, gains)
+    feasibility, excess = _judge_feasibility(game.thresholds, position, policy, hard, hidden)
     return Certificate(
-        feasibility=_judge_feasibility(judged, position, policy, hard),
+        feasibility=feasibility,
         epsilon=float(gains.max()),
         gains=gains,
         values=values.astype(np.float64),
         bounds=bounds.astype(np.float64),
         costs=np.asarray(position.costs, dtype=np.float64),
-        thresholds=np.asarray(judged.thresholds, dtype=np.float64),
-        multipliers=np.asarray(told, dtype=np.float64),
+        thresholds=np.asarray(game.thresholds, dtype=np.float64),
+        multipliers=np.where(hard, np.inf, np.asarray(judging, dtype=np.float64)),
         rounding=allowance,
+        excess=excess,
         information=game.information,
-        arithmetic="exact" if _is_exact(judged) else "floating point",
+        arithmetic="exact" if _is_exact(game) else "floating point",
         names=game.names,
     )
 
@@ -281,7 +309,8 @@ def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
     if cmdp.is_exact:
         return 0.0
     multipliers = np.asarray(multipliers, dtype=np.float64)
-    return 2 * cmdp.rounding * float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
+    sizes = cmdp.rounding_sizes
+    return 2 * cmdp.rounding * float(sizes[0] + multipliers @ (sizes[1:] + np.abs(cmdp.thresholds)))
 
 
 def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
@@ -300,20 +329,39 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     return frozen(np.where(hard, np.inf, given)) if hard.any() else given
 
 
-def _judge_feasibility(game: Game, position: Position, policy: JointPolicy, hard: BoolArray) -> Feasibility:
-    """Say whether the policy, as it was given, meets every threshold; the position may know a rounded one."""
-    kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(game.thresholds))]
-    if False in kept:
-        return Feasibility.VIOLATED
-    left = np.array([each is None for each in kept], dtype=bool)
-    costs, thresholds, margins = position.costs[left], game.thresholds[left], position.cost_rounding[left]
-    if np.all(costs + margins <= thresholds):
-        return Feasibility.PROVEN
-    if np.any(costs - margins > thresholds):
-        return Feasibility.VIOLATED
-    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) and left.all() else None
-    met = exact is not None and all(cost <= Fraction(limit) for cost, limit in zip(exact, thresholds, strict=True))
-    return Feasibility.PROVEN if met else Feasibility.TO_ROUNDING
+def _judge_feasibility(
+    thresholds: FloatArray, position: Position, policy: JointPolicy, hard: BoolArray, hidden: Underflow | None
+) -> tuple[Feasibility, FloatArray]:
+    """Say whether the policy, as it was given, meets every threshold, and by how much it may exceed each.
+
+    The position may know a rounded policy: rationals are read from the one that was given.
+    """
+    costs = position.costs
+    margins = position.cost_rounding if hidden is None else position.cost_rounding + hidden.costs
+    # What only the support of the policy decides has no rounding in it.
+    kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(thresholds))]
+    certain = np.array([each is True for each in kept], dtype=bool)
+    most = costs + margins
+    excess = np.where(certain, 0.0, _rounded_up(most - thresholds))
+    if not excess.any() and False not in kept:
+        return Feasibility.PROVEN, excess
+    if False in kept or np.any((costs - margins > thresholds) & ~certain):
+        return Feasibility.VIOLATED, excess
+    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) else None
+    if exact is not None:
+        limits = [Fraction(limit) for limit in thresholds]
+        excess = _rounded_up([most - limit for (_, most), limit in zip(exact, limits, strict=True)])
+        if not excess.any():
+            return Feasibility.PROVEN, excess
+    finite = np.isfinite(np.asarray(most, dtype=np.float64)).all()
+    return Feasibility.TO_ROUNDING if finite else Feasibility.VIOLATED, excess
+
+
+def _rounded_up(excess: Any) -> FloatArray:
+    """Return what is above zero as floats that are no smaller; infinity for what is no number, or beyond all floats."""
+    exceeded = np.array([not each <= 0 for each in excess], dtype=bool)
+    nearest = np.array([float(min(each, LARGEST)) if each == each else np.inf for each in excess])
+    return np.where(exceeded, np.nextafter(nearest, np.inf), 0.0)
 
 
 def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:
@@ -339,88 +387,13 @@ def _exact_game(game: Game) -> Game:
     return converted
 
 
-@dataclass(frozen=True, eq=False)
-class InfeasibilityProof:
-    """Weights on the constraints under which every joint policy spends more than it may."""
-
-    multipliers: FloatArray  # [k]
-    least_cost: float  # min over all joint policies of V^{λ·c}, rounding taken off
-    limit: float  # λ·α
-    names: Names = field(default_factory=Names)
-
-    __repr__ = fields_line
-
-    @property
-    def told(self) -> str:
-        """The proof in a sentence."""
-        parts = [f"{weight:.6g} · {self.names.constraint(j)}" for j, weight in enumerate(self.multipliers) if weight]
-        if len(self.multipliers) == 1:
-            parts, limit = [self.names.constraint(0)], "the threshold is"
-        else:
-            limit = "their thresholds, weighted alike, add up to"
-        verb = "costs" if len(parts) == 1 else "add up to"
-        told = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
-        return f"proof: {told}; {limit} {self.limit:.9g}"
-
-    @property
-    def holds(self) -> bool:
-        """Whether this is a proof."""
-        return self.least_cost > self.limit
+def proved_text(certificate: Certificate) -> str:
+    """Say in a sentence what a certificate of a Nash policy proves."""
+    kind = f"{certificate.information}{', exact arithmetic' if certificate.arithmetic == 'exact' else ''}"
+    return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by leaving ({kind})."
 
 
-def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
-    """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
-
-    Parameters
-    ----------
-    game
-        A game in which the joint problem can be planned for.
-    multipliers : [k]
-        λ ≥ 0.
-    """
-    given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
-    check_shape("multipliers", given.shape, (len(game.thresholds),))
-    if (given < 0).any():
-        raise GameError("multipliers has a negative entry; only multipliers of at least zero can prove anything.")
-    return least_spending(game, given).proof
-
-
-@dataclass(frozen=True, eq=False)
-class LeastSpending:
-    """What a planner who chooses all actions pays at least for λ·c."""
-
-    policy: JointPolicy | None  # that pays no more, where one planner chose it
-    proof: InfeasibilityProof  # which may hold or not
-
-
-def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
-    """Plan for λ·c alone: the cheapest policy is a start, and a proof of infeasibility where even it costs too much."""
-    policy, least, allowance = _least_cost(game, multipliers)
-    limit = float(multipliers @ np.asarray(game.thresholds, dtype=np.float64))
-    least, limit = least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit)
-    return LeastSpending(policy, InfeasibilityProof(multipliers, least, limit, game.names))
-
-
-def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None, float, float]:
-    """The least V^{λ·c} over all joint policies, a policy that attains it, and how much rounding could hide in it."""
-    if isinstance(game, CentralPlanner):
-        planner: Any = in_floats(game)
-        cmdp = planner.joint_cmdp()
-        cheapest = plan(cmdp, multipliers, reward_weight=0.0)
-        policy, least = planner.split(cheapest.actions), float(multipliers @ cheapest.costs)
-        if cmdp.discount is None:
-            # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
-            # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
-            return policy, least, 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
-        # Policy iteration ends where nothing improves by more than rounding; the bound has the residual in it.
-        spending = replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
-        least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
-        return policy, least, gain_rounding(spending, multipliers)
-    alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
-    if alone is None:
-        advice = "Its infeasibility cannot be proved; search for a feasible start instead."
-        raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
-    plans = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in alone]
-    least = float(sum(multipliers @ each.costs for each in plans))
-    allowance = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
-    return None, least, allowance
+def rounded_text(certificate: Certificate) -> str:
+    """Say in a sentence what is proved of a policy that meets a threshold up to rounding, and what is not."""
+    proved = f"no agent gains more than {certificate.epsilon:.3g} by leaving ({certificate.information})"
+    return f"{proved}, but thresholds are met up to rounding alone: {certificate.told_excess}."

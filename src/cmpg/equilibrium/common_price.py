@@ -264,7 +264,7 @@ def _lower(search: _Search) -> None:
 
 def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:
     """Return how much a move must gain to be worth it: a share of the agent's range, and more than rounding."""
-    noise = 4 * cmdp.rounding * float(cmdp.sizes[0] + multipliers @ cmdp.sizes[1:])
+    noise = 4 * cmdp.rounding * float(cmdp.rounding_sizes[0] + multipliers @ cmdp.rounding_sizes[1:])
     return max(noise, worth * cmdp.reward_range)
 
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, InfeasibilityProof
+from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
+from cmpg.equilibrium.infeasibility import InfeasibilityProof
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, headline_line, html, significant, text
 from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, UpperBound, in_floats
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """The six ways in which a computation ends; the value says what to do next."""
+    """The seven ways in which a computation ends; the value says what to do next."""
 
     CERTIFIED = "the policy is feasible, and no agent gains more than epsilon by leaving: proved"
+    TO_ROUNDING = "whether the thresholds are met is left open by rounding. Accept the excess, or lower the thresholds"
     INFEASIBLE = "no policy meets the thresholds: proved. Raise them, or give the agents cheaper actions"
     FEASIBILITY_UNKNOWN = "no feasible start was found, and none was ruled out. Pass `start`, or raise the thresholds"
     NOT_POTENTIAL = "the moves gain more than any potential allows: the game is not a Markov potential game"
@@ -112,6 +114,7 @@ class Result:
     witness: FourCycle | None = None  # refutes the potential property, where status says so
     settings: Mapping[str, Any] = field(default_factory=dict)
     equilibria: tuple[Result, ...] = ()  # all distinct certified endings of the restarts, best first
+    allow_rounding: float = 0.0  # by how much costs may exceed their thresholds in a result that is accepted
     score: tuple[str, float] | None = None  # what the runs are compared by, and how much of it this one has
     runs: tuple[Attempt, ...] = ()  # all that it was chosen from, in their order; none where there was one run
     selfish: Result | None = None  # the same game without its constraints, where that was solved, too
@@ -120,6 +123,13 @@ class Result:
     def certified(self) -> bool:
         """Whether the policy is proved to be an ε-Nash policy."""
         return self.status is Status.CERTIFIED
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is certified, or would be but for an excess of at most `allow_rounding`."""
+        if self.incumbent is None or self.status not in (Status.TO_ROUNDING, Status.LIMIT):
+            return self.certified
+        return self.incumbent.certificate.proves(self.epsilon, allow_rounding=self.allow_rounding)
 
     @property
     def policy(self) -> JointPolicy:
@@ -180,7 +190,7 @@ class Result:
             parts += self._how_good()
         if len(self.equilibria) > 1:
             parts += ["distinct equilibria, best first:", _equilibria_table(self.equilibria)]
-        return Face(self.status.name, self.message, tuple(parts), good=self.certified)
+        return Face(self.status.name, self.message, tuple(parts), good=self.accepted)
 
     def _how_good(self) -> list[str | Table]:
         """Say how the policy stands among all feasible ones, among the runs, and beside selfish play."""

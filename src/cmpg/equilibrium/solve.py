@@ -19,8 +19,8 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import Solver
 from cmpg.deadline import limited
-from cmpg.equilibrium.ascent import coordinate_ascent, proved_text
-from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
@@ -56,6 +56,7 @@ def solve(
     prefer: Preference | Literal["potential", "welfare"] | None = None,
     max_iterations: int | None = None,
     time_limit: float = np.inf,
+    allow_rounding: float = 0.0,
     workers: int = 1,
     rng: np.random.Generator | None = None,
     seed: int | None = None,
@@ -87,6 +88,9 @@ def solve(
         Moves of one ascent at most; Theorem 1's bound unless given.
     time_limit
         Seconds for everything: starts, ascents and restarts.
+    allow_rounding
+        Where rounding leaves open whether a threshold is met (status TO_ROUNDING), `result.accepted` holds if it is
+        exceeded by no more than this. Nothing that is computed depends on it, and no such policy is called certified.
     workers
         Threads that solve CMDPs at the same time, if the schedule asks several agents at once.
     rng, seed
@@ -107,6 +111,8 @@ def solve(
     _LOG.info("solving %r, epsilon %g", game, epsilon)
     deadline = began + time_limit
     draws = _generator(rng, seed)
+    if not allow_rounding >= 0:
+        raise CMPGError(f"allow_rounding is {allow_rounding}; it must be a number of at least 0.")
     if restarts < 1:
         raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
     if restarts > 1 and draws is None:
@@ -157,8 +163,9 @@ def solve(
     if not runs:  # interrupted before anything was proved of the start
         raise KeyboardInterrupt
     result = _with_witness(played, _best_of(played, runs, score))
-    result = _moved_inside(played, result, partial(ascend, time_limit=_left(deadline), rng=draws))
-    return _told(replace(_judged_exactly(game, result) if played is not game else result, game=game), asked)
+    result = _judged_exactly(game, result) if played is not game else result
+    result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
+    return _told(replace(result, game=game, allow_rounding=allow_rounding), asked)
 
 
 def _told(result: Result, asked: float) -> Result:
@@ -336,31 +343,38 @@ def _alike(one: Result, other: Result) -> bool:
     return bool(np.all(np.abs(first - second) <= 1e-6 * np.maximum(1.0, np.abs(second))))
 
 
-def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result]) -> Result:
+def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], deadline: float) -> Result:
     """Where a threshold is met only up to rounding, try again with thresholds lowered by what rounding can hide."""
-    start = result.start
-    if start is None or not result.certified or result.certificate.feasibility is Feasibility.PROVEN:
+    if result.incumbent is None or result.start is None or result.certificate.feasible:
         return result
-    room = 4 * game.at(start).cost_rounding + 4 * game.at(result.policy).cost_rounding
-    inner = game.with_thresholds(game.thresholds - room)
-    if not is_feasible(inner.at(start)):
+    if result.status not in (Status.TO_ROUNDING, Status.LIMIT) or result.certificate.epsilon > result.epsilon:
         return result
-    again = ascend(inner, start)
-    if not again.certified:
-        return result
-    certificate = certify(game, again.policy, again.multipliers)
-    proved = certificate.proves(result.epsilon) and certificate.feasibility is Feasibility.PROVEN
-    if not proved:
-        return result
-    trace = tuple(step for step in result.trace if step.multipliers is not None) + again.trace
-    return replace(
-        result,
-        message=proved_text(certificate),
-        incumbent=Incumbent(again.policy, again.multipliers, certificate),
-        trace=trace,
-        moves=again.moves,
-        settings={**result.settings, "moved_inside": True},
-    )
+    played, exact = in_floats(game), in_floats(game) is not game
+    room = 4 * played.at(result.start).cost_rounding + 4 * played.at(result.policy).cost_rounding
+    with suppress(KeyboardInterrupt, OutOfTimeError), limited(deadline):
+        # Subnormal rooms would be lost in the subtraction.
+        inner = played.with_thresholds(np.nextafter(played.thresholds - room, -np.inf))
+        start: JointPolicy | None = result.start
+        if not is_feasible(inner.at(result.start)):
+            start = Cheapest()(inner, deadline=deadline).policy
+        if start is None:
+            return result
+        again = ascend(inner, start, time_limit=_left(deadline))
+        if not again.accepted and again.status is not Status.TO_ROUNDING:
+            return result
+        certificate = certify(game, again.policy, again.multipliers, exact=exact)
+        if certificate.proves(result.epsilon):
+            trace = tuple(step for step in result.trace if step.multipliers is not None) + again.trace
+            return replace(
+                result,
+                status=Status.CERTIFIED,
+                message=proved_text(certificate),
+                incumbent=Incumbent(again.policy, again.multipliers, certificate),
+                trace=trace,
+                moves=again.moves,
+                settings={**result.settings, "moved_inside": True},
+            )
+    return result
 
 
 def _with_witness(game: Game, result: Result) -> Result:
@@ -378,12 +392,9 @@ def _judged_exactly(game: Game, result: Result) -> Result:
         return result
     certificate = certify(game, result.policy, result.multipliers, exact=True)
     judged = replace(result, incumbent=replace(result.incumbent, certificate=certificate))
-    if not result.certified:
+    if not result.certified and result.status is not Status.TO_ROUNDING:
         return judged
     if not certificate.proves(result.epsilon):
-        met = certificate.feasibility.value
-        text = f"in exact arithmetic the gap is {certificate.epsilon:.3g} and the policy {met}."
+        text = f"in exact arithmetic the gap is {certificate.epsilon:.3g}. {certificate.told_feasibility}."
         return replace(judged, status=Status.LIMIT, message=text)
-    gain, kind = certificate.epsilon, certificate.information
-    text = f"feasible, and no agent gains more than {gain:.3g} by leaving ({kind}, exact arithmetic)."
-    return replace(judged, message=text)
+    return replace(judged, status=Status.CERTIFIED, message=proved_text(certificate))

@@ -26,7 +26,7 @@ from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
-from cmpg.equilibrium.certificate import InfeasibilityProof, least_spending, prove_infeasible
+from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.faces import fields_line

@@ -17,7 +17,8 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, InfeasibilityProof, prove_infeasible
+from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.infeasibility import InfeasibilityProof, prove_infeasible
 from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Standing
     from cmpg.equilibrium.start import Start
 
-JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "multipliers")
+JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "excess", "multipliers")
 """The numbers of a certificate."""
 
 
@@ -53,8 +54,9 @@ def certificate_record(certificate: Certificate) -> Fields:
 
 def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:
     """Raise unless a recorded certificate says what the computation just said, up to the rounding of both."""
-    if fields["feasible"] is not judged.feasible:
-        raise FileError(f"{path}: says feasible: {fields['feasible']}, and the policy {judged.feasibility.value}.")
+    if fields["feasible"] is not judged.feasible or fields["feasibility"] != judged.feasibility.name:
+        told = f"feasible: {fields['feasible']}, {fields['feasibility']}"
+        raise FileError(f"{path}: says {told}, and the policy {judged.feasibility.value}.")
     rounding = 4 * judged.rounding
     for name in JUDGED:
         ours = getattr(judged, name)
@@ -94,12 +96,15 @@ def result_record(result: Result, game: Game, *, seed: int | None = None, game_h
         "message": result.message,
         "epsilon": result.epsilon,
         "certified_epsilon": None if known is None else known.epsilon,
+        "accepted": result.accepted,
+        "allow_rounding": result.allow_rounding,
         "information": game.information,
         "arithmetic": None if known is None else known.arithmetic,
         **names_record(game),
         "values": result.values,
         "costs": result.costs,
         "thresholds": np.asarray(game.thresholds, dtype=np.float64),
+        "excess": np.zeros(0) if known is None else known.excess,
         "gains": np.zeros(0) if known is None else known.gains,
         "multipliers": None if found is None else told_multipliers(found.multipliers),
         "iterations": len(result.trace),

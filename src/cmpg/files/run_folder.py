@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import Face, headline_line, html, text
@@ -233,8 +233,10 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
     )
     if incumbent is not None and incumbent.certificate.proves(epsilon):
         result = replace(result, status=Status.CERTIFIED)
-    elif result.status is Status.CERTIFIED:
-        raise FileError(f"{folder}: result.json says CERTIFIED, which its policy does not prove. Solve again.")
+    elif result.status is Status.CERTIFIED or (result.status is Status.TO_ROUNDING and not _to_rounding(result)):
+        raise FileError(
+            f"{folder}: result.json says {result.status.name}, which its policy does not prove. Solve again."
+        )
     result = _proved_again(result, record, game)
     result = replace(result, selfish=_read_selfish(folder, game, epsilon), runs=read_attempts(record))
     return replace(result, equilibria=_read_equilibria(folder, record, result))
@@ -249,6 +251,12 @@ def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     proved = found.certificate.proves(epsilon)
     told = found.certificate.face().sentence
     return Result(Status.CERTIFIED if proved else Status.LIMIT, told, epsilon, incumbent=found, game=free)
+
+
+def _to_rounding(result: Result) -> bool:
+    """Whether nothing but rounding is between a policy and its proof."""
+    known = None if result.incumbent is None else result.incumbent.certificate
+    return known is not None and known.feasibility is Feasibility.TO_ROUNDING and known.epsilon <= result.epsilon
 
 
 def _proved_again(result: Result, record: Fields, game: Game) -> Result:

@@ -6,7 +6,7 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
+`ExactCosts`, `CountsUnderflow`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.cmdp.evaluation import Evaluation, evaluate
+from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.faces import fields_line
@@ -178,10 +178,21 @@ class ExactForm(Protocol):
 
 @runtime_checkable
 class ExactCosts(Protocol):
-    """A position that can compute its costs exactly, where little enough can happen under its policy."""
+    """A position that can compare its costs with the thresholds exactly, if little enough can happen there."""
 
-    def exact_costs(self, policy: JointPolicy) -> Sequence[Fraction] | None:
-        """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
+    def exact_costs(self, policy: JointPolicy) -> Sequence[tuple[Fraction, Fraction]] | None:
+        """Return the least and the most that V^{c_j} of the policy as it was given can be, or None: that takes long.
+
+        Both are the same, or close enough to tell whether the threshold is met, or as close as can be afforded.
+        """
+
+
+@runtime_checkable
+class CountsUnderflow(Protocol):
+    """A position that knows how large its tables are, and so what may be lost where probabilities become zero."""
+
+    def underflow(self) -> Underflow | None:
+        """Return what may be hidden, or None where no product of the policy's probabilities is that small."""
 
 
 @runtime_checkable

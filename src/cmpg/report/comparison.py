@@ -120,7 +120,7 @@ def _entry_record(entry: Judged | Refusal) -> dict[str, Any]:
         "method": entry.name,
         "applies": True,
         "settings": entry.found.settings,
-        "feasible": entry.certificate.feasible,
+        "feasible": entry.feasible,
         "gap": _or_none(entry.gap),
         "worst_violation": entry.found.worst_violation,
         "infeasible_iterates": entry.found.infeasible_iterates,
@@ -152,7 +152,7 @@ def _cells(entry: Judged | Refusal) -> list[str]:
 
 
 def _gap(entry: Judged) -> str:
-    return "infeasible" if not entry.certificate.feasible else _short(entry.gap)
+    return "infeasible" if not entry.feasible else _short(entry.gap)
 
 
 def _short(number: float) -> str:
@@ -193,8 +193,8 @@ def _findings(games: Sequence[GameComparison]) -> str:
     entries = [entry for game in games for entry in game.judged]
     ours = [entry for entry in entries if entry.name == "CertifiedAscent"]
     others = [entry for entry in entries if entry.name != "CertifiedAscent"]
-    broken = sum(not entry.certificate.feasible for entry in others)
-    loose = sum(entry.certificate.feasible and entry.gap > 1e-3 for entry in others)
+    broken = sum(not entry.feasible for entry in others)
+    loose = sum(entry.feasible and entry.gap > 1e-3 for entry in others)
     on_the_way = sum(entry.found.infeasible_iterates > 0 for entry in others)
     text = (
         f"Of {len(others)} answers of other methods, {broken} break a threshold, and {loose} are feasible with a gap "

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
+from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, Feasibility
 from cmpg.equilibrium.result import Result, Step
 from cmpg.faces import Face
 from cmpg.games.contract import Game, Names
-from cmpg.games.faces import size_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.start import Start
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 def check_faces(game: Game, start: Start, potential: PotentialCheck) -> tuple[Face, Face, Face]:
     """Say how large a game is, whether it is feasible, and whether it has a potential."""
+    from cmpg.games.faces import size_of  # a solve shows no game
+
     ranges = f"values range over at most {game.reward_ranges.max():.6g}"
     return Face("well formed", f"{size_of(game)}; {ranges}", good=True), _feasibility(start), _potential(potential)
 
@@ -44,12 +45,16 @@ def _potential(check: PotentialCheck) -> Face:
     return replace(face, word=f"potential {face.word}", sentence=f"{told}{wrong}", parts=parts)
 
 
-def claim_face(certificate: Certificate, epsilon: float) -> Face:
+def claim_face(certificate: Certificate, epsilon: float, *, allow_rounding: float = 0.0) -> Face:
     """Say whether a claim holds."""
-    face, proved = certificate.face(), certificate.proves(epsilon)
-    loose = certificate.feasible and not proved
-    rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less." if loose else ""
-    return replace(face, word="PROVED" if proved else "NOT PROVED", sentence=f"{face.sentence}{rest}", good=proved)
+    face, accepted = certificate.face(), certificate.proves(epsilon, allow_rounding=allow_rounding)
+    word = "PROVED" if certificate.proves(epsilon) else "ACCEPTED" if accepted else "NOT PROVED"
+    rest = ""
+    if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
+        rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
+    elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
+        rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
+    return replace(face, word=word, sentence=f"{face.sentence}{rest}", good=accepted)
 
 
 def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str:

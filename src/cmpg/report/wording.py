@@ -66,6 +66,9 @@ def _claim(result: Result) -> tuple[str, str]:
     kept = _thresholds_met(result.certificate)
     if result.certified:
         return "Proved", f"{kept}no agent gains more than {gain} by leaving."
+    if result.status is Status.TO_ROUNDING:
+        word = "Accepted up to rounding" if result.accepted else "Proved up to rounding alone"
+        return word, f"{kept}no agent gains more than {gain} by leaving."
     rest = f"an agent may still gain up to {gain} by leaving, where {readable(result.epsilon, 2)} was asked for."
     if result.status is Status.NOT_POTENTIAL:
         return ("Not a potential game" if result.witness is not None else "Perhaps not a potential game"), kept + rest
@@ -75,10 +78,11 @@ def _claim(result: Result) -> tuple[str, str]:
 def _thresholds_met(certificate: Certificate) -> str:
     if len(certificate.thresholds) == 0:
         return ""
+    most = readable(float(certificate.excess.max()), 2)
     return {
         Feasibility.PROVEN: "these policies meet every threshold, and ",
-        Feasibility.TO_ROUNDING: "these policies meet every threshold up to rounding, and ",
-        Feasibility.VIOLATED: "these policies exceed a threshold, and ",
+        Feasibility.TO_ROUNDING: f"these policies may exceed a threshold by up to {most}, and ",
+        Feasibility.VIOLATED: f"these policies exceed a threshold by {most}, and ",
     }[certificate.feasibility]
 
 

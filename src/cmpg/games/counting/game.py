@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
-from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate, occupancy
+from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
 from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
@@ -38,6 +38,7 @@ from cmpg.games.contract import (
 )
 from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
 from cmpg.games.counting.tables import (
+    CountingSizes,
     best_stages,
     checked_tables,
     class_differences,
@@ -187,6 +188,11 @@ class CountingGame:
         return take_census(
             self.classes, self.num_agents, num_actions=self.num_actions[0], matters=class_differences(self)
         )
+
+    @cached_property
+    def number_sizes(self) -> CountingSizes:
+        """How large and how small its numbers are."""
+        return CountingSizes(self)
 
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
@@ -379,6 +385,22 @@ class CountingPosition:
         """Return False: whoever moves changes what everybody else counts."""
         return False
 
+    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
+        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
+        from cmpg.games.exact_costs import counting_costs  # floats can tell, mostly
+
+        return counting_costs(self.game, policy)
+
+    def underflow(self) -> Underflow | None:
+        """Return what products of probabilities too small for floats can hide, or None where none is that small."""
+        game = self.game
+        if game.is_exact or (
+            game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST
+        ):
+            return None
+        sizes = game.number_sizes
+        return Underflow.behind(self.induced_cmdp(self.mover).rounding, rewards=sizes.rewards, costs=sizes.costs)
+
     def replace(self, agent: int, table: Any) -> CountingPosition:
         """Return the position after one agent has changed its policy; what that agent faces stays."""
         policy = self.policy.move(agent, table)
@@ -413,6 +435,7 @@ class CountingPosition:
             horizon=game.horizon,
             discount=game.discount,
             entry_roundings=self.counts.roundings(agent) + max(game.num_classes, game.num_agents) + 3,
+            averaged=None if game.is_exact else game.number_sizes.averaged(agent),
             trusted=True,
         )
 

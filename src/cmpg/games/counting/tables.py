@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cmpg.arrays import (
     to_exact,
     to_floats,
 )
-from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
+from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
 from cmpg.errors import GameError
 from cmpg.games.contract import Objective, PotentialKind, PotentialProof
 from cmpg.games.counting.classes import BoolArray, EveryCount
@@ -120,6 +121,51 @@ def class_differences(game: CountingGame) -> BoolArray:
     for cost in game.costs:
         differs |= cost[..., 1:] != cost[..., :-1]
     return differs.reshape(shape[0] * shape[1], shape[2])
+
+
+@dataclass(frozen=True, eq=False)
+class CountingSizes:
+    """How large and how small the numbers of a game in floats are: what rounding can do depends on it."""
+
+    game: CountingGame
+
+    def averaged(self, agent: int) -> FloatArray:
+        """Return `CMDP.averaged` of one agent: [1 + k]."""
+        return np.concatenate([self._mixed_rewards[agent : agent + 1], self._mixed_costs])
+
+    @cached_property
+    def rewards(self) -> FloatArray:
+        """The largest sum of |r_i|: [n]."""
+        shared, by_class = largest_sizes([self.game.rewards[..., 1:], self.game.class_rewards])
+        return np.asarray(self._length * (largest_sizes(self.game.private_rewards) + shared + by_class))
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """The largest sum of |c_j|: [k]."""
+        return self._length * largest_sizes(self.game.costs)
+
+    @cached_property
+    def depth(self) -> float:
+        """log₂ of the least product of the game's own probabilities along a run; see `Underflow`."""
+        game = self.game
+        paid = (game.rewards, *game.private_rewards, game.class_rewards, *game.costs)
+        return run_depth(game.initial, game.transition, game.num_steps, paid=paid)
+
+    @property
+    def _length(self) -> float:
+        return self.game.num_steps if self.game.discount is None else 1 / (1 - self.game.discount)
+
+    @cached_property
+    def _mixed_rewards(self) -> FloatArray:
+        shared = [self.game.rewards[..., 1:], self.game.class_rewards]
+        low, high = min(float(each.min()) for each in shared), max(float(each.max()) for each in shared)
+        both = [min(low, own.min()) < 0 < max(high, own.max()) for own in self.game.private_rewards]
+        return np.where(both, self.rewards, 0.0)
+
+    @cached_property
+    def _mixed_costs(self) -> FloatArray:
+        both = [bool(cost.min() < 0 < cost.max()) for cost in self.game.costs]
+        return np.where(both, self.costs, 0.0)
 
 
 def why_potential(game: CountingGame) -> PotentialProof | None:

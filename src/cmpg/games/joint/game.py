@@ -20,13 +20,19 @@ from cmpg.arrays import (
     Numbers,
     check_shape,
     distributions,
-    exact_distributions,
     frozen,
     numbers,
     to_exact,
     to_floats,
 )
-from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, check_thresholds, checked_transition, total_range
+from cmpg.cmdp.model import (
+    CMDP,
+    check_length_of_time,
+    check_steps,
+    check_thresholds,
+    checked_transition,
+    total_range,
+)
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
@@ -40,8 +46,7 @@ from cmpg.games.contract import (
     PotentialProof,
     potential_by_moves,
 )
-from cmpg.games.faces import game_face
-from cmpg.games.joint.position import JointPosition
+from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import checked_names
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -109,6 +114,8 @@ class JointGame:
 
     def face(self) -> Face:
         """Return what to show of the game."""
+        from cmpg.games.faces import game_face  # few games are shown
+
         return game_face(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
@@ -167,8 +174,12 @@ class JointGame:
     @cached_property
     def reward_ranges(self) -> FloatArray:
         """G_i = Σ_h (max r_{i,h} − min r_{i,h}), which bounds any change of V^{r_i}: [n]."""
-        ranges = [total_range(to_floats(reward), self.horizon, self.discount) for reward in self.rewards]
-        return frozen(np.array(ranges))
+        return frozen(np.array([total_range(to_floats(each), self.horizon, self.discount) for each in self.rewards]))
+
+    @cached_property
+    def number_sizes(self) -> NumberSizes:
+        """How large and how small its numbers are."""
+        return NumberSizes(self)
 
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
@@ -262,8 +273,9 @@ class JointGame:
         """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
         if self.is_exact:
             return self
-        tables = {name: getattr(self, name) for name in TABLES}
-        return replace(self, **_exact_tables(tables), trusted=True)
+        from cmpg.games.joint.tabulation import exact_tables
+
+        return replace(self, **exact_tables({name: getattr(self, name) for name in TABLES}), trusted=True)
 
     def floats(self) -> JointGame:
         """Round an exact game to floats; any other is returned as it is."""
@@ -415,7 +427,9 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         "transition": checked_transition(game.transition, (steps, *table)),
     }
     if any(not isinstance(each, tuple) and each.dtype == object for each in tables.values()):
-        tables = _exact_tables(tables)
+        from cmpg.games.joint.tabulation import exact_tables
+
+        tables = exact_tables(tables)
     elif game.discount is not None:
         # A rational discount would take sums of floats out of the floats.
         tables["discount"] = float(game.discount)
@@ -426,19 +440,6 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         action_names=table[1:],
         constraint_names=len(costs),
     )
-
-
-def _exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
-    """Read all tables as rationals, each row of probabilities divided by its exact sum."""
-    transition = tables["transition"]
-    if isinstance(transition, tuple):
-        table = tables["rewards"].shape[2:]
-        transition = np.stack([matrix.toarray() for matrix in transition]).reshape(-1, *table, table[0])
-    return {
-        "transition": exact_distributions(transition),
-        "initial": exact_distributions(tables["initial"]),
-        **{name: to_exact(tables[name]) for name in ("rewards", "costs", "thresholds")},
-    }
 
 
 def _checked_thresholds(thresholds: Any, game: JointGame) -> FloatArray:

@@ -1,27 +1,24 @@
 """A joint game at a joint policy: what everybody gets and spends, and the CMDP that each agent faces (Eqs. 7-9).
 
-Exact costs follow only what can happen: every number is read as the rational that it is, and every row of
-probabilities is divided by its exact sum. Near-deterministic policies touch few states and joint actions, so this
-decides thresholds that are met to the last bit even in games whose tables are far too large for exact arithmetic.
+Exact costs (`exact_costs.py`) follow only what can happen. Near-deterministic policies touch few states and joint
+actions, so this decides thresholds that are met to the last bit even in games whose tables are far too large for exact
+arithmetic.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen
-from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
-from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
+from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth
 from cmpg.faces import fields_line
 from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
 from cmpg.policy import JointPolicy
@@ -34,11 +31,31 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 20_000_000
 """What is possible is not looked up in tables with more entries than this."""
 
-MOST_OUTCOMES = 50_000
-"""More (step, state, joint action) triples than this are not followed."""
-
 LARGE = 1 << 23
 """Where the CMDPs of all agents have more probabilities than this, only two are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSizes:
+    """How large and how small the numbers of a game in floats are: what rounding can do depends on it."""
+
+    game: JointGame
+
+    def averaged(self, agent: int) -> FloatArray:
+        """Return `CMDP.averaged` of one agent: [1 + k]."""
+        return self._mixed[[agent, *range(self.game.num_agents, len(self._mixed))]]
+
+    @cached_property
+    def _mixed(self) -> FloatArray:
+        """The largest sums of |r_i| and |c_j| in tables with both signs, and zero for the others: [n + k]."""
+        game = self.game
+        return np.array([mixed_size(table, game.horizon, game.discount) for table in (*game.rewards, *game.costs)])
+
+    @cached_property
+    def depth(self) -> float:
+        """log₂ of the least product of the game's own probabilities along a run; see `Underflow`."""
+        game = self.game
+        return run_depth(game.initial, game.transition, game.num_steps, paid=(*game.rewards, *game.costs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +110,27 @@ class JointPosition:
         """Return False: whoever moves changes the averages of everybody else."""
         return False
 
-    def exact_costs(self, policy: JointPolicy) -> list[Fraction] | None:
-        """Return V^{c_j} of the policy as it was given, exactly, or None where too much can happen."""
-        return exact_costs(self.game, policy)
+    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
+        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
+        from cmpg.games.exact_costs import joint_costs  # floats can tell, mostly
+
+        return joint_costs(self.game, policy)
+
+    def underflow(self) -> Underflow | None:
+        """Return what products of probabilities too small for floats can hide, or None where none is that small."""
+        game = self.game
+        if game.is_exact or (
+            game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST
+        ):
+            return None
+        length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+        rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
+        return Underflow.behind(self.induced_cmdp(0).rounding, rewards=rewards, costs=costs)
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
         game = self.game
-        size = game.num_steps * game.num_states * prod(game.num_actions)
+        size = game.num_steps * game.num_states * math.prod(game.num_actions)
         if size * (1 if game.is_sparse else game.num_states) > MOST_ENTRIES:
             return None
         from cmpg.cmdp.support import Successors, forbidden_in  # few budgets are hard
@@ -167,50 +197,6 @@ class JointPosition:
             horizon=game.horizon,
             discount=game.discount,
             entry_roundings=self._roundings,
+            averaged=None if game.is_exact else game.number_sizes.averaged(agent),
             trusted=True,
         )
-
-
-def exact_costs(game: JointGame, policy: JointPolicy) -> list[Fraction] | None:
-    """Return V^{c_j} exactly, one per constraint, or None where too much can happen (or the sum is discounted)."""
-    if game.discount is not None:
-        return None
-    totals = [Fraction(0)] * game.num_constraints
-    states = _distribution(game.initial)
-    followed = 0
-    for step in range(game.num_steps):
-        ahead: dict[int, Fraction] = defaultdict(Fraction)
-        for state, reached in states.items():
-            rows = [_distribution(table[step, state]) for table in policy]
-            followed += prod(len(row) for row in rows)
-            if followed > MOST_OUTCOMES:
-                return None
-            for joint in product(*(row.items() for row in rows)):
-                chance = reached * prod((probability for _, probability in joint), start=Fraction(1))
-                where = (state, *(action for action, _ in joint))
-                for j, cost in enumerate(game.costs):
-                    totals[j] += chance * Fraction(cost[(0 if len(cost) == 1 else step, *where)])
-                if step + 1 < game.num_steps:
-                    for target, probability in _next_states(game, step, where).items():
-                        ahead[target] += chance * probability
-        states = ahead
-    return totals
-
-
-def _distribution(row: Any) -> dict[int, Fraction]:
-    """Return the support of a row with exact probabilities that sum to one."""
-    support = {int(index): Fraction(row[index]) for index in np.flatnonzero(row)}
-    total = sum(support.values(), start=Fraction(0))
-    return {index: chance / total for index, chance in support.items()}
-
-
-def _next_states(game: JointGame, step: int, where: tuple[int, ...]) -> dict[int, Fraction]:
-    """Return the exact distribution of the next state after a state and joint action."""
-    table = game.transition[0 if len(game.transition) == 1 else step]
-    if not sp.issparse(table):
-        return _distribution(table[where])
-    row = int(np.ravel_multi_index(where, (game.num_states, *game.num_actions)))
-    begin, end = int(table.indptr[row]), int(table.indptr[row + 1])
-    chances = _distribution(table.data[begin:end])
-    targets = table.indices[begin:end]
-    return {int(targets[index]): chance for index, chance in chances.items()}

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, frozen, set_folded_fields
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.model import CMDP, run_depth, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
     BatchDynamics,
@@ -239,14 +239,54 @@ class LocalGame:
         relative to the costs themselves.
         """
         rises = np.diff(self.load_costs, axis=-1)
-        largest = self._over_time(np.abs(self.load_costs[..., 0]) + np.abs(rises).sum(axis=-1)).sum(axis=-1)
         gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
         for agent in self.agents:
             if agent.costs is not None:
-                private = thin(agent.costs)
-                largest = largest + self._over_time(np.abs(private).max(axis=(2, 3)))
-                gentle = gentle & (private >= 0).all(axis=(1, 2, 3))
-        return frozen(np.where(gentle, 0.0, largest))
+                gentle = gentle & (thin(agent.costs) >= 0).all(axis=(1, 2, 3))
+        return frozen(np.where(gentle, 0.0, self.cost_sizes))
+
+    @cached_property
+    def cost_sizes(self) -> FloatArray:
+        """The largest sum of absolute costs that there can be: [k]."""
+        rises = np.abs(np.diff(self.load_costs, axis=-1)).sum(axis=-1)
+        largest = self._over_time(np.abs(self.load_costs[..., 0]) + rises).sum(axis=-1)
+        for agent in self.agents:
+            if agent.costs is not None:
+                largest = largest + self._over_time(np.abs(thin(agent.costs)).max(axis=(2, 3)))
+        return frozen(largest)
+
+    @cached_property
+    def cancelling(self) -> FloatArray:
+        """How much more |r_i| and delays can sum to than their difference, where they can have the same sign: [n].
+
+        That is at most 2·|r_i|; where delays have both signs, which averages hide, it is all that there is.
+        """
+        low, high = (float(end) for end in (self.delay[..., 1:].min(), self.delay[..., 1:].max()))
+        if low < 0 < high:
+            return self.reward_sizes
+        rewards = {id(agent.reward): thin(agent.reward) for agent in self.agents}
+        sizes = {key: np.abs(table).reshape(len(table), -1).max(axis=1) for key, table in rewards.items()}
+        alike = {key: max(high * table.max(), low * table.min()) > 0 for key, table in rewards.items()}
+        most = {key: 2 * float(self._over_time(sizes[key][None])[0]) * alike[key] for key in rewards}
+        return frozen(np.array([most[id(agent.reward)] for agent in self.agents]))
+
+    @cached_property
+    def reward_sizes(self) -> FloatArray:
+        """The largest sum of absolute rewards and delays that each agent can see: [n]."""
+        delays = np.abs(self.delay[..., 1:]).max(axis=-1).sum(axis=-1)
+        delayed = float(delays.sum() if len(delays) > 1 else delays[0] * self.horizon)
+        largest = [self._over_time(np.abs(thin(agent.reward)).max(axis=(1, 2))[None])[0] for agent in self.agents]
+        return frozen(np.array(largest) + delayed)
+
+    @cached_property
+    def depths(self) -> FloatArray:
+        """log₂ of the least product of each agent's probabilities of moving along a run; see `Underflow`: [n]."""
+        known: dict[tuple[int, int], float] = {}
+        for agent in self.agents:
+            key = (id(agent.transition), id(agent.initial))
+            if key not in known:
+                known[key] = run_depth(agent.initial, agent.transition, self.horizon)
+        return frozen(np.array([known[id(agent.transition), id(agent.initial)] for agent in self.agents]))
 
     @cached_property
     def has_private_costs(self) -> bool:

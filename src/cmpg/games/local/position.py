@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
-from cmpg.cmdp.evaluation import Evaluation
+from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
@@ -168,6 +169,31 @@ class LocalPosition:
             possible = self._possible[0] = PossibleLoads.at(self.game, self.policy.tables)
         return possible.forbidden(agent, constraint)
 
+    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
+        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
+        from cmpg.games.exact_costs import local_costs  # floats can tell, mostly
+
+        return local_costs(self.game, policy)
+
+    def underflow(self) -> Underflow:
+        """Return what products of probabilities too small for floats can hide.
+
+        If no agent's own probabilities are that small, it is known who may use what, and which loads there can be: a
+        cost that all of them have at zero is zero. Products over many agents may be too small even so; but then their
+        cost is positive, and no threshold of zero is met.
+        """
+        game = self.game
+        lost = Underflow.behind(self.rounding, rewards=game.reward_sizes, costs=game.cost_sizes)
+        alone = float((self.policy.depths().sum(axis=1) + game.depths).min())
+        if alone <= DEEPEST or self.costs.all():
+            return lost
+        users = np.sum([self.usage(agent) > 0 for agent in range(game.num_agents)], axis=0)
+        largest = np.maximum.accumulate(np.abs(game.load_costs), axis=-1)
+        spread = np.broadcast_to(largest, (len(largest), game.horizon, *largest.shape[2:]))
+        free = ~np.take_along_axis(spread, users[None, ..., None], axis=-1).any(axis=(1, 2, 3))
+        gentle = (game.largest_costs == 0) & ~self.private_costs.any(axis=0)
+        return Underflow(lost.rewards, np.where(free & gentle, 0.0, lost.costs))
+
     def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
         """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
 
@@ -241,6 +267,8 @@ class LocalPosition:
         maxima, present, sizes = packed.judge(self.loads.arrays, asked, tables, multipliers)
         left = present[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
+        sizes[:, 0] += self.game.cancelling[asked.start : asked.stop]
+        sizes[:, 1:] += self.game.largest_costs
         largest = sizes[:, 0] + (multipliers * (sizes[:, 1:] + np.abs(left))).sum(axis=1)
         rounding = 2 * packed.rounding[asked.start : asked.stop] * largest + 2 * multipliers @ self.cost_rounding
         return Judgements(frozen(present[:, 0].copy()), bounds, rounding)
@@ -292,6 +320,7 @@ class LocalPosition:
             horizon=game.horizon,
             # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
             entry_roundings=-(-roundings // game.horizon),
+            averaged=np.concatenate([[game.cancelling[agent]], game.largest_costs]),
             trusted=True,
         )
 

@@ -1,0 +1,109 @@
+"""Proofs that no policy meets the thresholds. No solver is imported here.
+
+An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
+feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
+ones are not, and then there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, check_shape, numbers
+from cmpg.cmdp.evaluation import cost_rounding
+from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.equilibrium.certificate import gain_rounding
+from cmpg.errors import GameError, UnsupportedError
+from cmpg.faces import fields_line
+from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Names, in_floats
+from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class InfeasibilityProof:
+    """Weights on the constraints under which every joint policy spends more than it may."""
+
+    multipliers: FloatArray  # [k]
+    least_cost: float  # min over all joint policies of V^{λ·c}, rounding taken off
+    limit: float  # λ·α
+    names: Names = field(default_factory=Names)
+
+    __repr__ = fields_line
+
+    @property
+    def told(self) -> str:
+        """The proof in a sentence."""
+        parts = [f"{weight:.6g} · {self.names.constraint(j)}" for j, weight in enumerate(self.multipliers) if weight]
+        if len(self.multipliers) == 1:
+            parts, limit = [self.names.constraint(0)], "the threshold is"
+        else:
+            limit = "their thresholds, weighted alike, add up to"
+        verb = "costs" if len(parts) == 1 else "add up to"
+        told = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
+        return f"proof: {told}; {limit} {self.limit:.9g}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether this is a proof."""
+        return self.least_cost > self.limit
+
+
+def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
+    """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
+
+    Parameters
+    ----------
+    game
+        A game in which the joint problem can be planned for.
+    multipliers : [k]
+        λ ≥ 0.
+    """
+    given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
+    check_shape("multipliers", given.shape, (len(game.thresholds),))
+    if (given < 0).any():
+        raise GameError("multipliers has a negative entry; only multipliers of at least zero can prove anything.")
+    return least_spending(game, given).proof
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSpending:
+    """What a planner who chooses all actions pays at least for λ·c."""
+
+    policy: JointPolicy | None  # that pays no more, where one planner chose it
+    proof: InfeasibilityProof  # which may hold or not
+
+
+def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
+    """Plan for λ·c alone: the cheapest policy is a start, and a proof of infeasibility where even it costs too much."""
+    policy, least, allowance = _least_cost(game, multipliers)
+    limit = float(multipliers @ np.asarray(game.thresholds, dtype=np.float64))
+    least, limit = least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit)
+    return LeastSpending(policy, InfeasibilityProof(multipliers, least, limit, game.names))
+
+
+def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None, float, float]:
+    """The least V^{λ·c} over all joint policies, a policy that attains it, and how much rounding could hide in it."""
+    if isinstance(game, CentralPlanner):
+        planner: Any = in_floats(game)
+        cmdp = planner.joint_cmdp()
+        cheapest = plan(cmdp, multipliers, reward_weight=0.0)
+        policy, least = planner.split(cheapest.actions), float(multipliers @ cheapest.costs)
+        if cmdp.discount is None:
+            # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
+            # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
+            return policy, least, 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
+        # Policy iteration ends where nothing improves by more than rounding; the bound has the residual in it.
+        spending = replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
+        least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
+        return policy, least, gain_rounding(spending, multipliers)
+    alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
+    if alone is None:
+        advice = "Its infeasibility cannot be proved; search for a feasible start instead."
+        raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
+    plans = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in alone]
+    least = float(sum(multipliers @ each.costs for each in plans))
+    allowance = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
+    return None, least, allowance
