@@ -56,6 +56,13 @@ def test_payoffs_are_read_the_first_player_changing_fastest(tmp_path):
     assert exact.rewards[0, 0, 0, 0, 2] == Fraction(1, 3)
 
 
+def test_texts_may_go_over_several_lines_and_lines_are_still_counted(tmp_path):
+    told = PAYOFFS.replace('"a comment"', '"a comment\n\nof \\"three\\" lines"')
+    assert read_nfg(written(tmp_path, told)).rewards.tolist() == read_nfg(written(tmp_path, PAYOFFS)).rewards.tolist()
+    with pytest.raises(FileError, match="line 7: 'eight' stands where a number is required"):
+        read_nfg(written(tmp_path, told.replace("7 8", "7 eight")))
+
+
 def test_outcomes_are_read_with_zero_for_none(tmp_path):
     game = read_nfg(written(tmp_path, OUTCOMES))
     assert game.num_actions == (2, 1, 2)
@@ -112,10 +119,7 @@ def test_gambit_reads_what_is_written_and_its_equilibria_are_certified(tmp_path)
         game = one_shot(*rng.integers(-9, 9, size=(2, *sizes)).astype(float))
         path = written(tmp_path, nfg_text(game))
         theirs = gambit.read_nfg(str(path))
-        for player, table in zip(theirs.players, game.rewards[:, 0, 0], strict=True):
-            for i, first in enumerate(theirs.players[0].strategies):
-                for j, second in enumerate(theirs.players[1].strategies):
-                    assert float(theirs[first, second][player]) == table[i, j]
+        assert [table.astype(float).tolist() for table in theirs.to_arrays()] == game.rewards[:, 0, 0].tolist()
         for profile in gambit.nash.enummixed_solve(theirs).equilibria:
             rows = [[float(profile[strategy]) for strategy in player.strategies] for player in theirs.players]
             policy = JointPolicy(tuple(np.array(row)[None, None] for row in rows))

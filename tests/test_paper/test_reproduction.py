@@ -12,7 +12,7 @@ from cmpg.errors import CMPGError, FileError
 from cmpg.paper import congestion, counter_examples
 from cmpg.paper import reproduction as whole
 from cmpg.paper.claims import Evidence, Finding, Picture, Section, agrees, near
-from cmpg.paper.figures import new_figure, paper_style, save
+from cmpg.paper.figures import draw_bars, new_figure, paper_style, save
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,18 @@ def test_a_figure_has_the_same_bytes_each_time(tmp_path):
 def odd(_):
     """a < b & c."""
     return Finding.of("2", 2)
+
+
+def test_zero_is_written_at_the_foot_of_a_logarithmic_axis(tmp_path):
+    with paper_style():
+        figure = draw_bars({"drawn": [0.0, 512.0]}, ["safe", "shared"], what="samples", width=5.6)
+        save(figure, tmp_path, "bars")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["0", "512"]
+    bottom, top = (axes.transAxes.transform((0, height))[1] for height in (0, 1))
+    for text in axes.texts:
+        height = text.get_transform().transform(text.get_position())[1]
+        assert bottom <= height <= top
 
 
 def test_the_page_marks_what_is_unexpected_and_escapes_text():

@@ -234,9 +234,12 @@ def number_table(name: str, value: Any, *, exact: bool = False, error: type[CMPG
 
 def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError]) -> FloatArray:
     """Read nested lists; numpy is never asked for an array of strings, which would be as wide as the longest."""
+    axes, inner = 0, value  # counted here: numpy has a limit of its own, which depends on its version
+    while isinstance(inner, list) and inner:
+        axes, inner = axes + 1, inner[0]
+    if axes > MOST_AXES:
+        raise error(f"{name} has {axes} axes; no table has more than {MOST_AXES}.")
     raw = np.array(value, dtype=object)
-    if raw.ndim > MOST_AXES:
-        raise error(f"{name} has {raw.ndim} axes; no table has more than {MOST_AXES}.")
     if not exact and all(isinstance(entry, (int, float)) for entry in raw.flat):
         with contextlib.suppress(OverflowError):
             return numbers(name, raw.astype(np.float64), error=error)

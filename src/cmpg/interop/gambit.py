@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +35,8 @@ MOST_PLAYERS = 28
 MOST_STRATEGIES = 100_000
 """Strategies of one player at most."""
 
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^\s{}",]+')
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<open>".*)|[{}]|[^\s{}",]+')
+REST = re.compile(r'(?:[^"\\]|\\.)*"')
 
 
 def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
@@ -109,12 +110,32 @@ def _outcomes(words: _Words, players: int) -> list[list[Fraction]]:
     return found
 
 
+def _words(lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
+    """Yield words with their lines; a text in quotes may go over several, and has the one on which it begins."""
+    begun: list[str] = []
+    first = Line("", 0, "")
+    for line in lines:
+        place = 0
+        if begun:
+            rest = REST.match(line.text)
+            if rest is None:
+                begun.append(line.text)
+                continue
+            yield "\n".join([*begun, rest[0]]), first
+            begun, place = [], rest.end()
+        for match in TOKEN.finditer(line.text, place):
+            if match["open"]:
+                begun, first = [match[0]], line
+                break
+            yield match[0], line
+
+
 class _Words:
     """The words of a file, one after the other, each with its line."""
 
     def __init__(self, path: FilePath) -> None:
         self._path = path
-        self._words = ((match[0], line) for line in read_lines(path) for match in TOKEN.finditer(line.text))
+        self._words = _words(read_lines(path))
         self._ahead = next(self._words, None)
         self._last = Line(path, 1, "")
 

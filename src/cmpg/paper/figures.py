@@ -379,7 +379,9 @@ def _draw_bars(axes: Axes, rows: Mapping[str, Sequence[float]], names: Sequence[
         where = places + WIDTH * (number - (len(rows) - 1) / 2)
         axes.bar(where[shown], heights[shown], width=WIDTH * 0.92, color=(RED, BLUE, GREEN)[number], label=label)
         for x, height in zip(where[shown], heights[shown], strict=True):
-            axes.text(x, height * 1.12, _short(height), ha="center", va="bottom", fontsize=7)
+            # Zero has no place on a logarithmic axis: it is written at its foot.
+            y, across = (height * 1.12, axes.transData) if height > 0 else (0.01, axes.get_xaxis_transform())
+            axes.text(x, y, _short(height), ha="center", va="bottom", fontsize=7, transform=across)
     axes.set_yscale("log")
     axes.set_ylim(top=axes.get_ylim()[1] * 6)
     axes.set_xticks(places, list(names))
