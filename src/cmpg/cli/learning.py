@@ -7,6 +7,7 @@ that is named plays the unknown one: learners see it through a simulator only, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Scheduler, jobs_of
+from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, finite, joint_form, policy_of
 
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
+    from cmpg.files.containers import Fields
     from cmpg.games.contract import Game
     from cmpg.learning.samples import Known
     from cmpg.learning.trials import Behind, Method, Progress, Trial
@@ -62,6 +64,7 @@ def learn(
         bool, typer.Option("--reveal-support", help="Tell the learners which next states are possible.")
     ] = False,
     output: Annotated[Path | None, typer.Option("--out", help="New folder for policies and records.")] = None,
+    resume: Resume = False,
     as_json: Json = False,
 ) -> None:
     """Learn a Nash policy from samples, and judge it.
@@ -71,13 +74,11 @@ def learn(
     """
     import numpy as np
 
-    from cmpg.files.containers import check_out_folder
     from cmpg.files.records import names_record
     from cmpg.learning.trials import Behind
     from cmpg.report.learning_page import trials_face, trials_record
 
-    if output is not None:
-        check_out_folder(output)
+    check_out(output, resume=resume)
     limit = np.inf if time_limit is None else finite("time-limit", time_limit, positive=True)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
@@ -87,15 +88,18 @@ def learn(
     method = build(
         _Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
     )
-    streams = np.random.SeedSequence(seed).spawn(seeds)
-    done = _run(game, method, streams=streams, jobs=jobs_of(jobs, backend, scheduler), behind=behind, output=output)
+    asked = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "budget": budget, "margin": margin}
+    asked |= {"growth": growth, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
+    asked |= {"start": None if start is None else str(start), "time_limit": time_limit}
+    trials = _Trials(game, method, np.random.SeedSequence(seed).spawn(seeds), behind, asked)
+    done = trials.run(jobs=jobs_of(jobs, backend, scheduler), output=output, resume=resume)
     if as_json:
         show_json(trials_record(done) | names_record(game))
     else:
         show(trials_face(done, thresholds=game.thresholds))
         if output is not None:
             show(f"written to {output}/; make a page of it with: cmpg report {output}")
-    raise typer.Exit(0 if len(done) == seeds and all(each.result.certified for each in done) else 1)
+    raise typer.Exit(0 if len(done) == seeds and all(each["certified"] for each in done) else 1)
 
 
 def bounds(
@@ -264,41 +268,52 @@ def _start(wish: _Wish) -> JointPolicy | None:
     return found.policy
 
 
-def _run(
-    game: Game,
-    method: Method,
-    *,
-    streams: Sequence[SeedSequence],
-    jobs: Jobs,
-    behind: Behind,
-    output: Path | None,
-) -> list[Trial]:
-    """Run all seeds, show where they stand, and write each as soon as it is done."""
-    from cmpg.equilibrium.result import Status
-    from cmpg.learning.trials import trials
-    from cmpg.report.learning_page import progress_text, trial_text
+@dataclass(frozen=True, eq=False)
+class _Trials:
+    """What is run, seed by seed, and all that a result depends on."""
 
-    keep = _keeper(output, game)
-    done: list[Trial] = []
-    with ProgressLine("learning") as line:
+    game: Game
+    method: Method
+    streams: Sequence[SeedSequence]
+    behind: Behind
+    asked: dict[str, Any]
 
-        def watch(progress: Progress) -> None:
-            line.show(progress_text(progress, seed=len(done), seeds=len(streams)))
+    def run(self, *, jobs: Jobs, output: Path | None, resume: bool) -> list[Fields]:
+        """Run the seeds that are missing, write each as soon as it is done, and return the records of all."""
+        from cmpg.files.learning_folder import keep_trial, resume_learning_run, trial_record
+        from cmpg.files.long_runs import game_digest, sole_writer
 
-        for each in trials(game, method, streams=streams, jobs=jobs, behind=behind, watch=watch):
-            done.append(each)
-            keep(each)
-            line.show(trial_text(each, seeds=len(streams)), whole=True)
-            if each.result.status is Status.INTERRUPTED:
-                break
-    return sorted(done, key=lambda each: each.index)
+        if output is None:
+            return self._run({}, trial_record, jobs)
+        request = {"command": "learn", "game": game_digest(self.game), **self.asked}
+        with sole_writer(output, resume=resume):
+            known = {record["seed"]: record for record in resume_learning_run(output, self.game, request)}
+            wanted = {seed: record for seed, record in known.items() if seed < len(self.streams)}
+            again = f"; go on with the same command and --resume, which does what is missing in {output}/"
+            return self._run(wanted, partial(keep_trial, output), jobs, again=again)
 
+    def _run(
+        self, done: dict[int, Fields], keep: Callable[[Trial], Fields], jobs: Jobs, *, again: str = ""
+    ) -> list[Fields]:
+        from cmpg.equilibrium.result import Status
+        from cmpg.learning.trials import trials
+        from cmpg.report.learning_page import progress_text, trial_text
 
-def _keeper(output: Path | None, game: Game) -> Callable[[Trial], Any]:
-    """Return what writes a trial into the folder: its policy, and a line of records."""
-    if output is None:
-        return lambda _: None
-    from cmpg.files.learning_folder import begin_learning_run, keep_trial
+        seeds, known = len(self.streams), frozenset(done)
+        with suppress(KeyboardInterrupt), ProgressLine("learning") as line:
 
-    begin_learning_run(output, game)
-    return partial(keep_trial, output)
+            def watch(progress: Progress) -> None:
+                line.show(progress_text(progress, seed=len(done), seeds=seeds))
+
+            streams, behind = self.streams, self.behind
+            run = trials(self.game, self.method, streams=streams, done=known, jobs=jobs, behind=behind, watch=watch)
+            for each in run:
+                done[each.index] = keep(each)
+                line.show(trial_text(each, seeds=seeds), whole=True)
+                if each.result.status is Status.INTERRUPTED:
+                    break
+        if not done:
+            raise KeyboardInterrupt
+        if len(done) < seeds:
+            remark(f"interrupted: {len(done)} of {seeds} seeds are there{again}")
+        return [done[seed] for seed in sorted(done)]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +87,9 @@ app = typer.Typer(
 def main() -> None:
     """Run the command, and turn errors on purpose into one paragraph and exit code 2."""
     speak_any_text()
+    # A cluster that takes a machine back, or a shutdown, is a Ctrl-C: what is there is kept.
+    with suppress(ValueError):  # only the main thread hears of signals
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(prog_name="cmpg", standalone_mode=False)
         _flush()

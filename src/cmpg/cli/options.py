@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +37,22 @@ Backend = Annotated[
 Scheduler = Annotated[
     str | None, typer.Option(metavar="<address>", help="Address of a running dask or ray cluster to use.")
 ]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with what an earlier call left in the folder, and do only what is missing."),
+]
+
+
+def check_out(output: Path | None, *, resume: bool) -> None:
+    """Raise, before anything long begins, if the folder cannot be written or there is nothing to resume from."""
+    from cmpg.errors import FileError
+    from cmpg.files.containers import check_out_folder
+
+    if output is None:
+        if resume:
+            raise FileError("--resume goes on with what is in a folder: name it with --out.")
+    elif not (resume and output.is_dir()):
+        check_out_folder(output)
 
 
 def jobs_of(number: int, backend: str | None, scheduler: str | None) -> Jobs:

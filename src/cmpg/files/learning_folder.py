@@ -2,14 +2,13 @@
 
 The multipliers in a policy file prove what an agent could truly gain by leaving it. So whoever reads a folder judges
 every learned policy again, by backward induction alone, and refuses records that say otherwise. What was drawn and
-played on the way (samples, executed policies) is only recorded. A line that was torn off at the end, because a run
-stopped while it wrote, is left out.
+played on the way (samples, executed policies) is only recorded. Records are written whole, in the order of the seeds;
+a last line that was torn off, by whatever copied the file, is left out.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,10 @@ from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import fields_line
-from cmpg.files.containers import AGREEMENT, Fields, check_regular, new_folder, parse_json, plain
+from cmpg.files.containers import AGREEMENT, Fields, check_regular, new_folder, parse_json, plain, write_text
 from cmpg.files.fields import choice, flag, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
+from cmpg.files.long_runs import check_request, write_request
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Game
 
@@ -39,16 +39,49 @@ def begin_learning_run(folder: Path, game: Game) -> None:
         save_game(game, folder / "game.npz")
 
 
-def keep_trial(folder: Path, each: Trial) -> None:
-    """Write the policy of a trial, with the multipliers that judge it, and then its record."""
+def resume_learning_run(folder: Path, game: Game, request: Mapping[str, Any]) -> list[Fields]:
+    """Begin a run in a folder of one's own, or go on with what is there; return the records of the seeds that are done.
+
+    Parameters
+    ----------
+    folder
+        Held by `sole_writer`.
+    game
+        The true game.
+    request
+        All that the result of a seed depends on. It must be what the run was begun with.
+    """
+    if not check_request(folder, request):
+        write_request(folder, request)
+    if not (folder / "game.npz").exists():
+        save_game(game, folder / "game.npz")
+    done = [record for record in _records(folder) if record.get("status") != Status.INTERRUPTED.name]
+    _write_records(folder, done)
+    return done
+
+
+def keep_trial(folder: Path, each: Trial) -> Fields:
+    """Write the policy of a trial, with the multipliers that judge it, and then its record, which is returned."""
     each.result.policy.save(folder / f"policy_{each.index}.npz", multipliers=each.judgement.multipliers)
-    with (folder / RECORDS).open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(trial_record(each)) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
+    record = trial_record(each)
+    _write_records(folder, [*(known for known in _records(folder) if known.get("seed") != each.index), record])
+    return record
 
 
-def trial_record(each: Trial) -> dict[str, Any]:
+def _records(folder: Path) -> list[Fields]:
+    """Read the records that are whole."""
+    path = folder / RECORDS
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    return [parse_json(line, str(path)) for line in lines if line.endswith("\n")]
+
+
+def _write_records(folder: Path, records: list[Fields]) -> None:
+    """Write all records anew, in the order of the seeds: a reader never meets half a line."""
+    ordered = sorted(records, key=lambda record: whole_number("seed", record.get("seed"), least=0))
+    write_text(folder / RECORDS, "".join(json.dumps(record) + "\n" for record in ordered))
+
+
+def trial_record(each: Trial) -> Fields:
     """Return one trial as plain numbers and strings."""
     result, judged = each.result, each.judgement
     record = {
@@ -61,6 +94,7 @@ def trial_record(each: Trial) -> dict[str, Any]:
         "epsilon": result.epsilon,
         "delta": result.delta,
         "moves": result.moves,
+        "iterations": len(result.trace),
         "samples": dict(result.samples),
         "true_gap": judged.gap,
         "true_costs": judged.costs,

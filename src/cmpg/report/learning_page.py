@@ -13,10 +13,11 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.faces import Cell, Face, Table, fixed, significant
-from cmpg.files.learning_folder import LearnedRun, LearnedSeed, trial_record
+from cmpg.files.containers import Fields
+from cmpg.files.learning_folder import LearnedRun, LearnedSeed
 from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
-from cmpg.learning.trials import Progress, Proportion, Trial, wrong_claims
+from cmpg.learning.trials import Progress, Proportion, Trial
 from cmpg.report.charts import Chart, samples_chart, unsafe_chart
 from cmpg.report.wording import Headline
 
@@ -97,43 +98,58 @@ MOST_REASONS = 6
 """More reasons than this, why a guarantee is void, are summarised."""
 
 
-def trials_face(done: Sequence[Trial], *, thresholds: np.ndarray) -> Face:
-    """Say how many are certified and how many of those are wrong; then one line per seed, and what it took."""
+def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Face:
+    """Say how many are certified and how many of those are wrong; then one line per seed, and what it took.
+
+    Parameters
+    ----------
+    done
+        A record per seed, as `trial_record` returns it.
+    thresholds : [k]
+        Of the game.
+    """
     if not done:
         return Face("nothing was learned", good=False)
-    first, certified = done[0].result, [each for each in done if each.result.certified]
-    told = f"{len(certified)} of {len(done)} (epsilon {first.epsilon:g}, delta {first.delta:g})"
+    certified = [each for each in done if each["certified"]]
+    told = f"{len(certified)} of {len(done)} (epsilon {done[0]['epsilon']:g}, delta {done[0]['delta']:g})"
     table = Table(
         ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"),
         tuple(
             (
-                str(each.index),
-                each.result.status.name,
-                str(each.result.moves) if each.result.trace else "–",
-                fixed(each.judgement.gap, 4),
-                ", ".join(f"{c:.5g}/{a:.5g}" for c, a in zip(each.judgement.costs, thresholds, strict=True)) or "none",
-                f"{each.judgement.unsafe_episodes:,}" if each.result.played else "–",
-                f"{each.result.total_samples:,}",
-                f"{each.seconds:.1f}",
+                str(each["seed"]),
+                each["status"],
+                str(each["moves"]) if each.get("iterations", 1) else "–",
+                fixed(np.inf if each["true_gap"] is None else each["true_gap"], 4),
+                ", ".join(f"{c:.5g}/{a:.5g}" for c, a in zip(each["true_costs"], thresholds, strict=True)) or "none",
+                f"{each['unsafe_episodes']:,}" if each["executed_policies"] else "–",
+                f"{_total(each):,}",
+                f"{each['seconds']:.1f}",
             )
             for each in done
         ),
     )
-    right = all(each.right for each in certified)
+    right = all(each["right"] for each in certified)
     return Face("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
 
 
-def _summary(done: Sequence[Trial]) -> list[str]:
+def _total(record: Fields) -> int:
+    return sum(record["samples"].values())
+
+
+def _wrong_claims(done: Sequence[Fields]) -> Proportion:
+    return Proportion.of([not each["right"] for each in done if each["certified"]])
+
+
+def _summary(done: Sequence[Fields]) -> list[str]:
     """Say how many claims are wrong, what was unsafe, and what it took."""
     lines = []
-    wrong, delta = wrong_claims(done), done[0].result.delta
+    wrong, delta = _wrong_claims(done), done[0]["delta"]
     if wrong.trials:
         told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
         lines.append(f"wrong claims: {told}; at most {delta:g} is promised (judged with the true model)")
-    played = [each for each in done if each.result.played]
-    if played:
-        policies = sum(len(each.result.played) for each in played)
-        unsafe = sum(each.judgement.unsafe_policies for each in played)
+    policies = sum(each["executed_policies"] for each in done)
+    if policies:
+        unsafe = sum(each["unsafe_policies"] for each in done)
         lines.append(f"policies executed: {policies:,}, of which {unsafe:,} break a constraint")
     return [*lines, f"samples: {_samples_text(done)}", *_reasons(done)]
 
@@ -143,10 +159,10 @@ def tally_text(tally: Proportion) -> str:
     return f"{tally.count} of {tally.trials}, rate in [{tally.lowest:.4f}, {tally.highest:.4f}] (95 %, Clopper-Pearson)"
 
 
-def _samples_text(done: Sequence[Trial]) -> str:
-    totals = [each.result.total_samples for each in done]
-    purposes = sorted({purpose for each in done for purpose in each.result.samples})
-    means = (np.mean([each.result.samples.get(purpose, 0) for each in done]) for purpose in purposes)
+def _samples_text(done: Sequence[Fields]) -> str:
+    totals = [_total(each) for each in done]
+    purposes = sorted({purpose for each in done for purpose in each["samples"]})
+    means = (np.mean([each["samples"].get(purpose, 0) for each in done]) for purpose in purposes)
     parts = ", ".join(f"{mean:,.0f} for {purpose}" for purpose, mean in zip(purposes, means, strict=True))
     if len(done) == 1:
         return parts or "none"
@@ -154,8 +170,8 @@ def _samples_text(done: Sequence[Trial]) -> str:
     return f"{spread}; on average {parts}" if parts else spread
 
 
-def _reasons(done: Sequence[Trial]) -> list[str]:
-    counted = Counter(reason for each in done for reason in each.result.void)
+def _reasons(done: Sequence[Fields]) -> list[str]:
+    counted = Counter(reason for each in done for reason in each["void"])
     often = [(reason, f" ({count}×)" if len(done) > 1 else "") for reason, count in counted.most_common(MOST_REASONS)]
     lines = [f"guarantee void because {reason}{times}" for reason, times in often]
     rest = len(counted) - len(lines)
@@ -173,14 +189,14 @@ def trial_text(each: Trial, *, seeds: int) -> str:
     return f"seed {each.index} (of {seeds}): {ended}, {each.seconds:.1f} s"
 
 
-def trials_record(done: Sequence[Trial]) -> dict[str, Any]:
-    """Return all trials and their summary as one record."""
-    wrong = wrong_claims(done)
+def trials_record(done: Sequence[Fields]) -> Fields:
+    """Return all trials, a record each, and their summary as one record."""
+    wrong = _wrong_claims(done)
     return {
         "format": "cmpg-learning",
         "version": 1,
-        "certified": sum(each.result.certified for each in done),
-        "seeds": [trial_record(each) for each in done],
+        "certified": sum(each["certified"] for each in done),
+        "seeds": list(done),
         "wrong_claims": {
             "count": wrong.count,
             "trials": wrong.trials,
