@@ -7,7 +7,9 @@ Everything that evaluates or checks is written so that both work.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -158,7 +160,48 @@ def to_exact(array: FloatArray) -> FloatArray:
 def exact_distributions(array: FloatArray) -> FloatArray:
     """Read every entry as a rational number, and divide every row by its exact sum."""
     exact = to_exact(array)
-    return frozen(exact / exact.sum(axis=-1, keepdims=True))
+    sums = exact.sum(axis=-1, keepdims=True)
+    uneven = int((sums != 1).sum())
+    if not uneven:
+        return exact
+    _count_rescaled(uneven)
+    return frozen(exact / sums)
+
+
+class Rescaling:
+    """How many rows of probabilities were divided by their sums, because those are not exactly one."""
+
+    rows = 0
+
+
+_RESCALING: ContextVar[Rescaling | None] = ContextVar("rescaling", default=None)
+
+
+@contextmanager
+def counted_rescaling() -> Iterator[Rescaling]:
+    """Count the rows that are divided by their exact sums inside.
+
+    Examples
+    --------
+    >>> with counted_rescaling() as count:
+    ...     _ = exact_distributions(np.array([[0.5, 0.5], [0.1, 0.9]]))
+    >>> count.rows
+    1
+    """
+    count, outside = Rescaling(), _RESCALING.get()
+    token = _RESCALING.set(count)
+    try:
+        yield count
+    finally:
+        _RESCALING.reset(token)
+        if outside is not None:
+            outside.rows += count.rows
+
+
+def _count_rescaled(rows: int) -> None:
+    count = _RESCALING.get()
+    if count is not None:
+        count.rows += rows
 
 
 def to_floats(array: FloatArray) -> FloatArray:
@@ -241,6 +284,7 @@ def distributions(
         raise error(row_sum_message(name, np.asarray(sums), np.asarray(bad), axes))
     rounding = 0 if array.dtype == object else 4 * UNIT_ROUNDOFF * max(array.shape[-1], 2)
     if np.any(off > rounding):
+        _count_rescaled(int(np.sum(off > 0)))
         return frozen(array / np.asarray(sums)[..., None])
     return array
 

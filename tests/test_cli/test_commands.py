@@ -582,6 +582,16 @@ def test_exact_certificates_tell_a_hair_from_nothing(tmp_path):
     assert cmpg("certify", game, above, "--allow-rounding", "1e-17").code == 1
 
 
+def test_exact_mode_says_when_rows_of_files_do_not_sum_to_one(tmp_path):
+    game = write_json(tmp_path / "game.json", RADIOS | {"thresholds": ["1/3"]})
+    even = policy_file(tmp_path / "even.json", [[[0, 1]]], [[["2/3", "1/3"]]], multipliers=[[0], [0]])
+    off = policy_file(tmp_path / "off.json", [[[0, 1]]], [[["0.6666666666", "0.3333333333"]]], multipliers=[[0], [0]])
+    assert "divided" not in cmpg("certify", game, even, "--exact").err
+    ran = cmpg("certify", game, off, "--exact")
+    assert "1 row of probabilities does not sum to exactly 1, and was divided by the sum" in ran.err
+    assert ran.code == 0
+
+
 # What a command line may get wrong
 
 

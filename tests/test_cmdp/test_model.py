@@ -397,3 +397,22 @@ def test_a_sparse_transition_whose_indices_lead_nowhere_is_refused(indices, indp
             initial=[1.0],
             horizon=2,
         )
+
+
+def test_an_entry_that_stands_twice_in_a_read_only_matrix_is_summed():
+    """Row 0 leads to state 1 by two entries of 0.25 each, and stays with 0.5."""
+    twice = sp.csr_array(
+        (np.array([0.5, 0.25, 0.25, 1.0]), np.array([0, 1, 1, 1]), np.array([0, 3, 4])), shape=(2, 2), copy=False
+    )
+    for array in (twice.data, twice.indices, twice.indptr):
+        array.setflags(write=False)
+    cmdp = CMDP(
+        transition=[twice],
+        reward=np.zeros((1, 2, 1)),
+        costs=[[[[0.0], [1.0]]]],
+        thresholds=[0.5],
+        initial=[1, 0],
+        horizon=2,
+    )
+    assert cmdp.transition[0].nnz == 3
+    assert evaluate(cmdp, np.ones((2, 2, 1))).costs[0] == 0.5

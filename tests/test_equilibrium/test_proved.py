@@ -327,3 +327,12 @@ def test_every_count_is_decided_too():
     )
     assert certify(game, mixing(0.5, 0.5, 0.5)).feasibility is Feasibility.PROVEN
     assert not certify(game.with_thresholds([np.nextafter(0.375, 0)]), mixing(0.5, 0.5, 0.5)).feasible
+
+
+def test_exact_mode_says_how_many_rows_it_divided_by_their_sums():
+    game = one_shot([[0, 0], [0, 1]], 0.5)
+    assert certify(game, mixing(0.25, 0.5), exact=True).rescaled == 0
+    judged = certify(game, JointPolicy(([[[0.9, 0.1]]], [[[0.5, 0.5]]])), exact=True)
+    assert judged.rescaled == 1
+    assert "exact arithmetic; 1 row of probabilities divided by their sums)" in judged.face().sentence
+    assert certify(game, JointPolicy(([[[0.9, 0.1]]], [[[0.5, 0.5]]]))).rescaled == 0

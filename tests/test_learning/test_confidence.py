@@ -1,5 +1,7 @@
 """Confidence intervals: each misses at most δ over 10,000 repeats, and shrunk to 0.3 of its size it is caught."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -127,6 +129,15 @@ def test_the_binomial_interval_is_the_textbook_one_and_shorter_than_bernstein():
     wide = bernstein_interval(successes, trials, delta=0.01)
     assert (wide[0] <= low).all()
     assert (wide[1] >= high).all()
+
+
+def test_the_binomial_interval_keeps_its_upper_end_below_one_at_small_delta():
+    """By 1 − δ/2, which is one below δ ≈ 1e-16, nothing would be known about the upper end."""
+    low, high = binomial_interval(np.array([3]), np.array([10_000]), delta=1e-18)
+    assert 0 < low[0] < 3e-4 < high[0] < 0.02
+    # P(at most 3 of 10,000) at the upper end is δ/2.
+    chance = sum(comb(10_000, m) * high[0] ** m * (1 - high[0]) ** (10_000 - m) for m in range(4))
+    assert chance == pytest.approx(5e-19, rel=1e-6)
 
 
 @pytest.mark.parametrize("delta", [1e-15, 1e-17, 1e-200, 1e-300])

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
-from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
 from cmpg.cli.targets import GameArgument, finite, policy_of
 
 
@@ -56,6 +56,7 @@ def certify(
 
     Backward induction alone decides, whatever found the policy. Exit code 0 if the claim is proved, 1 otherwise.
     """
+    from cmpg.arrays import counted_rescaling
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.files.records import certificate_record, names_record
@@ -65,9 +66,12 @@ def certify(
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=seed, exact=exact)
-        progress.begin("checking the claim")
-        tables, multipliers = policy_of(policy, game, exact=exact)
+        with counted_rescaling() as rescaling:
+            game = target.build(seed=seed, exact=exact)
+            progress.begin("checking the claim")
+            tables, multipliers = policy_of(policy, game, exact=exact)
+        if exact and rescaling.rows:
+            remark(told_rescaling(rescaling.rows))
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")
             multipliers = proposed_multipliers(in_floats(game), tables)

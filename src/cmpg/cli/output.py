@@ -69,6 +69,12 @@ def remark(text: str) -> None:
     _console(stderr=True).print(Text(plain(text, lines=True)), soft_wrap=True)
 
 
+def told_rescaling(rows: int) -> str:
+    """Say how many rows of files were not read as they stand."""
+    told = f"{rows} rows of probabilities do" if rows > 1 else "1 row of probabilities does"
+    return f"exact arithmetic: {told} not sum to exactly 1, and {'were' if rows > 1 else 'was'} divided by the sum"
+
+
 def speak_any_text() -> None:
     """Write what the terminal's encoding does not know as escapes, rather than stop."""
     for stream in (sys.stdout, sys.stderr):

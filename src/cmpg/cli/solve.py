@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
-from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def solve(
     """Find a feasible policy that no agent gains by leaving."""
     import numpy as np
 
+    from cmpg.arrays import counted_rescaling
     from cmpg.equilibrium.solve import solve as find
 
     if output is not None:
@@ -94,7 +95,10 @@ def solve(
     }
     drawn = 0 if seed is None and restarts > 1 else seed
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=seed, exact=exact)
+        with counted_rescaling() as rescaling:
+            game = target.build(seed=seed, exact=exact)
+        if exact and rescaling.rows:
+            remark(told_rescaling(rescaling.rows))
         free = _unbound(game) if selfish else None
         first = None if start is None else policy_of(start, game)[0]
         course = _Course(progress, game, tensorboard)

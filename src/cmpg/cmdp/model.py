@@ -389,9 +389,9 @@ def _own_csr(name: str, matrix: Any) -> sp.csr_array:
         csr.check_format(full_check=True)  # whoever reads the rows later relies on the indices
     except ValueError as problem:
         raise GameError(f"{name} is not a sparse matrix that can be read: {problem}.") from None
-    if csr.data.flags.writeable:
+    if csr.data.flags.writeable or not csr.has_canonical_format:
         csr = csr.copy()
-        csr.sum_duplicates()
+        csr.sum_duplicates()  # in a file, an entry may stand there twice
         index = sp.get_index_dtype(maxval=max(csr.nnz, *csr.shape))
         csr.indices, csr.indptr = csr.indices.astype(index, copy=False), csr.indptr.astype(index, copy=False)
     for array in (csr.data, csr.indices, csr.indptr):

@@ -19,14 +19,14 @@ that says so (`allow_rounding`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers, to_exact
+from cmpg.arrays import BoolArray, FloatArray, check_shape, counted_rescaling, frozen, numbers, to_exact
 from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
@@ -36,6 +36,7 @@ from cmpg.faces import (
     Cell,
     Face,
     Table,
+    counted,
     fixed,
     html,
     largest,
@@ -101,6 +102,7 @@ class Certificate:
     information: Information
     arithmetic: str  # "floating point", "exact"
     names: Names = field(default_factory=Names)
+    rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
 
     @property
     def feasible(self) -> bool:
@@ -127,12 +129,17 @@ class Certificate:
 
     def face(self) -> Face:
         """Return what to show: what is proved, agents with values, gains and prices, constraints with costs."""
-        kind = f"({self.information}, {self.arithmetic} arithmetic)"
+        kind = f"({self.information}, {self.arithmetic} arithmetic{self.told_rescaling})"
         rest = "" if self.feasible else f": {self.told_excess}"
         if self.feasibility is not Feasibility.VIOLATED:
             rest += f"; no agent gains more than {self.epsilon:.3g} by leaving"
         told = f"the policy {self.feasibility.value}{rest} {kind}."
         return Face(self.feasibility.name, told, self.tables(), good=self.feasible)
+
+    @property
+    def told_rescaling(self) -> str:
+        """How many rows were not read as they stand."""
+        return f"; {counted(self.rescaled, 'row')} of probabilities divided by their sums" if self.rescaled else ""
 
     @property
     def told_feasibility(self) -> str:
@@ -208,16 +215,17 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
-    judged = _exact_game(game) if exact else game
+    with counted_rescaling() as rescaling:
+        judged = _exact_game(game) if exact else game
+        position = judged.at(policy)
     told = check_multipliers(game, multipliers)
     hard = np.asarray(told == np.inf)
     judging = np.where(hard, 0, told)
     if _is_exact(judged):
         judging = to_exact(judging)
-    position = judged.at(policy)
     # What is beyond all floats is no number, and no number proves nothing: there is no need to warn of it.
     with np.errstate(over="ignore", invalid="ignore"):
-        return _certified(judged, position, policy, judging, hard)
+        return replace(_certified(judged, position, policy, judging, hard), rescaled=rescaling.rows)
 
 
 def _certified(
@@ -390,6 +398,7 @@ def _exact_game(game: Game) -> Game:
 def proved_text(certificate: Certificate) -> str:
     """Say in a sentence what a certificate of a Nash policy proves."""
     kind = f"{certificate.information}{', exact arithmetic' if certificate.arithmetic == 'exact' else ''}"
+    kind += certificate.told_rescaling
     return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by leaving ({kind})."
 
 

@@ -107,14 +107,15 @@ def bernstein_interval(successes: IntArray, trials: IntArray, *, delta: float) -
 
 def binomial_interval(successes: IntArray, trials: IntArray, *, delta: float) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the Clopper-Pearson interval for a probability; [0, 1] where nothing was tried."""
-    from scipy.special import betaincinv  # heavy: imported where it is used
+    from scipy.special import betainccinv, betaincinv  # heavy: imported where they are used
 
     # In a box few pairs are distinct, and each is an iterative inversion.
     pairs, where = np.unique(successes + 1j * trials, return_inverse=True)
     hits, misses = pairs.real, pairs.imag - pairs.real
     low, high = np.zeros(len(pairs)), np.ones(len(pairs))
     low[hits > 0] = betaincinv(hits[hits > 0], misses[hits > 0] + 1, delta / 2)
-    high[misses > 0] = betaincinv(hits[misses > 0] + 1, misses[misses > 0], 1 - delta / 2)
+    # By the other tail: 1 − δ/2 would be rounded, and to one below δ ≈ 1e-16.
+    high[misses > 0] = betainccinv(hits[misses > 0] + 1, misses[misses > 0], delta / 2)
     # Below δ ≈ 1e-150 some inversions fail; then nothing is known about that end.
     low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
     shape = np.shape(successes)
