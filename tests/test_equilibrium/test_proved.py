@@ -336,3 +336,14 @@ def test_exact_mode_says_how_many_rows_it_divided_by_their_sums():
     assert judged.rescaled == 1
     assert "exact arithmetic; 1 row of probabilities divided by their sums)" in judged.face().sentence
     assert certify(game, JointPolicy(([[[0.9, 0.1]]], [[[0.5, 0.5]]]))).rescaled == 0
+
+
+def test_proofs_by_support_keep_the_sizes_of_the_constraints_that_are_left():
+    """A budget of which nothing is left, beside one of costs of both signs."""
+    cost = np.array([[[0.0, 1.0], [1.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]]])
+    game = JointGame.from_matrices([[1, 2], [2, 3]], cost=cost, threshold=[0.0, 1.0])
+    result = cmpg.solve(game)
+    assert result.certified
+    hard = certify(game, result.policy, [[np.inf, 0.0], [np.inf, 0.0]])
+    assert hard.feasible
+    assert np.isfinite(hard.epsilon)

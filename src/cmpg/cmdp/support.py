@@ -238,6 +238,8 @@ def restricted(cmdp: CMDP, forbidden: Sequence[Forbidden], hard: BoolArray) -> R
     if lost[0][np.flatnonzero(cmdp.initial)].any():
         return None
     kept: dict[str, Any] = {"costs": cmdp.costs[~hard], "thresholds": frozen(cmdp.thresholds[~hard])}
+    if cmdp.averaged is not None:
+        kept["averaged"] = cmdp.averaged[np.append(True, ~hard)]
     if not closed.any():
         return Restricted(replace(cmdp, **kept, trusted=True), None)
     if hard.all() and not cmdp.is_exact:
