@@ -40,6 +40,7 @@ ON_DEMAND = {
     ("policy.py", "cmpg.files.policies"),
     ("equilibrium/result.py", "cmpg.files.run_folder"),
     ("equilibrium/result.py", "cmpg.report.page"),
+    ("equilibrium/result.py", "cmpg.report.tables"),
 }
 """Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 

@@ -169,6 +169,38 @@ class JointPolicy:
     def __iter__(self) -> Iterator[FloatArray]:
         return map(_table, self.stored)
 
+    def row(self, agent: int, step: int, state: int) -> FloatArray:
+        """Return the probabilities of one agent's actions: [A].
+
+        Where an episode is longer than the policy, its last step goes on; a stationary policy has one step.
+        """
+        stored = self.stored[agent]
+        steps, states, actions = stored.shape
+        if not (0 <= state < states and step >= 0):
+            raise PolicyError(f"agent {agent} has no state {state} at step {step}; its {states} states count from 0.")
+        h = min(step, steps - 1)
+        if not isinstance(stored, CompactTable):
+            found: FloatArray = stored[h, state]
+            return found
+        place = h * states + state
+        mixed = int(np.searchsorted(stored.mixed, place))
+        if mixed < len(stored.mixed) and stored.mixed[mixed] == place:
+            return np.asarray(stored.rows[mixed])
+        row = np.zeros(actions)
+        row[stored.actions[h, state]] = 1.0
+        return row
+
+    def act(self, agent: int, step: int, state: int, rng: np.random.Generator) -> int:
+        """Draw what one agent does: the decision of a controller that runs the policy.
+
+        Examples
+        --------
+        >>> policy = JointPolicy(([[[0.0, 1.0]]],))
+        >>> policy.act(0, 0, 0, np.random.default_rng(1))
+        1
+        """
+        return draw(to_floats(self.row(agent, step, state)), rng)
+
     def replace(self, agent: int, table: Numbers) -> JointPolicy:
         """Return the joint policy in which one agent plays `table` and nobody else changes."""
         return self._with(agent, _checked(f"policy[{agent}]", table))
@@ -248,6 +280,20 @@ class JointPolicy:
     @cached_property
     def _digests(self) -> tuple[bytes, ...]:
         return tuple(_table_digest(table) for table in self.stored)
+
+
+def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:
+    """Draw a place from a distribution, whose sum may be off by rounding.
+
+    Examples
+    --------
+    >>> draw(np.array([0.0, 1.0, 0.0]), np.random.default_rng(0))
+    1
+    """
+    sums = probabilities.cumsum()
+    place = int(sums.searchsorted(rng.random() * sums[-1], side="right"))
+    # Rounding can take a draw up to the sum itself; what is meant is the last place with a probability.
+    return place if place < len(sums) else int(sums.searchsorted(sums[-1]))
 
 
 def _rows_that_mix(table: Stored) -> int:

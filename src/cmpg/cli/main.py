@@ -1,5 +1,5 @@
-"""The command: `cmpg scenarios | solve | check | certify | simulate | report | learn | bounds | convert |
-compare | reproduce`.
+"""The command: `cmpg scenarios | solve | check | certify | show | simulate | export | report | learn | bounds |
+convert | compare | reproduce`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
 was anything to keep. Errors go to stderr, in one paragraph.
@@ -30,7 +30,9 @@ HOMES = {
     "solve": "solve",
     "check": "check",
     "certify": "check",
+    "show": "runs",
     "simulate": "runs",
+    "export": "runs",
     "learn": "learning",
     "bounds": "learning",
     "convert": "convert",

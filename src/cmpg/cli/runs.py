@@ -1,4 +1,4 @@
-"""What is done with a run folder: `cmpg simulate`."""
+"""What is done with a run folder: `cmpg simulate`, `cmpg show`, `cmpg export`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cmpg.cli.options import Json
-from cmpg.cli.output import ProgressLine, show, show_json
+from cmpg.cli.output import ProgressLine, remark, show_json
+from cmpg.cli.output import show as tell
+from cmpg.cli.targets import chosen
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
@@ -37,7 +39,8 @@ def simulate(
     if as_json:
         show_json(_record(seen, seed))
     else:
-        show(seen.face(), f"{seen.agent_steps:,} agent-steps in {seen.seconds:.1f} s")
+        tell(seen.face())
+        remark(f"{seen.agent_steps:,} agent-steps in {seen.seconds:.1f} s")
     raise typer.Exit(0 if seen.agrees else 1)
 
 
@@ -69,3 +72,47 @@ def _columns(names: tuple[str, ...], estimates: object) -> list[tuple[str, float
     assert isinstance(estimates, Estimates)
     numbers = (estimates.claimed.tolist(), estimates.seen.tolist(), estimates.errors.tolist())
     return list(zip(names, *numbers, strict=True))
+
+
+def show(
+    folder: RunArgument,
+    agent: Annotated[str | None, typer.Option(help="Only this agent, by name or number, at every step.")] = None,
+    step: Annotated[int | None, typer.Option(min=0, metavar="<int>", help="Only this step, counted from 0.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All rows, however many.")] = False,
+) -> None:
+    """Say who does what: schedules, ways, tables."""
+    from cmpg.files.run_folder import load_run
+    from cmpg.report.decisions import decisions_face
+
+    tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
+
+
+def export(
+    folder: RunArgument,
+    what: Annotated[
+        str,
+        typer.Option(
+            help="schedule, policy, outcomes, loads or trace.",
+            autocompletion=lambda: ["schedule", "policy", "outcomes", "loads", "trace"],
+        ),
+    ] = "schedule",
+    form: Annotated[
+        str, typer.Option("--format", help="csv, json or parquet.", autocompletion=lambda: ["csv", "json", "parquet"])
+    ] = "csv",
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="New file; standard output if omitted.")] = None,
+) -> None:
+    """Write a table of a run, with names and units."""
+    from cmpg.errors import CMPGError
+    from cmpg.files.run_folder import load_run
+    from cmpg.report.tables import FORMATS, TABLES, rows_of, rows_text, write_rows
+
+    table = chosen("what", what, {name: name for name in TABLES})
+    kind = chosen("format", form, {name: name for name in FORMATS})
+    if output is None and kind == "parquet":
+        raise CMPGError("a parquet file is not text: name a file with --out.")
+    rows = rows_of(load_run(folder).result, table)
+    if output is None:
+        print(rows_text(rows, kind), end="")
+    else:
+        write_rows(rows, output, kind)
+        tell(f"written to {output} ({len(rows):,} rows)")

@@ -28,6 +28,8 @@ from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, Upp
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
+    import pandas
+
     from cmpg.games.potential.check import FourCycle
 
 
@@ -215,6 +217,12 @@ class Result:
         from cmpg.files.run_folder import save_run  # a room below: files are written on demand
 
         save_run(folder, self)
+
+    def to_frame(self, what: str = "schedule") -> pandas.DataFrame:
+        """Return a table with names and units: "schedule", "policy", "outcomes", "loads" or "trace"; needs pandas."""
+        from cmpg.report.tables import frame_of  # a room below: tables are made on demand
+
+        return frame_of(self, what)
 
     def report(self, path: str | Path) -> None:
         """Write one HTML page: what is proved, the policy, how it was found, what other thresholds would be worth."""

@@ -14,7 +14,8 @@ for each agent i `initial_i` [S_i], `reward_i` [H or 1, S_i, A_i], `cost_i` [k, 
 the transition as CSR with rows in the order (step, state, action), `transition_i_indptr`, `transition_i_indices`,
 `transition_i_data`, and the use of resources likewise, `use_i_indptr`, `use_i_indices`, all ones. A row block of one
 step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, except `initial_i` and, where given,
-`reward_i`. Further names: `resources` [E], and for each agent lists of `states` and `actions`.
+`reward_i`. Further names: `resources` [E], and for each agent lists of `states` and `actions`; and
+`legend`, the words and units of `cmpg.games.Legend` as JSON.
 
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
 (n lists), `constraints` [k]. Every form is a pair of functions, game → fields and fields → game; which one a game has
@@ -23,6 +24,7 @@ is decided here, and nowhere else.
 
 from __future__ import annotations
 
+import json
 import math
 import reprlib
 from collections.abc import Callable
@@ -47,11 +49,12 @@ from cmpg.files.fields import (
     whole_numbers,
     written_names,
 )
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, Legend
 from cmpg.games.counting.classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.names import legend_of, legend_record
 
 TABLES = ("initial", "rewards", "costs", "thresholds")
 TIME = ("horizon", "discount")
@@ -238,6 +241,8 @@ def local_fields(game: LocalGame) -> Fields:
         fields |= _agent_fields(i, agent, alone=like[i] == i)
     if like != list(range(len(like))):
         fields["like"] = np.array(like)
+    if game.legend is not None:
+        fields["legend"] = json.dumps(legend_record(game.legend))
     return fields | written_names(game, LOCAL_NAMES, by_agent=BY_AGENT)
 
 
@@ -273,8 +278,16 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
         load_costs=number_table("load_cost", fields.get("load_cost", [])),
         thresholds=number_table("thresholds", fields.get("thresholds", [])),
         horizon=whole_number("horizon", fields["horizon"]),
+        legend=_legend(fields["legend"]) if "legend" in fields else None,
         **read_names(fields, LOCAL_NAMES, by_agent=BY_AGENT),
     )
+
+
+def _legend(given: Any) -> Legend:
+    try:
+        return legend_of(json.loads(given) if isinstance(given, str) else given)
+    except (ValueError, RecursionError):
+        raise GameError("legend is not the JSON of words and units that it should be.") from None
 
 
 def _agents(fields: Fields, num_actions: list[int], *, resources: int) -> tuple[LocalAgent, ...]:
@@ -357,6 +370,6 @@ SHARED = (
 
 def _refuse_strange_fields(fields: Fields, num_agents: int) -> None:
     per_agent = ("initial_{}", "reward_{}", *SHARED)
-    known = ["horizon", "thresholds", "num_actions", "delay", "load_cost", "like", *LOCAL_NAMES]
+    known = ["horizon", "thresholds", "num_actions", "delay", "load_cost", "like", "legend", *LOCAL_NAMES]
     known += [name.format(i) for name in per_agent for i in range(num_agents)]
     refuse_strange_fields(fields, known, form=f"a local game of {num_agents} agents")

@@ -24,6 +24,8 @@ from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.faces import fields_line
+from cmpg.games.names import Amount as Amount
+from cmpg.games.names import Legend as Legend
 from cmpg.games.names import Names as Names
 from cmpg.policy import JointPolicy, PolicyShape
 

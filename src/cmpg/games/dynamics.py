@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.policy import draw
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
@@ -102,20 +103,6 @@ class LocalDynamics:
                 costs = costs + _at_step_each(agent.costs, h).reshape(game.num_constraints, -1)[:, row]
         following = [draw_from_row(at_step(agent.transition, h), row, rng) for agent, row in pairs]
         return np.array(rewards), costs, np.array(following)
-
-
-def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:
-    """Draw a place from a distribution, whose sum may be off by rounding.
-
-    Examples
-    --------
-    >>> draw(np.array([0.0, 1.0, 0.0]), np.random.default_rng(0))
-    1
-    """
-    sums = probabilities.cumsum()
-    place = int(sums.searchsorted(rng.random() * sums[-1], side="right"))
-    # Rounding can take a draw up to the sum itself; what is meant is the last place with a probability.
-    return place if place < len(sums) else int(sums.searchsorted(sums[-1]))
 
 
 def draw_from_row(matrix: Any, row: int, rng: np.random.Generator) -> int:

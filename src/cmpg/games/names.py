@@ -1,13 +1,64 @@
-"""What agents, constraints, states and actions are called."""
+"""What agents, constraints, states and actions are called, and what their numbers mean outside of the game."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
 from cmpg.errors import GameError
 from cmpg.faces import fields_line
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of the game in the unit that people know.
+
+    Examples
+    --------
+    >>> Amount("energy", "kWh", 6.6).title
+    'energy (kWh)'
+    """
+
+    name: str
+    unit: str = ""
+    each: float = 1.0  # of the unit, in one
+
+    @property
+    def title(self) -> str:
+        """Name and unit, as the head of a column."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+@dataclass(frozen=True)
+class Legend:
+    """The words and units that a scenario states for what its game is about; all have a default.
+
+    Reports, pages and exported tables read them, so that none of them knows a scenario.
+    """
+
+    agent: str = "agent"
+    state: str = "state"
+    step: str = "step"
+    resource: str = "resource"
+    steps: tuple[str, ...] = ()  # [H]: what each step is called
+    states: tuple[str, ...] = ()  # what a state is called, the same for all agents; some may have fewer
+    actions: tuple[str, ...] = ()  # likewise
+    actions_by_state: tuple[tuple[str, ...], ...] = ()  # [S][A], where an action means another thing in every state
+    value: Amount = dataclasses.field(default_factory=lambda: Amount("value"))  # what one unit of value is
+    load: Amount = dataclasses.field(default_factory=lambda: Amount("load"))  # what one user puts on a resource
+    use: Amount | None = None  # what one use of a resource brings its user, on average
+    left: Amount | None = None  # what a state numbered 1 still lacks at the end; state s lacks s times as much
+    unpaid: float = 0.0  # the part of the value that a state numbered 1 takes away at the end, and nobody pays
+    goals: tuple[int, ...] = ()  # [n]: the state in which each agent has arrived
+
+    __repr__ = fields_line
+
+
+PLAIN = Legend()
 
 
 @dataclass(frozen=True)
@@ -24,8 +75,13 @@ class Names:
     constraints: tuple[str, ...] | None = None
     states: tuple[tuple[str, ...], ...] | None = None  # of each agent
     actions: tuple[tuple[str, ...], ...] | None = None  # of each agent
+    legend: Legend = PLAIN
 
     __repr__ = fields_line
+
+    def step(self, h: int) -> str:
+        """Return what step h is called."""
+        return self.legend.steps[h] if h < len(self.legend.steps) else str(h)
 
     def agent(self, i: int) -> str:
         """Return what agent i is called."""
@@ -37,11 +93,17 @@ class Names:
 
     def state(self, i: int, s: int) -> str:
         """Return what agent i calls state s."""
-        return f"state {s}" if self.states is None else self.states[i][s]
+        if self.states is None:
+            return self.legend.states[s] if s < len(self.legend.states) else f"state {s}"
+        return self.states[i][s]
 
-    def action(self, i: int, a: int) -> str:
-        """Return what agent i calls action a."""
-        return f"action {a}" if self.actions is None else self.actions[i][a]
+    def action(self, i: int, a: int, s: int | None = None) -> str:
+        """Return what agent i calls action a, in state s where that makes a difference."""
+        if s is not None and s < len(self.legend.actions_by_state):
+            return self.legend.actions_by_state[s][a]
+        if self.actions is None:
+            return self.legend.actions[a] if a < len(self.legend.actions) else f"action {a}"
+        return self.actions[i][a]
 
     def all_agents(self, count: int) -> tuple[str, ...]:
         """Return what the agents are called, of whom there are `count`."""
@@ -58,6 +120,77 @@ class Names:
     def all_actions(self, i: int, count: int) -> tuple[str, ...]:
         """Return what agent i calls its actions, of which there are `count`."""
         return tuple(self.action(i, a) for a in range(count))
+
+
+def legend_record(legend: Legend) -> dict[str, Any]:
+    """Return what a legend says beyond its defaults, in words that JSON knows; see `legend_of`."""
+    return {name: value for name, value in asdict(legend).items() if value != asdict(PLAIN)[name]}
+
+
+def legend_of(record: Any) -> Legend:
+    """Read a legend from what `legend_record` returned, or raise GameError.
+
+    Examples
+    --------
+    >>> legend_of({"agent": "car", "use": {"name": "energy", "unit": "kWh", "each": 5.9}}).use.title
+    'energy (kWh)'
+    """
+    known = {each.name for each in fields(Legend)}
+    if not isinstance(record, dict) or set(record) - known:
+        strange = ", ".join(sorted(set(record) - known)[:3]) if isinstance(record, dict) else type(record).__name__
+        raise GameError(f"legend has {strange}; {', '.join(sorted(known))} are what it may have.")
+    return Legend(**{name: _legend_part(name, value) for name, value in record.items()})
+
+
+def _legend_part(name: str, value: Any) -> Any:
+    """Check one field of a legend by the type of its default."""
+    if name in ("value", "load", "use", "left"):
+        if isinstance(value, dict) and set(value) <= {"name", "unit", "each"} and isinstance(value.get("name"), str):
+            each, unit = value.get("each", 1.0), value.get("unit", "")
+            if _is_number(each) and isinstance(unit, str):
+                return Amount(value["name"], unit, float(each))
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a name, a unit and a number `each` are required.")
+    if name == "unpaid":
+        if _is_number(value):
+            return float(value)
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a finite number is required.")
+    if name == "goals":
+        if isinstance(value, (list, tuple)) and all(type(each) is int for each in value):
+            return tuple(value)
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; the number of a state for each agent is required.")
+    if isinstance(getattr(PLAIN, name), str):
+        if isinstance(value, str):
+            return value
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a word is required.")
+    rows = value if name == "actions_by_state" else [value]
+    if isinstance(rows, (list, tuple)) and all(_are_names(row) for row in rows):
+        return tuple(map(tuple, rows)) if name == "actions_by_state" else tuple(value)
+    raise GameError(f"legend.{name} is {reprlib.repr(value)}; a list of names is required.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_names(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) and all(isinstance(each, str) for each in row)
+
+
+def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None:
+    """Raise unless a legend fits the policies' shapes."""
+    horizon = shapes[0][0]
+    if legend.steps and len(legend.steps) != horizon:
+        raise GameError(f"legend.steps has {len(legend.steps)} names; {horizon} are required.")
+    if legend.goals and (
+        len(legend.goals) != len(shapes)
+        or not all(0 <= goal < shape[1] for goal, shape in zip(legend.goals, shapes, strict=True))
+    ):
+        raise GameError(
+            f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {len(shapes)} agents is required."
+        )
+    widest = max(shape[2] for shape in shapes)
+    if any(len(row) < widest for row in legend.actions_by_state):
+        raise GameError(f"legend.actions_by_state has a state with fewer than {widest} actions.")
 
 
 def checked_names(game: Any, **sizes: int | Sequence[int]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import SimulatorError
-from cmpg.games.dynamics import draw
 from cmpg.interop.enumeration import CostFunction, EnvStep, Observations, ParallelAPI, told_costs
 from cmpg.policy import JointPolicy
 from cmpg.simulation.episodes import deviations
@@ -95,8 +94,7 @@ class PolicyRunner:
     def actions(self, step: int, observations: Observations, *, rng: np.random.Generator) -> list[int]:
         """Draw an action for each agent, whether it is still there or not: [n]."""
         states = self._states(observations)
-        tables = [table[min(step, len(table) - 1)] for table in self._policy]
-        return [draw(table[state], rng) for table, state in zip(tables, states, strict=True)]
+        return [self._policy.act(agent, step, state, rng) for agent, state in enumerate(states)]
 
     def play(self, env: ParallelAPI, *, episodes: int, rng: np.random.Generator) -> Episodes:
         """Play episodes to their ends; the environment gets its seeds from the generator."""

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, check_shape, frozen, numbers, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.acn import Session, read_sessions
@@ -176,6 +177,20 @@ def charging(
         agent_names=tuple(f"car {i} at {car.station}" for i, car in enumerate(cars)),
         constraint_names=tuple(f"overload of {name}" for name in groups),
         resource_names=tuple(groups),
+        legend=Legend(
+            agent="car",
+            state="units still needed",
+            step="hour",
+            resource="transformer",
+            steps=tuple(f"{hour:02}:00" for hour in range(HOURS)),
+            states=tuple(map(str, range(HOURS + 1))),
+            actions=("idle", "charge"),
+            value=Amount("cost", "", -1.0),
+            load=Amount("power", "kW", unit),
+            use=Amount("energy", "kWh", unit * success),
+            left=Amount("energy missing", "kWh", unit),
+            unpaid=shortfall,
+        ),
     )
 
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, numbers
 from cmpg.errors import GameError
+from cmpg.games.contract import Legend
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 
@@ -280,6 +281,7 @@ def grid_world_local(
         horizon=horizon,
         constraint_names=("collisions",),
         resource_names=tuple(f"cell {cell}" for cell in shared),
+        legend=Legend(state="cell", resource="cell", states=tuple(map(str, cells)), actions=tuple(MOVES)),
     )
 
 

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.text import FilePath, at_line
@@ -247,7 +248,26 @@ def routing_game(
         agent_names=tuple(f"platoon {i}, {origin} to {destination}" for i, (origin, destination) in pairs),
         constraint_names=("excess on protected links",),
         resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        legend=Legend(
+            agent="platoon",
+            state="node",
+            resource="link",
+            states=tuple(f"node {node}" for node in range(1, city.network.num_nodes + 1)),
+            actions_by_state=_choices(city.network),
+            value=Amount("travel time", "min", -100.0),
+            load=Amount("traffic", "vehicles", vehicles),
+            goals=tuple(node - 1 for node in city.destinations),
+        ),
     )
+
+
+def _choices(network: Network) -> tuple[tuple[str, ...], ...]:
+    """Return what each action is called at each node: the link that it takes."""
+    out: list[list[str]] = [["wait"] for _ in range(network.num_nodes)]
+    for link in network.links:
+        out[link.tail - 1].append(f"{link.tail}→{link.head}")
+    widest = max(map(len, out))
+    return tuple((*names, *["wait"] * (widest - len(names))) for names in out)
 
 
 def _delays(network: Network, flows: FloatArray) -> FloatArray:

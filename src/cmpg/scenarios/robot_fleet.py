@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen
@@ -216,6 +217,16 @@ def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1
         agent_names=tuple(f"robot {i}" for i in range(len(world.starts))),
         constraint_names=("collisions",),
         resource_names=tuple(f"cell {cell}" for cell in cells),
+        legend=Legend(
+            agent="robot",
+            state="cell",
+            resource="cell",
+            states=tuple(f"({x}, {y})" for x, y in cells),
+            actions=tuple(MOVES),
+            value=Amount("time late", "steps", -1.0),
+            load=Amount("robots"),
+            goals=tuple(state_of[goal] for goal in world.goals),
+        ),
     )
 
 

@@ -51,7 +51,7 @@ from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
-from cmpg.games.names import checked_names
+from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import JointPolicy, PolicyShape
 
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
@@ -85,6 +85,7 @@ class LocalGame:
     resource_names: tuple[str, ...] | None = None
     state_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
     action_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
+    legend: Legend | None = None  # words and units, for people
 
     if TYPE_CHECKING:
 
@@ -101,6 +102,7 @@ class LocalGame:
             resource_names: Sequence[str] | None = None,
             state_names: Sequence[Sequence[str]] | None = None,
             action_names: Sequence[Sequence[str]] | None = None,
+            legend: Legend | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -123,6 +125,8 @@ class LocalGame:
         )
         for name, value in names.items():
             object.__setattr__(self, name, value)
+        if self.legend is not None:
+            check_legend(self.legend, self.policy_shapes)
 
     def face(self) -> Face:
         """Return what to show of the game."""
@@ -168,7 +172,7 @@ class LocalGame:
     @property
     def names(self) -> Names:
         """What agents, constraints, states and actions are called."""
-        return Names(self.agent_names, self.constraint_names, self.state_names, self.action_names)
+        return Names(self.agent_names, self.constraint_names, self.state_names, self.action_names, self.legend or PLAIN)
 
     @property
     def all_resource_names(self) -> tuple[str, ...]:

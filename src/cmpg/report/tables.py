@@ -1,0 +1,298 @@
+"""Tables of a run that leave the library: who does what, with which outcome, under which loads; rows with names.
+
+Rows are mappings from the heads of columns to values, which `write_rows` writes as CSV, JSON or Parquet. Words and
+units come from the game's legend (`games/names.py`); where it has none, agents, states and actions have their names or
+numbers. What is less likely than `FLOOR` is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import occupancy
+from cmpg.cmdp.model import CMDP
+from cmpg.equilibrium.result import Result
+from cmpg.errors import CMPGError, FileError, UnsupportedError
+from cmpg.files.containers import write_atomically
+from cmpg.files.run_folder import game_of
+from cmpg.games.contract import Game, Information, Position, SharedResources, in_floats
+
+if TYPE_CHECKING:
+    import pandas
+
+FLOOR = 1e-9
+
+Row = dict[str, Any]
+
+
+def rows_of(result: Result, what: str) -> list[Row]:
+    """Return one table of a result: `schedule`, `policy`, `outcomes`, `loads` or `trace`.
+
+    Examples
+    --------
+    >>> from cmpg import scenarios, solve
+    >>> rows_of(solve(scenarios.counter_example()), "policy")[0]["probability"]
+    1.0
+    """
+    if what not in TABLES:
+        raise CMPGError(f"there is no table {what!r}; there are {', '.join(TABLES)}.")
+    return list(TABLES[what](result))
+
+
+def frame_of(result: Result, what: str) -> pandas.DataFrame:
+    """Return one table of a result as a pandas DataFrame."""
+    return _pandas().DataFrame(rows_of(result, what))
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise CMPGError("pandas is not installed. Install it with: pip install 'cmpg[frames]'") from None
+    return pandas
+
+
+def _at(result: Result) -> tuple[Game, Position]:
+    game = in_floats(game_of(result))
+    return game, game.at(result.policy.floats())
+
+
+def _schedule(result: Result) -> Iterator[Row]:
+    game, position = _at(result)
+    names, legend = game.names, game.names.legend
+    if game.information is Information.JOINT_STATE:
+        yield from _joint_schedule(game, position)
+        return
+    if legend.use is not None and isinstance(game, SharedResources):
+        together = game.at(position.policy)
+        for i in range(game.num_agents):
+            usage = together.usage(i)
+            for h, e in np.argwhere(usage > FLOOR).tolist():
+                yield {
+                    legend.agent: names.agent(i),
+                    legend.step: names.step(h),
+                    legend.resource: game.all_resource_names[e],
+                    "probability": float(usage[h, e]),
+                    f"expected {legend.use.title}": legend.use.each * float(usage[h, e]),
+                }
+        return
+    for i in range(game.num_agents):
+        visits = occupancy(position.induced_cmdp(i), position.policy[i])
+        for h, s, a in np.argwhere(visits > FLOOR).tolist():
+            yield {
+                legend.agent: names.agent(i),
+                legend.step: names.step(h),
+                legend.state: names.state(i, s),
+                "action": names.action(i, a, s),
+                "probability": float(visits[h, s, a]),
+            }
+
+
+def _joint_schedule(game: Game, position: Position) -> Iterator[Row]:
+    names = game.names
+    visits = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1)
+    for h, s in np.argwhere(visits > FLOOR).tolist():
+        for i in range(game.num_agents):
+            for a, chosen in enumerate(position.policy.row(i, h, s).tolist()):
+                if chosen > FLOOR:
+                    yield {
+                        "step": names.step(h),
+                        "state": names.state(0, s),
+                        "agent": names.agent(i),
+                        "action": names.action(i, a, s),
+                        "probability": float(visits[h, s]) * chosen,
+                    }
+
+
+def _policy(result: Result) -> Iterator[Row]:
+    """Yield every rule with its numbers beside its names: what another program needs to follow the policy."""
+    game, policy = game_of(result), result.policy.floats()
+    names = game.names
+    for i, table in enumerate(policy):
+        for h, s, a in np.argwhere(table > 0).tolist():
+            yield {
+                "agent": i,
+                "step": h,
+                "state": s,
+                "action": a,
+                "probability": float(table[h, s, a]),
+                "agent_name": names.agent(i),
+                "step_name": names.step(h),
+                "state_name": names.state(i, s),
+                "action_name": names.action(i, a, s),
+            }
+
+
+def _outcomes(result: Result) -> Iterator[Row]:
+    game, position = _at(result)
+    names, legend = game.names, game.names.legend
+    together = game.at(position.policy) if isinstance(game, SharedResources) else None
+    own = game.information is Information.OWN_STATE
+    for i in range(game.num_agents):
+        value = float(position.values[i])
+        row: Row = {legend.agent: names.agent(i), "value": value}
+        if own:
+            way = Way(position.induced_cmdp(i), position.policy[i])
+            left = way.final @ np.arange(len(way.final)) if legend.left is not None else 0.0
+            if legend.value.name != "value":
+                row[legend.value.title] = legend.value.each * (value + legend.unpaid * float(left))
+            if legend.use is not None and together is not None:
+                row[legend.use.title] = legend.use.each * float(together.usage(i).sum())
+            if legend.left is not None:
+                row[legend.left.title] = legend.left.each * float(left)
+            if legend.goals:
+                row |= way.arrival(legend.goals[i])
+        yield row
+
+
+class Way:
+    """Where one agent's policy leads in its own problem, with a finite horizon.
+
+    Parameters
+    ----------
+    cmdp
+        The agent's problem.
+    policy : [H, S, A]
+        What it does.
+    """
+
+    def __init__(self, cmdp: CMDP, policy: FloatArray) -> None:
+        self._cmdp, self._policy = cmdp, policy
+        self.visits = occupancy(cmdp, policy)  # [H, S, A]
+        last = len(policy) - 1
+        self.final: FloatArray = np.asarray(self.visits[last].ravel() @ self._matrix(last))  # [S], after the last step
+
+    def _matrix(self, h: int) -> Any:
+        matrix = self._cmdp.matrix(h)
+        return matrix if getattr(matrix, "ndim", 2) == 2 else matrix.reshape(-1, self._policy.shape[1])
+
+    def first_arrivals(self, goal: int) -> FloatArray:
+        """Return the probability that the agent is at the goal for the first time before step h: [H + 1]."""
+        found, away = np.zeros(len(self._policy) + 1), np.array(self._cmdp.initial)
+        for h, table in enumerate(self._policy):
+            found[h], away[goal] = away[goal], 0.0
+            away = np.asarray((away[:, None] * table).ravel() @ self._matrix(h))
+        found[-1] = away[goal]
+        return found
+
+    def arrival(self, goal: int) -> Row:
+        """Return how likely the agent arrives, and when: mean of those who do, and the steps by which most have."""
+        found = self.first_arrivals(goal)
+        total, sums = float(found.sum()), np.cumsum(found)
+        mean = float(found @ np.arange(len(found)) / total) if total > FLOOR else None
+        by = {f"arrived by ({share:.0%})": _first(sums >= share - 1e-12) for share in (0.5, 0.9, 0.99)}
+        return {"arrives (probability)": min(total, 1.0), "arrival step (mean)": mean, **by}
+
+    def likely(self) -> list[tuple[int, int]]:
+        """Return the state and the action of every step on the likeliest way, each step's next the likeliest one."""
+        state, steps = int(np.argmax(self._cmdp.initial)), []
+        for h, table in enumerate(self._policy):
+            action = int(np.argmax(table[state]))
+            steps.append((state, action))
+            row = self._matrix(h)[[state * table.shape[1] + action]]
+            state = int(np.argmax(row.toarray() if hasattr(row, "toarray") else row))
+        return steps
+
+
+def _first(holds: Any) -> int | None:
+    return int(np.argmax(holds)) if np.any(holds) else None
+
+
+def _loads(result: Result) -> Iterator[Row]:
+    game = in_floats(game_of(result))
+    if not isinstance(game, SharedResources):
+        raise UnsupportedError(
+            type(game).__name__, "has no loads: its agents share no resources", "Export the schedule."
+        )
+    names, legend = game.names, game.names.legend
+    likely = game.at(result.policy.floats()).load_probabilities()
+    for h, e in np.ndindex(likely.shape[1:]):
+        if likely[0, h, e] > 1 - FLOOR:
+            continue
+        for m in np.flatnonzero(likely[:, h, e] > FLOOR).tolist():
+            amount = {} if legend.load.each == 1.0 else {legend.load.title: legend.load.each * m}
+            yield {
+                legend.step: names.step(h),
+                legend.resource: game.all_resource_names[e],
+                "users": m,
+                **amount,
+                "probability": float(likely[m, h, e]),
+            }
+
+
+def _trace(result: Result) -> Iterator[Row]:
+    names = game_of(result).names
+    for step in result.trace:
+        searched = step.multipliers is not None
+        row: Row = {
+            "phase": "search" if searched else "ascent",
+            "iteration": step.iteration,
+            "mover": "" if step.mover is None else names.agent(step.mover),
+            "gain": None if np.isnan(step.gain) else float(step.gain),
+            "potential": float(step.potential),
+            "moves": step.moves,
+            "seconds": step.seconds,
+        }
+        row |= {f"cost: {names.constraint(j)}": float(cost) for j, cost in enumerate(step.costs)}
+        prices = np.full(len(step.costs), np.nan) if step.multipliers is None else step.multipliers
+        row |= {f"price: {names.constraint(j)}": float(p) if searched else None for j, p in enumerate(prices)}
+        yield row
+
+
+TABLES: dict[str, Callable[[Result], Iterator[Row]]] = {
+    "schedule": _schedule,
+    "policy": _policy,
+    "outcomes": _outcomes,
+    "loads": _loads,
+    "trace": _trace,
+}
+"""Every table by its name."""
+
+FORMATS = ("csv", "json", "parquet")
+
+
+def rows_text(rows: Sequence[Row], form: str) -> str:
+    """Return rows as CSV, or as a JSON list with one object a line.
+
+    Examples
+    --------
+    >>> print(rows_text([{"car": "A", "energy (kWh)": 6.6}], "csv"), end="")
+    car,energy (kWh)
+    A,6.6
+    """
+    if form == "json":
+        return "[" + ",\n ".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows) + "]\n"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_rows(rows: Sequence[Row], path: Path, form: str) -> None:
+    """Write rows to a new file."""
+    if path.exists():
+        raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    try:
+        if form == "parquet":
+            frame = _pandas().DataFrame(list(rows))
+            write_atomically(path, lambda stream: _to_parquet(frame, stream))
+        else:
+            write_atomically(path, lambda stream: stream.write(rows_text(rows, form).encode()))
+    except OSError as problem:
+        raise FileError(f"{path}: cannot be written ({problem.strerror}). Name another file.") from None
+
+
+def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:
+    try:
+        stream.write(frame.to_parquet(index=False))
+    except ImportError:
+        raise CMPGError("parquet needs pyarrow. Install it with: pip install 'cmpg[frames]'") from None
