@@ -31,6 +31,8 @@ Choice = TypeVar("Choice")
 
 MEANINGS = {
     "capacity": "Number of cars a transformer can charge at once.",
+    "capacity_kw": "The same in kW: a number, one per transformer, or a CSV file by time of day (from, kw).",
+    "currency": "What prices are in, such as EUR.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",
     "file": ".dpomdp file of the MADP toolbox; the bundled sample if omitted.",
@@ -44,21 +46,26 @@ MEANINGS = {
     "network": "TNTP network file; the bundled sample if omitted.",
     "num_agents": "Number of agents.",
     "presence": "Probability that the owner is present if a channel is sensed free, sensed busy.",
-    "prices": "Price of charging in each of the 24 hours, separated by commas.",
+    "power": "Power with which a car charges, in kW.",
+    "prices": "Price of an hour of charging in each of the 24 hours, separated by commas.",
     "protected": "Protected links, such as 10-15,15-10.",
     "scen": "MovingAI .scen file of starts and goals; random if omitted.",
     "seed": "Random seed.",
-    "sessions": "ACN session file (.csv, .csv.gz); the bundled sample if omitted.",
-    "shortfall": "Penalty per unit still missing at the end.",
+    "sessions": "ACN session file (.csv, .json, either also .gz); the bundled sample if omitted.",
+    "shortfall": "Penalty for an hour's energy still missing at the end.",
+    "slot": "Length of a step in minutes: 15, 30 or 60.",
     "success": "Probability that an action succeeds.",
     "target": "Cell x,y where collisions are free.",
+    "tariff": "CSV file of prices per kWh by time of day (from, price).",
     "threshold": "Largest expected cost allowed.",
+    "timezone": "Where the site is, such as America/Los_Angeles; needed if the file's times are in UTC.",
     "to_busy": "Probability that a free channel becomes busy.",
     "to_free": "Probability that a busy channel becomes free.",
     "to_safe": "Probability that `unsafe` becomes `safe`.",
     "to_unsafe": "Probability that `safe` becomes `unsafe`.",
+    "transformers": "Stations of each transformer or phase: north=P-01,P-02;south=P-1*, or a CSV file.",
     "trips": "TNTP trip table; needs --network.",
-    "unit": "Energy delivered by an hour of charging, in kWh.",
+    "unit": "Energy delivered by a slot of charging, in kWh; power times slot if omitted.",
     "unsafe_penalty": "What every step in `unsafe` costs each agent.",
     "vehicles": "Number of vehicles in a platoon.",
     "waiting": "Cost of waiting for a step.",
@@ -336,11 +343,11 @@ def listed_options(named: Scenario) -> dict[str, str]:
     """Return the options of a scenario that a command line can give, with their meanings."""
     hints = _hints(named.function)
     kinds = {name: _alternatives(hints[name]) for name in named.options if name not in TAKEN}
-    return {name: _meaning(named, name) for name, each in kinds.items() if not any(map(_is_mapping, each))}
+    return {name: _meaning(named, name) for name, each in kinds.items() if str in each or not _has_mapping(each)}
 
 
-def _is_mapping(kind: Any) -> bool:
-    return typing.get_origin(kind) is Mapping
+def _has_mapping(kinds: tuple[Any, ...]) -> bool:
+    return any(typing.get_origin(kind) is Mapping for kind in kinds)
 
 
 def _converted_options(named: Scenario, words: Mapping[str, str | None]) -> dict[str, Any]:

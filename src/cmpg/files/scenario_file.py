@@ -3,7 +3,7 @@
 Fields: `format` = "cmpg-scenario", `version` = 1, `name`, `options`, and `drawing`, which is null or one of
 - `kind` = "grid": `width`, `height`, `upwards`, `cells` [S, 2], `moves` [A, 2], `marks`, each [x, y, text, agent];
 - `kind` = "network": `nodes` [S, 2], `links` [E, 2], `protected`, `limit`, `origins` [n], `destinations` [n];
-- `kind` = "loads": `capacities` [E], `steps` [H].
+- `kind` = "loads": `capacities` [E] or [E][H], `steps` [H].
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ def _read_network(record: dict[str, Any]) -> NetworkDrawing:
 
 
 def _read_loads(record: dict[str, Any]) -> LoadDrawing:
-    capacities = tuple(float(capacity) for capacity in record["capacities"])
-    return LoadDrawing(capacities, tuple(str(step) for step in record["steps"]))
+    steps = tuple(str(step) for step in record["steps"])
+    rows = [row if isinstance(row, list) else [row] * len(steps) for row in record["capacities"]]
+    return LoadDrawing(tuple(tuple(float(capacity) for capacity in row) for row in rows), steps)
 
 
 def _whole_pairs(rows: Sequence[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
@@ -120,5 +121,6 @@ def check_drawing(path: Path, drawing: Drawing, game: Game) -> None:
         fits &= ends <= set(nodes) and set(drawing.protected) <= set(range(resources))
     else:
         fits = (len(drawing.capacities), len(drawing.steps)) == (len(game.all_resource_names), game.horizon)
+        fits &= all(len(row) == game.horizon for row in drawing.capacities)
     if not fits:
         raise FileError(f"{path}: its drawing is of another game. Remove this file, and the page shows tables instead.")

@@ -205,8 +205,8 @@
     return [networkPanel("Expected load of every link", view.loads[step], [], null, most), own(agent || 0)];
   }
 
-  function bars(label, heights, { limit, chosen, names, above }) {
-    const top = Math.max(limit * 1.15 || 0, ...heights) || 1, width = 100, height = 46, left = 8, base = 39;
+  function bars(label, heights, { limits, chosen, names, above }) {
+    const top = Math.max(...limits.map((limit) => limit * 1.15), ...heights) || 1, width = 100, height = 46, left = 8, base = 39;
     const step = (width - left) / heights.length, y = (value) => base - (value / top) * 35;
     const every = Math.ceil(names.length / 9), parts = [];
     const rough = top / 4, unit = 10 ** Math.floor(Math.log10(rough)), gap = unit * [1, 2, 5, 10].find((m) => m * unit >= rough);
@@ -220,7 +220,7 @@
       parts.push(`<rect x="${left + i * step + step * 0.12}" y="${y(value)}" width="${step * 0.76}" height="${base - y(value)}" fill="${colour}" opacity="${faint}"/>`);
       if (i % every === 0) parts.push(`<text class="quiet-text" x="${left + (i + 0.5) * step}" y="${base + 3.6}" font-size="3" text-anchor="middle">${escape(names[i])}</text>`);
     });
-    if (limit !== null && chosen !== null) parts.push(`<path class="limit" d="M${left},${y(limit)}H${width}"/>`);
+    if (limits.length) parts.push(`<path class="limit" fill="none" d="M${left},${limits.map((limit, i) => `${y(limit)}H${left + (i + 1) * step}`).join("V")}"/>`);
     parts.push(`<path class="axis" d="M${left},${base}H${width}"/>`);
     return svg(width, height, label, parts.join(""));
   }
@@ -242,12 +242,12 @@
   function showLoads(step) {
     const panels = [];
     view.resources.forEach((name, e) => {
-      const limit = view.capacities[e], loads = view.loads[e].map((load) => load / 1000), chances = view.likely[e][step].map((p) => p / 1000);
+      const limits = view.capacities[e], limit = limits[step], loads = view.loads[e].map((load) => load / 1000), chances = view.likely[e][step].map((p) => p / 1000);
       const over = chances.reduce((sum, p, m) => sum + (m > limit ? p : 0), 0);
       const beyond = chances.reduce((sum, p, m) => sum + p * Math.max(m - limit, 0), 0);
-      const hours = { limit, chosen: step, names: view.steps, above: (h) => loads[h] > limit };
-      panels.push(panel(`${name}: expected load by hour`, bars(`${name}: expected load by hour`, loads, hours), `dashed: capacity ${limit}; at ${view.steps[step]} the expected load is ${loads[step].toFixed(2)}`));
-      const counts = { limit: null, chosen: null, names: chances.map((_, m) => String(m)), above: (m) => m > limit };
+      const hours = { limits, chosen: step, names: view.steps, above: (h) => loads[h] > limits[h] };
+      panels.push(panel(`${name}: expected load by hour`, bars(`${name}: expected load by hour`, loads, hours), `dashed: capacity, ${Number(limit.toPrecision(4))} here; at ${view.steps[step]} the expected load is ${loads[step].toFixed(2)}`));
+      const counts = { limits: [], chosen: null, names: chances.map((_, m) => String(m)), above: (m) => m > limit };
       panels.push(panel(`${name}: load at ${view.steps[step]}`, bars(`Probability of each load at ${view.steps[step]}`, chances, counts), `above capacity with probability ${over.toFixed(3)}; expected excess ${beyond.toFixed(3)}`));
     });
     return [...panels, panel("Who draws power, by hour", heatMap(step), "the stronger the colour, the likelier", true)];

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
@@ -168,18 +169,14 @@ class Way:
         self._cmdp, self._policy = cmdp, policy
         self.visits = occupancy(cmdp, policy)  # [H, S, A]
         last = len(policy) - 1
-        self.final: FloatArray = np.asarray(self.visits[last].ravel() @ self._matrix(last))  # [S], after the last step
-
-    def _matrix(self, h: int) -> Any:
-        matrix = self._cmdp.matrix(h)
-        return matrix if getattr(matrix, "ndim", 2) == 2 else matrix.reshape(-1, self._policy.shape[1])
+        self.final: FloatArray = np.asarray(self.visits[last].ravel() @ cmdp.matrix(last))  # [S], after the last step
 
     def first_arrivals(self, goal: int) -> FloatArray:
         """Return the probability that the agent is at the goal for the first time before step h: [H + 1]."""
         found, away = np.zeros(len(self._policy) + 1), np.array(self._cmdp.initial)
         for h, table in enumerate(self._policy):
             found[h], away[goal] = away[goal], 0.0
-            away = np.asarray((away[:, None] * table).ravel() @ self._matrix(h))
+            away = np.asarray((away[:, None] * table).ravel() @ self._cmdp.matrix(h))
         found[-1] = away[goal]
         return found
 
@@ -197,8 +194,8 @@ class Way:
         for h, table in enumerate(self._policy):
             action = int(np.argmax(table[state]))
             steps.append((state, action))
-            row = self._matrix(h)[[state * table.shape[1] + action]]
-            state = int(np.argmax(row.toarray() if hasattr(row, "toarray") else row))
+            row = self._cmdp.matrix(h)[[state * table.shape[1] + action]]
+            state = int(np.argmax(row.toarray() if sp.issparse(row) else row))
         return steps
 
 

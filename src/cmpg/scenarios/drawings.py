@@ -62,7 +62,7 @@ class NetworkDrawing:
 class LoadDrawing:
     """Resources with capacities, over named steps."""
 
-    capacities: tuple[float, ...]
+    capacities: tuple[tuple[float, ...], ...]  # [E][H], in users
     steps: tuple[str, ...]
 
 
@@ -108,9 +108,10 @@ def _robots_drawing(options: Mapping[str, Any]) -> GridDrawing:
 
 
 def _charging_drawing(options: Mapping[str, Any]) -> LoadDrawing:
-    transformers = 1 if options["transformers"] is None else len(options["transformers"])
-    capacities = np.broadcast_to(np.asarray(options["capacity"], dtype=np.float64), (transformers,))
-    return LoadDrawing(tuple(capacities.tolist()), tuple(f"{hour:02}:00" for hour in range(24)))
+    from cmpg.scenarios.car_charging import charging_site
+
+    site = charging_site(**_accepted(charging_site, options))
+    return LoadDrawing(tuple(map(tuple, site.capacities.tolist())), site.slots.names)
 
 
 def _routing_drawing(options: Mapping[str, Any]) -> NetworkDrawing:
