@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from cmpg.games.check import GameCheck as GameCheck
     from cmpg.games.check import InducedPosition as InducedPosition
     from cmpg.games.check import check_game as check_game
-    from cmpg.games.contract import Bounded as Bounded
     from cmpg.games.contract import Amount as Amount
     from cmpg.games.contract import BatchDynamics as BatchDynamics
     from cmpg.games.contract import BatchStep as BatchStep
+    from cmpg.games.contract import Bounded as Bounded
     from cmpg.games.contract import CentralPlanner as CentralPlanner
     from cmpg.games.contract import Dynamics as Dynamics
     from cmpg.games.contract import ExactCosts as ExactCosts
