@@ -1,13 +1,19 @@
 """Routing: against brute force on the joint state, by hand, in a real city, and what is refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from by_brute_force import DATA, assert_agrees, needs_data
 
+import cmpg
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
+from cmpg.scenarios.path_choice import Roads
 from cmpg.scenarios.platoon_routing import routing, routing_city
 from cmpg.scenarios.readers.tntp import read_network
+from cmpg.scenarios.samples import sample_file
+from command_line import cmpg as command
 
 TOWN = """<NUMBER OF ZONES> 3
 <NUMBER OF NODES> 4
@@ -99,7 +105,7 @@ def test_platoons_to_one_place_share_their_tables():
         (TOWN, DEMAND.replace("ZONES> 3", "ZONES> 9").replace("3 : 30", "9 : 30"), {},
          "line 6: zone 9 is not among the nodes"),
         (TOWN, DEMAND, {"protected": [(2, 1)]}, "town_net.tntp has no link from 2 to 1"),
-        (TOWN, DEMAND, {"protected": None}, "town_net.tntp has no link from 10 to 15"),
+        (TOWN, DEMAND, {"protected": "10-15"}, "town_net.tntp has no link from 10 to 15"),
         (TOWN, "<NUMBER OF ZONES> 3\n<END OF METADATA>\nOrigin 1\n1 : 5;\n", {}, "has no trip between two nodes"),
         (TOWN.replace("0.5 2 ;", "0.5 900 ;"), DEMAND, {}, "town_net.tntp, line 7: the travel time at a flow of 60000"),
     ],
@@ -149,3 +155,91 @@ def test_sixty_platoons_in_sioux_falls():
     position = game.at(JointPolicy((waiting,) * 60))
     np.testing.assert_allclose(position.values, -(8 * 0.01 + 0.60), rtol=1e-14)
     assert position.costs.tolist() == [0.0]
+
+
+def test_no_link_is_protected_unless_it_is_named(town):
+    assert routing_city(**town(), num_agents=2).protected == ()
+    assert not routing(**town(), num_agents=2).load_costs.any()
+    assert len(routing_city(num_agents=2).protected) == 2  # the sample has its bridge
+
+
+@needs_data
+def test_the_bridges_of_sioux_falls_are_protected():
+    files = {"network": DATA / "tntp" / "SiouxFalls_net.tntp", "trips": DATA / "tntp" / "SiouxFalls_trips.tntp"}
+    city = routing_city(**files, num_agents=2)
+    ends = [(city.network.links[e].tail, city.network.links[e].head) for e in city.protected]
+    assert ends == [(10, 15), (15, 10), (10, 16), (16, 10)]
+
+
+def test_static_platoons_choose_a_path_once_and_meet_on_every_link(town):
+    game = routing(**town(), mode="static", vehicles=10)
+    assert game.num_agents == 10  # 70 from 1 to 3, 30 from 2 to 3, and 1 from 2 to 1, which is less than a platoon
+    assert game.horizon == 1
+    assert game.agents[0] is game.agents[1]
+    assert game.names.agent(0) == "1 to 3, platoon 0"
+    ways = game.names.all_actions(0, game.agents[0].num_actions)
+    assert set(ways) <= {"1→2→3", "1→4→3"}
+    everybody = JointPolicy(tuple(np.eye(shape[2])[np.zeros((1, 1), int)] for shape in game.policy_shapes))
+    position = game.at(everybody)
+    flows = {link: 10 * sum(position.usage(i)[0, e] for i in range(10)) for e, link in enumerate(game.resource_names)}
+    times = {"1→2": (2, 3000, 0.15, 4), "2→3": (2, 3000, 0.15, 4), "1→4": (3, 6000, 0.5, 2), "4→3": (1, 4000, 0, 1)}
+    nodes = ways[0].split("→")
+    used = [times[f"{tail}→{head}"] + (flows[f"{tail}→{head}"],) for tail, head in pairwise(nodes)]
+    paid = sum(t * (1 + b * (flow / capacity) ** power) for t, capacity, b, power, flow in used) / 100
+    assert position.values[0] == pytest.approx(-paid)
+
+
+def test_static_routing_solves_to_an_equilibrium_of_traffic():
+    """On the sample no used path is slower than another by more than a platoon can change."""
+    game = routing(mode="static", vehicles=50)
+    result = cmpg.solve(game)
+    assert result.certified
+    position = game.at(result.policy)
+    flows = 50 * sum(position.usage(i)[0] for i in range(game.num_agents))
+    with sample_file("sample_net.tntp") as path:
+        roads = Roads.of(read_network(path))
+    times, later = roads.times(flows), roads.times(flows + 50)
+    for agent, table in zip(game.agents[::7], result.policy.tables[::7], strict=True):
+        taken = agent.uses[0].toarray()[int(table[0, 0].argmax())]
+        others = agent.uses[0].toarray()
+        assert (others * np.where(taken, times, later)).sum(axis=1).min() >= taken @ times - 1e-6
+
+
+@needs_data
+def test_static_sioux_falls_comes_within_a_hundredth_of_a_percent_of_the_best_known_beckmann_value():
+    tntp = DATA / "tntp"
+    known = {}
+    for line in (tntp / "SiouxFalls_flow.tntp").read_text().splitlines()[1:]:
+        if len(line.split()) >= 3:
+            tail, head, volume = line.split()[:3]
+            known[f"{tail}→{head}"] = float(volume)
+    game = routing(network=tntp / "SiouxFalls_net.tntp", trips=tntp / "SiouxFalls_trips.tntp", mode="static")
+    roads = Roads.of(read_network(tntp / "SiouxFalls_net.tntp"))
+    best = roads.beckmann(np.array([known[name] for name in game.resource_names]))
+    result = cmpg.solve(game)
+    assert result.certified
+    position = game.at(result.policy)
+    flows = 100 * sum(position.usage(i)[0] for i in range(game.num_agents))
+    assert game.num_agents == 3606
+    assert 0 <= roads.beckmann(flows) / best - 1 < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"mode": "dynamic"}, "mode is 'dynamic'"),
+        ({"mode": "static", "vehicles": 0.0}, "vehicles is 0"),
+        ({"mode": "static", "vehicles": 1e9}, "no pair with as much traffic"),
+    ],
+)
+def test_what_is_wrong_with_a_static_city_is_told(town, options, told):
+    with pytest.raises((GameError, FileError), match=told):
+        routing(**town(), **options)
+
+
+def test_static_routing_is_drawn_on_its_map(tmp_path):
+    told = command("solve", "routing", "--mode", "static", "--vehicles", 2000, "--out", tmp_path / "run")
+    assert told.code == 0, told.err
+    assert cmpg.load_run(tmp_path / "run").drawing is not None
+    shown = command("show", tmp_path / "run").out
+    assert "travel time (min)" in shown

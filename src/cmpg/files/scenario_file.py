@@ -115,7 +115,7 @@ def check_drawing(path: Path, drawing: Drawing, game: Game) -> None:
         fits = False
     elif isinstance(drawing, NetworkDrawing):
         resources, nodes = len(game.all_resource_names), range(len(drawing.nodes))
-        fits = len(drawing.links) == resources and set(states) == {len(nodes)}
+        fits = len(drawing.links) == resources and set(states) in ({len(nodes)}, {1})
         fits &= len(drawing.origins) == len(drawing.destinations) == game.num_agents
         ends = {*(end for link in drawing.links for end in link), *drawing.origins, *drawing.destinations}
         fits &= ends <= set(nodes) and set(drawing.protected) <= set(range(resources))

@@ -133,7 +133,11 @@ def _network_view(
         "agents": game.names.all_agents(game.num_agents)[:agents],
         "loads": [_sparse(row, floor) for row in np.sum(used, axis=0)],
         "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
-        "visits": [[_sparse(row, floor) for row in visits[agent].sum(axis=2)] for agent in range(agents)],
+        "visits": [
+            # A game with one state has nobody at any node.
+            [_sparse(row, floor) if len(row) == len(drawing.nodes) else [] for row in visits[agent].sum(axis=2)]
+            for agent in range(agents)
+        ],
     }
     return View("network", _left_out(game, floor, agents), fields)
 

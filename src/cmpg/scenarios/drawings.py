@@ -115,9 +115,11 @@ def _charging_drawing(options: Mapping[str, Any]) -> LoadDrawing:
 
 
 def _routing_drawing(options: Mapping[str, Any]) -> NetworkDrawing:
-    from cmpg.scenarios.platoon_routing import routing_city
+    from cmpg.scenarios.platoon_routing import VEHICLES, routing_city, static_city
 
-    city = routing_city(**_accepted(routing_city, options))
+    static = options["mode"] == "static"
+    sized = {**options, "vehicles": options["vehicles"] or VEHICLES[options["mode"]]}
+    city = static_city(**_accepted(static_city, sized)) if static else routing_city(**_accepted(routing_city, sized))
     return NetworkDrawing(
         nodes=_node_places(city, options["network"]),
         links=tuple((link.tail - 1, link.head - 1) for link in city.network.links),

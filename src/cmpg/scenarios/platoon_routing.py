@@ -7,7 +7,10 @@ takes an outgoing link or waits. Using link e at load m costs each of its users
 
 waiting costs 0.01, and not having arrived after the last step costs 0.60. The destination is absorbing and free. The
 constraint is on protected links: E Σ_h Σ_{e protected} (m_e − 2)^+ ≤ 0.5. It is a local game: policies see the own node
-and the step.
+and the step. Loads meet per step: two platoons delay each other on a link only if they take it at the same step.
+
+With `mode="static"` everybody chooses a whole path at once, and all who use a link meet on it, as in traffic assignment
+(`path_choice.py`).
 
 Nodes are numbered as in the files, from 1; node v is state v − 1. Action 0 is to wait, action j the j-th outgoing link
 of the node in the order of the file; where a node has fewer links, the action is to wait.
@@ -19,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,12 +32,16 @@ from cmpg.errors import FileError, GameError
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
+from cmpg.scenarios.path_choice import Demand, Roads, chooser, found_paths
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE_BRIDGES = ((4, 7), (7, 4))
+
+VEHICLES = {"steps": 3000.0, "static": 100.0}
+"""In a platoon, by mode."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ def routing_city(
         Only trips that need at most this many links are drawn.
     protected
         Links (tail, head) that must be spared, or their text, "10-15, 15-10"; where it is left out, the bridge of the
-        sample, or for another network the four links of Sioux Falls.
+        sample, the four links of Sioux Falls, and of any other network none.
 
     Raises
     ------
@@ -106,11 +114,18 @@ def routing_city(
     drawn = np.random.default_rng(seed).choice(len(short), size=num_agents, p=flows / flows.sum())
     return RoutingCity(
         network=city,
-        protected=_places_of(city, SIOUX_FALLS_BRIDGES if protected is None else protected),
+        protected=_places_of(city, _usual_bridges(city) if protected is None else protected),
         origins=tuple(short[i].origin for i in drawn),
         destinations=tuple(short[i].destination for i in drawn),
         positions=None if nodes is None else read_nodes(nodes),
     )
+
+
+def _usual_bridges(network: Network) -> tuple[tuple[int, int], ...]:
+    """Return the links that are protected unless others are named: those of Sioux Falls, by its size and its links."""
+    links = {(link.tail, link.head) for link in network.links}
+    known = (network.num_nodes, len(network.links)) == (24, 76) and links >= set(SIOUX_FALLS_BRIDGES)
+    return SIOUX_FALLS_BRIDGES if known else ()
 
 
 def _places_of(network: Network, protected: str | Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -175,13 +190,15 @@ def routing(
     *,
     network: FilePath | None = None,
     trips: FilePath | None = None,
+    nodes: FilePath | None = None,
+    mode: Literal["steps", "static"] = "steps",
     num_agents: int = 20,
     seed: int = 0,
     horizon: int = 8,
     protected: str | Sequence[tuple[int, int]] | None = None,
     limit: float = 2,
     threshold: float = 0.5,
-    vehicles: float = 3000,
+    vehicles: float | None = None,
     waiting: float = 0.01,
     late: float = 0.60,
 ) -> LocalGame:
@@ -189,13 +206,16 @@ def routing(
 
     Parameters
     ----------
-    network, trips, num_agents, seed, horizon, protected
+    network, trips, nodes, num_agents, seed, horizon, protected
         As in `routing_city`.
+    mode
+        "steps": platoons are drawn, and drive link by link. "static": all trips of the table travel, each platoon
+        chooses one path at once, and nothing is drawn; no link is protected unless named.
     limit, threshold
         A protected link bears `limit` platoons at a time; the expected excess, summed over steps and links, is at most
         `threshold`.
     vehicles
-        In a platoon.
+        In a platoon; 3000 where it is left out, and 100 in static mode.
     waiting, late
         What a step of waiting costs, and not having arrived after the last step.
 
@@ -205,12 +225,102 @@ def routing(
     >>> game.num_agents, game.resource_names[0]
     (5, '1→2')
     """
-    city = routing_city(
-        network=network, trips=trips, num_agents=num_agents, seed=seed, horizon=horizon, protected=protected
-    )
+    if mode not in ("steps", "static"):
+        raise GameError(f"mode is {mode!r}; one of steps, static is required.")
+    size = vehicles if vehicles is not None else VEHICLES[mode]
+    drawn = {"num_agents": num_agents, "seed": seed, "horizon": horizon}
+    options: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, **drawn}
+    if mode == "static":
+        everybody = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
+        return static_routing_game(everybody, limit=limit, threshold=threshold, vehicles=size)
+    city = routing_city(**options, protected=protected)
     return routing_game(
-        city, horizon=horizon, limit=limit, threshold=threshold, vehicles=vehicles, waiting=waiting, late=late
+        city, horizon=horizon, limit=limit, threshold=threshold, vehicles=size, waiting=waiting, late=late
     )
+
+
+def static_city(
+    *,
+    network: FilePath | None = None,
+    trips: FilePath | None = None,
+    nodes: FilePath | None = None,
+    protected: str | Sequence[tuple[int, int]] | None = None,
+    vehicles: float = VEHICLES["static"],
+) -> RoutingCity:
+    """Read a network, and let every trip of its table travel in platoons of so many vehicles, rounded to whole ones."""
+    if not 0 < vehicles < np.inf:
+        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
+    if network is None and trips is None:
+        with (
+            sample_file("sample_net.tntp") as net,
+            sample_file("sample_trips.tntp") as own,
+            sample_file("sample_node.tntp") as places,
+        ):
+            return static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
+    if network is None or trips is None:
+        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
+    city, table = read_network(network), read_trips(trips)
+    travelling = _short_trips(city, table, horizon=len(city.links))
+    counts = [round(trip.flow / vehicles) for trip in travelling]
+    if not sum(counts):
+        raise FileError(f"{table.source} has no pair with as much traffic as a platoon of {vehicles:g} vehicles.")
+    pairs: list[tuple[int, int]] = []
+    for trip, count in zip(travelling, counts, strict=True):
+        pairs += [(trip.origin, trip.destination)] * count
+    return RoutingCity(
+        network=city,
+        protected=_places_of(city, () if protected is None else protected),
+        origins=tuple(origin for origin, _ in pairs),
+        destinations=tuple(destination for _, destination in pairs),
+        positions=None if nodes is None else read_nodes(nodes),
+    )
+
+
+def static_routing_game(
+    city: RoutingCity, *, limit: float = 2, threshold: float = 0.5, vehicles: float = VEHICLES["static"]
+) -> LocalGame:
+    """Return the game of platoons that choose a path each, once; those of one pair of nodes share their tables."""
+    require_at_least_zero(limit=limit, threshold=threshold)
+    ends = list(zip(city.origins, city.destinations, strict=True))
+    counts, links = Counter(ends), city.network.links
+    demand = Demand(
+        tuple((origin - 1, destination - 1) for origin, destination in counts),
+        vehicles * np.array([float(count) for count in counts.values()]),
+    )
+    paths = dict(zip(counts, found_paths(Roads.of(city.network), demand), strict=True))
+    kinds = {pair: chooser(paths[pair], len(links)) for pair in counts}
+    loads = np.arange(len(ends) + 1.0)
+    excess = np.zeros((1, 1, len(links), len(loads)))
+    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
+    seen: Counter[tuple[int, int]] = Counter()
+    names = []
+    for origin, destination in ends:
+        names.append(f"{origin} to {destination}, platoon {seen[origin, destination]}")
+        seen[origin, destination] += 1
+    ways = {pair: tuple(_told(city.network, path) for path in paths[pair]) for pair in counts}
+    return LocalGame(
+        agents=tuple(kinds[pair] for pair in ends),
+        delay=_delays(city.network, loads * vehicles),
+        load_costs=frozen(excess),
+        thresholds=np.array([threshold]),
+        horizon=1,
+        agent_names=tuple(names),
+        constraint_names=("excess on protected links",),
+        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        action_names=tuple(ways[pair] for pair in ends),
+        legend=Legend(
+            agent="platoon",
+            state="origin",
+            resource="link",
+            states=("at its origin",),
+            value=Amount("travel time", "min", -100.0),
+            load=Amount("traffic", "vehicles", vehicles),
+        ),
+    )
+
+
+def _told(network: Network, path: tuple[int, ...]) -> str:
+    return "→".join([str(network.links[path[0]].tail), *(str(network.links[e].head) for e in path)])
 
 
 def routing_game(

@@ -1,0 +1,146 @@
+"""Static routing: everybody chooses a whole path at once, and all who use a link meet on it.
+
+Every trip of the table travels, in platoons of equal size; those with the same origin and destination are alike. A
+platoon has one step, one state, and one action per path. What it pays is the sum over the links of its path of
+free_flow_time · (1 + b · (flow / capacity)^power) / 100, so that equilibria are those of traffic assignment, up to the
+size of a platoon: as it shrinks, the flows come to the minimum of Beckmann's function Σ_e ∫_0^{flow_e} time_e.
+
+Paths are found before there is a game: by the shortest paths at the flows of the Frank-Wolfe method, which minimises
+that function over all paths. A certificate is about deviations to paths that were found; `shortest_paths` tells how
+much better any other one could be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.errors import FileError
+from cmpg.games.local.agent import LocalAgent
+from cmpg.scenarios.readers.tntp import Network
+
+ROUNDS = 60
+"""Of the Frank-Wolfe method, each of which can find one more path for every pair."""
+
+BISECTIONS = 40
+
+Path = tuple[int, ...]
+"""The places of links in `network.links`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Roads:
+    """The links of a network as arrays."""
+
+    network: Network
+    ends: IntArray  # [E, 2]: tail and head, counted from 0
+    free_flow_time: FloatArray  # [E]
+    capacity: FloatArray  # [E]
+    b: FloatArray  # [E]
+    power: FloatArray  # [E]
+
+    @classmethod
+    def of(cls, network: Network) -> Roads:
+        """Read the links of a network."""
+        links = network.links
+        columns = [[getattr(link, name) for link in links] for name in ("free_flow_time", "capacity", "b", "power")]
+        return cls(network, np.array([(link.tail - 1, link.head - 1) for link in links]), *map(np.array, columns))
+
+    def times(self, flows: FloatArray) -> FloatArray:
+        """Return the travel time of each link: [E]."""
+        return np.asarray(self.free_flow_time * (1 + self.b * (flows / self.capacity) ** self.power))
+
+    def beckmann(self, flows: FloatArray) -> float:
+        """Return Beckmann's function: Σ_e ∫_0^{flow_e} time_e.
+
+        Examples
+        --------
+        >>> from cmpg.scenarios.readers.tntp import Link
+        >>> roads = Roads.of(Network(2, 2, 1, (Link(1, 2, 1.0, 1.0, 3.0, 0.0, 4.0, 1),), "two nodes"))
+        >>> roads.beckmann(np.array([2.0]))
+        6.0
+        """
+        crowding = self.b * self.capacity / (self.power + 1) * (flows / self.capacity) ** (self.power + 1)
+        return float((self.free_flow_time * (flows + crowding)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """Who wants to go where: pairs of nodes, counted from 0, with their flow in vehicles."""
+
+    pairs: tuple[tuple[int, int], ...]
+    flows: FloatArray  # [pairs]
+
+
+def shortest_paths(roads: Roads, demand: Demand, times: FloatArray) -> tuple[list[Path], FloatArray]:
+    """Return a shortest path of every pair, and how long it takes: [pairs]."""
+    from scipy.sparse.csgraph import dijkstra
+
+    nodes, closed = roads.network.num_nodes, roads.network.first_through_node - 1
+    fastest: dict[tuple[int, int], int] = {}
+    for e, (tail, head) in enumerate(roads.ends.tolist()):
+        if (tail, head) not in fastest or times[e] < times[fastest[tail, head]]:
+            fastest[tail, head] = e
+    paths: dict[tuple[int, int], Path] = {}
+    lengths: dict[tuple[int, int], float] = {}
+    for origin in sorted({origin for origin, _ in demand.pairs}):
+        # Zones that nobody may drive through are left only by those who begin there.
+        used = [e for (tail, _), e in fastest.items() if tail >= closed or tail == origin]
+        matrix = sp.csr_array((times[used], (roads.ends[used, 0], roads.ends[used, 1])), shape=(nodes, nodes))
+        distance, before = dijkstra(matrix, indices=origin, return_predecessors=True)
+        for pair in {pair for pair in demand.pairs if pair[0] == origin}:
+            paths[pair] = _way_back(before, pair, fastest)
+            lengths[pair] = float(distance[pair[1]])
+    return [paths[pair] for pair in demand.pairs], np.array([lengths[pair] for pair in demand.pairs])
+
+
+def _way_back(before: IntArray, pair: tuple[int, int], links: Mapping[tuple[int, int], int]) -> Path:
+    way, node = [], pair[1]
+    while node != pair[0]:
+        previous = int(before[node])
+        if previous < 0:
+            raise FileError(f"there is no way from {pair[0] + 1} to {pair[1] + 1}.")
+        way.append(links[previous, node])
+        node = previous
+    return tuple(reversed(way))
+
+
+def found_paths(roads: Roads, demand: Demand, *, rounds: int = ROUNDS) -> tuple[tuple[Path, ...], ...]:
+    """Return the paths that the Frank-Wolfe method meets, for each pair."""
+    known: list[dict[Path, None]] = [{} for _ in demand.pairs]
+    flows = np.zeros(len(roads.ends))
+    for number in range(rounds):
+        paths, _ = shortest_paths(roads, demand, roads.times(flows))
+        target = np.zeros(len(flows))
+        for place, (path, flow) in enumerate(zip(paths, demand.flows, strict=True)):
+            known[place][path] = None
+            target[list(path)] += flow
+        flows = target if number == 0 else flows + _best_share(roads, flows, target - flows) * (target - flows)
+    return tuple(tuple(paths) for paths in known)
+
+
+def _best_share(roads: Roads, flows: FloatArray, ahead: FloatArray) -> float:
+    """Return how far to go, by bisecting the slope of Beckmann's function."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        rising = float(ahead @ roads.times(flows + middle * ahead)) > 0
+        low, high = (low, middle) if rising else (middle, high)
+    return low
+
+
+def chooser(paths: Sequence[Path], num_links: int) -> LocalAgent:
+    """Return an agent that chooses one of some paths, once."""
+    rows = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    used = np.concatenate([np.array(path, dtype=np.int64) for path in paths])
+    uses = sp.csr_array((np.ones(len(rows)), (rows, used)), shape=(len(paths), num_links))
+    return LocalAgent(
+        transition=np.ones((1, 1, len(paths), 1)),
+        reward=np.zeros((1, 1, len(paths))),
+        uses=(uses,),
+        initial=np.ones(1),
+    )
