@@ -924,7 +924,7 @@ def test_a_shell_completes_commands_scenarios_files_and_options(tmp_path, monkey
     (tmp_path / "chapter").mkdir()
     assert completions("cmpg", "so") == ["solve"]
     assert completions("cmpg", "solve", "cha") == ["charging", "chapter/", "charm.json", "chart.npz"]
-    assert completions("cmpg", "solve", "charging", "--cap") == ["--capacity"]
+    assert completions("cmpg", "solve", "charging", "--cap") == ["--capacity", "--capacity-kw"]
     assert completions("cmpg", "scenarios", "sp") == ["spectrum"]
     assert completions("cmpg", "solve", "spectrum", "--solver", "l") == ["lp"]
     assert completions("cmpg", "solve", "chargin", "--cap") == []

@@ -28,20 +28,7 @@ from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import GameError
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.scenarios.charging_site import (
-    HOURS,
-    ChargingDay,
-    Groups,
-    Slots,
-    Stay,
-    capacities,
-    charging_day,
-    grouped,
-    one_each,
-    prices_of,
-    slots_of,
-    stay_of,
-)
+from cmpg.scenarios.charging_site import HOURS, Groups, Stay, charging_site, one_each, prices_of, stay_of
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.text import FilePath
 
@@ -52,37 +39,6 @@ CHARGE = 1
 """The action; 0 is to idle."""
 
 LONGEST_CURRENCY = 8
-
-
-@dataclass(frozen=True, eq=False)
-class ChargingSite:
-    """A site on one day."""
-
-    cars: ChargingDay
-    slots: Slots
-    transformers: dict[str, set[str]]
-    capacities: FloatArray  # [E, H], in cars
-
-
-def charging_site(
-    *,
-    sessions: FilePath | None = None,
-    day: str | date | None = None,
-    timezone: str | None = None,
-    slot: int = 60,
-    power: float = 6.6,
-    capacity: float | Sequence[float] = 8,
-    capacity_kw: float | Sequence[float] | str | None = None,
-    transformers: Groups | str | None = None,
-) -> ChargingSite:
-    """Read the cars of one day, and what the transformers bear; options as in `charging`."""
-    if not 0 < power < np.inf:
-        raise GameError(f"power is {power}; a charger needs a positive number of kW.")
-    cars = charging_day(sessions=sessions, day=day, timezone=timezone)
-    slots = slots_of(cars, minutes=slot, timezone=timezone)
-    groups = grouped(cars.sessions, transformers)
-    borne = capacities(groups, slots, cars=capacity, kilowatts=capacity_kw, power=power)
-    return ChargingSite(cars, slots, groups, borne)
 
 
 def charging(

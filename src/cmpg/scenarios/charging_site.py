@@ -356,3 +356,34 @@ def prices_of(slots: Slots, *, prices: Sequence[float], tariff: FilePath | None,
     elif given.shape != (slots.count,):
         raise GameError(f"prices has shape {list(given.shape)}; one for each of {HOURS} hours, or {slots.count} slots.")
     return frozen(given * (slots.minutes / 60))
+
+
+@dataclass(frozen=True, eq=False)
+class ChargingSite:
+    """A site on one day."""
+
+    cars: ChargingDay
+    slots: Slots
+    transformers: dict[str, set[str]]
+    capacities: FloatArray  # [E, H], in cars
+
+
+def charging_site(
+    *,
+    sessions: FilePath | None = None,
+    day: str | date | None = None,
+    timezone: str | None = None,
+    slot: int = 60,
+    power: float = 6.6,
+    capacity: float | Sequence[float] = 8,
+    capacity_kw: float | Sequence[float] | str | None = None,
+    transformers: Groups | str | None = None,
+) -> ChargingSite:
+    """Read the cars of one day, and what the transformers bear; options as in `charging`."""
+    if not 0 < power < np.inf:
+        raise GameError(f"power is {power}; a charger needs a positive number of kW.")
+    cars = charging_day(sessions=sessions, day=day, timezone=timezone)
+    slots = slots_of(cars, minutes=slot, timezone=timezone)
+    groups = grouped(cars.sessions, transformers)
+    borne = capacities(groups, slots, cars=capacity, kilowatts=capacity_kw, power=power)
+    return ChargingSite(cars, slots, groups, borne)

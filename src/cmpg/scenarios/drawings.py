@@ -108,14 +108,15 @@ def _robots_drawing(options: Mapping[str, Any]) -> GridDrawing:
 
 
 def _charging_drawing(options: Mapping[str, Any]) -> LoadDrawing:
-    from cmpg.scenarios.car_charging import charging_site
+    from cmpg.scenarios.charging_site import charging_site
 
     site = charging_site(**_accepted(charging_site, options))
     return LoadDrawing(tuple(map(tuple, site.capacities.tolist())), site.slots.names)
 
 
 def _routing_drawing(options: Mapping[str, Any]) -> NetworkDrawing:
-    from cmpg.scenarios.platoon_routing import VEHICLES, routing_city, static_city
+    from cmpg.scenarios.path_choice import static_city
+    from cmpg.scenarios.platoon_routing import VEHICLES, routing_city
 
     static = options["mode"] == "static"
     sized = {**options, "vehicles": options["vehicles"] or VEHICLES[options["mode"]]}

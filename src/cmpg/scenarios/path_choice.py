@@ -12,16 +12,21 @@ much better any other one could be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray
-from cmpg.errors import FileError
-from cmpg.games.local.agent import LocalAgent
-from cmpg.scenarios.readers.tntp import Network
+from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
+from cmpg.errors import FileError, GameError
+from cmpg.games.contract import Amount, Legend
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.scenarios.platoon_routing import VEHICLES, RoutingCity, link_delays, places_of, short_trips
+from cmpg.scenarios.readers.text import FilePath
+from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
+from cmpg.scenarios.samples import sample_file
 
 ROUNDS = 60
 """Of the Frank-Wolfe method, each of which can find one more path for every pair."""
@@ -144,3 +149,87 @@ def chooser(paths: Sequence[Path], num_links: int) -> LocalAgent:
         uses=(uses,),
         initial=np.ones(1),
     )
+
+
+def static_city(
+    *,
+    network: FilePath | None = None,
+    trips: FilePath | None = None,
+    nodes: FilePath | None = None,
+    protected: str | Sequence[tuple[int, int]] | None = None,
+    vehicles: float = VEHICLES["static"],
+) -> RoutingCity:
+    """Read a network, and let every trip of its table travel in platoons of so many vehicles, rounded to whole ones."""
+    if not 0 < vehicles < np.inf:
+        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
+    if network is None and trips is None:
+        with (
+            sample_file("sample_net.tntp") as net,
+            sample_file("sample_trips.tntp") as own,
+            sample_file("sample_node.tntp") as places,
+        ):
+            return static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
+    if network is None or trips is None:
+        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
+    city, table = read_network(network), read_trips(trips)
+    travelling = short_trips(city, table, horizon=len(city.links))
+    counts = [round(trip.flow / vehicles) for trip in travelling]
+    if not sum(counts):
+        raise FileError(f"{table.source} has no pair with as much traffic as a platoon of {vehicles:g} vehicles.")
+    pairs: list[tuple[int, int]] = []
+    for trip, count in zip(travelling, counts, strict=True):
+        pairs += [(trip.origin, trip.destination)] * count
+    return RoutingCity(
+        network=city,
+        protected=places_of(city, () if protected is None else protected),
+        origins=tuple(origin for origin, _ in pairs),
+        destinations=tuple(destination for _, destination in pairs),
+        positions=None if nodes is None else read_nodes(nodes),
+    )
+
+
+def static_routing_game(
+    city: RoutingCity, *, limit: float = 2, threshold: float = 0.5, vehicles: float = VEHICLES["static"]
+) -> LocalGame:
+    """Return the game of platoons that choose a path each, once; those of one pair of nodes share their tables."""
+    require_at_least_zero(limit=limit, threshold=threshold)
+    ends = list(zip(city.origins, city.destinations, strict=True))
+    counts, links = Counter(ends), city.network.links
+    demand = Demand(
+        tuple((origin - 1, destination - 1) for origin, destination in counts),
+        vehicles * np.array([float(count) for count in counts.values()]),
+    )
+    paths = dict(zip(counts, found_paths(Roads.of(city.network), demand), strict=True))
+    kinds = {pair: chooser(paths[pair], len(links)) for pair in counts}
+    loads = np.arange(len(ends) + 1.0)
+    excess = np.zeros((1, 1, len(links), len(loads)))
+    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
+    seen: Counter[tuple[int, int]] = Counter()
+    names = []
+    for origin, destination in ends:
+        names.append(f"{origin} to {destination}, platoon {seen[origin, destination]}")
+        seen[origin, destination] += 1
+    ways = {pair: tuple(_told(city.network, path) for path in paths[pair]) for pair in counts}
+    return LocalGame(
+        agents=tuple(kinds[pair] for pair in ends),
+        delay=link_delays(city.network, loads * vehicles),
+        load_costs=frozen(excess),
+        thresholds=np.array([threshold]),
+        horizon=1,
+        agent_names=tuple(names),
+        constraint_names=("excess on protected links",),
+        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        action_names=tuple(ways[pair] for pair in ends),
+        legend=Legend(
+            agent="platoon",
+            state="origin",
+            resource="link",
+            states=("at its origin",),
+            value=Amount("travel time", "min", -100.0),
+            load=Amount("traffic", "vehicles", vehicles),
+        ),
+    )
+
+
+def _told(network: Network, path: tuple[int, ...]) -> str:
+    return "→".join([str(network.links[path[0]].tail), *(str(network.links[e].head) for e in path)])

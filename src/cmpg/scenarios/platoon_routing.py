@@ -32,7 +32,6 @@ from cmpg.errors import FileError, GameError
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table
-from cmpg.scenarios.path_choice import Demand, Roads, chooser, found_paths
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
@@ -109,12 +108,12 @@ def routing_city(
     if network is None or trips is None:
         raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
     city, table = read_network(network), read_trips(trips)
-    short = _short_trips(city, table, horizon)
+    short = short_trips(city, table, horizon)
     flows = np.array([trip.flow for trip in short])
     drawn = np.random.default_rng(seed).choice(len(short), size=num_agents, p=flows / flows.sum())
     return RoutingCity(
         network=city,
-        protected=_places_of(city, _usual_bridges(city) if protected is None else protected),
+        protected=places_of(city, _usual_bridges(city) if protected is None else protected),
         origins=tuple(short[i].origin for i in drawn),
         destinations=tuple(short[i].destination for i in drawn),
         positions=None if nodes is None else read_nodes(nodes),
@@ -128,7 +127,8 @@ def _usual_bridges(network: Network) -> tuple[tuple[int, int], ...]:
     return SIOUX_FALLS_BRIDGES if known else ()
 
 
-def _places_of(network: Network, protected: str | Sequence[tuple[int, int]]) -> tuple[int, ...]:
+def places_of(network: Network, protected: str | Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return where the protected links stand in the list of links, or raise where there is no such link."""
     places: list[int] = []
     for tail, head in _pairs_in(protected) if isinstance(protected, str) else protected:
         found = [e for e, link in enumerate(network.links) if (link.tail, link.head) == (tail, head)]
@@ -151,7 +151,7 @@ def _pairs_in(text: str) -> list[tuple[int, int]]:
     return pairs
 
 
-def _short_trips(network: Network, table: TripTable, horizon: int) -> list[Trips]:
+def short_trips(network: Network, table: TripTable, horizon: int) -> list[Trips]:
     """Return the trips that need at most `horizon` links; a trip that no number of links serves is an error."""
     links_needed: dict[int, FloatArray] = {}
     short: list[Trips] = []
@@ -231,96 +231,14 @@ def routing(
     drawn = {"num_agents": num_agents, "seed": seed, "horizon": horizon}
     options: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, **drawn}
     if mode == "static":
+        from cmpg.scenarios.path_choice import static_city, static_routing_game
+
         everybody = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
         return static_routing_game(everybody, limit=limit, threshold=threshold, vehicles=size)
     city = routing_city(**options, protected=protected)
     return routing_game(
         city, horizon=horizon, limit=limit, threshold=threshold, vehicles=size, waiting=waiting, late=late
     )
-
-
-def static_city(
-    *,
-    network: FilePath | None = None,
-    trips: FilePath | None = None,
-    nodes: FilePath | None = None,
-    protected: str | Sequence[tuple[int, int]] | None = None,
-    vehicles: float = VEHICLES["static"],
-) -> RoutingCity:
-    """Read a network, and let every trip of its table travel in platoons of so many vehicles, rounded to whole ones."""
-    if not 0 < vehicles < np.inf:
-        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
-    if network is None and trips is None:
-        with (
-            sample_file("sample_net.tntp") as net,
-            sample_file("sample_trips.tntp") as own,
-            sample_file("sample_node.tntp") as places,
-        ):
-            return static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
-    if network is None or trips is None:
-        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
-    city, table = read_network(network), read_trips(trips)
-    travelling = _short_trips(city, table, horizon=len(city.links))
-    counts = [round(trip.flow / vehicles) for trip in travelling]
-    if not sum(counts):
-        raise FileError(f"{table.source} has no pair with as much traffic as a platoon of {vehicles:g} vehicles.")
-    pairs: list[tuple[int, int]] = []
-    for trip, count in zip(travelling, counts, strict=True):
-        pairs += [(trip.origin, trip.destination)] * count
-    return RoutingCity(
-        network=city,
-        protected=_places_of(city, () if protected is None else protected),
-        origins=tuple(origin for origin, _ in pairs),
-        destinations=tuple(destination for _, destination in pairs),
-        positions=None if nodes is None else read_nodes(nodes),
-    )
-
-
-def static_routing_game(
-    city: RoutingCity, *, limit: float = 2, threshold: float = 0.5, vehicles: float = VEHICLES["static"]
-) -> LocalGame:
-    """Return the game of platoons that choose a path each, once; those of one pair of nodes share their tables."""
-    require_at_least_zero(limit=limit, threshold=threshold)
-    ends = list(zip(city.origins, city.destinations, strict=True))
-    counts, links = Counter(ends), city.network.links
-    demand = Demand(
-        tuple((origin - 1, destination - 1) for origin, destination in counts),
-        vehicles * np.array([float(count) for count in counts.values()]),
-    )
-    paths = dict(zip(counts, found_paths(Roads.of(city.network), demand), strict=True))
-    kinds = {pair: chooser(paths[pair], len(links)) for pair in counts}
-    loads = np.arange(len(ends) + 1.0)
-    excess = np.zeros((1, 1, len(links), len(loads)))
-    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
-    seen: Counter[tuple[int, int]] = Counter()
-    names = []
-    for origin, destination in ends:
-        names.append(f"{origin} to {destination}, platoon {seen[origin, destination]}")
-        seen[origin, destination] += 1
-    ways = {pair: tuple(_told(city.network, path) for path in paths[pair]) for pair in counts}
-    return LocalGame(
-        agents=tuple(kinds[pair] for pair in ends),
-        delay=_delays(city.network, loads * vehicles),
-        load_costs=frozen(excess),
-        thresholds=np.array([threshold]),
-        horizon=1,
-        agent_names=tuple(names),
-        constraint_names=("excess on protected links",),
-        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
-        action_names=tuple(ways[pair] for pair in ends),
-        legend=Legend(
-            agent="platoon",
-            state="origin",
-            resource="link",
-            states=("at its origin",),
-            value=Amount("travel time", "min", -100.0),
-            load=Amount("traffic", "vehicles", vehicles),
-        ),
-    )
-
-
-def _told(network: Network, path: tuple[int, ...]) -> str:
-    return "→".join([str(network.links[path[0]].tail), *(str(network.links[e].head) for e in path)])
 
 
 def routing_game(
@@ -351,7 +269,7 @@ def routing_game(
     pairs = enumerate(zip(city.origins, city.destinations, strict=True))
     return LocalGame(
         agents=tuple(members),
-        delay=_delays(city.network, loads * vehicles),
+        delay=link_delays(city.network, loads * vehicles),
         load_costs=frozen(excess),
         thresholds=np.array([threshold]),
         horizon=horizon,
@@ -380,7 +298,8 @@ def _choices(network: Network) -> tuple[tuple[str, ...], ...]:
     return tuple((*names, *["wait"] * (widest - len(names))) for names in out)
 
 
-def _delays(network: Network, flows: FloatArray) -> FloatArray:
+def link_delays(network: Network, flows: FloatArray) -> FloatArray:
+    """Return what each link costs its users at some flows: [1, E, flows]."""
     delays = np.zeros((1, len(network.links), len(flows)))
     with np.errstate(over="ignore"):
         for e, link in enumerate(network.links):
