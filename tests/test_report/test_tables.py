@@ -15,8 +15,7 @@ from cmpg.errors import CMPGError, GameError, UnsupportedError
 from cmpg.files.games import load_game, save_game
 from cmpg.games.names import Amount, Legend, legend_of, legend_record
 from cmpg.policy import JointPolicy
-from cmpg.report.decisions import decisions_face, found_agent, strip
-from cmpg.report.tables import TABLES, Way, rows_of, rows_text, write_rows
+from cmpg.report.tables import TABLES, Itinerary, decisions_face, found_agent, rows_of, rows_text, strip, write_rows
 from command_line import cmpg as run
 
 LOCAL = ("charging", "robots", "routing")
@@ -72,7 +71,7 @@ def test_robots_arrive_in_episodes_when_their_outcomes_say(results):
 def test_a_robot_that_leaves_its_goal_arrives_only_once():
     game = scenarios.robots(num_agents=1)
     goal = game.names.legend.goals[0]
-    way = Way(game.at(game.uniform_policy()).induced_cmdp(0), game.uniform_policy()[0])
+    way = Itinerary(game.at(game.uniform_policy()).induced_cmdp(0), game.uniform_policy()[0])
     found = way.first_arrivals(goal)
     assert found.sum() <= 1
     assert found.sum() < way.visits.sum(axis=2)[:, goal].sum()

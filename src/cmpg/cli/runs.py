@@ -82,7 +82,7 @@ def show(
 ) -> None:
     """Say who does what: schedules, ways, tables."""
     from cmpg.files.run_folder import load_run
-    from cmpg.report.decisions import decisions_face
+    from cmpg.report.tables import decisions_face
 
     tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
 
