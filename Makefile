@@ -5,6 +5,7 @@
 # make lowest       all tests with the lowest versions that pyproject.toml allows
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
 # make fuzz         spoilt files at every door, and games of hard numbers: five minutes, or MINUTES=300; findings become tests
+# make mutants      one decision of the library changed at a time, and whether a test notices: a sample, or SAMPLE=0 for all; docs/mutants.md
 # make sweep        a hundred thousand random games before an exact judge, written to docs/sweep.md; stop it and start it as you like
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
@@ -20,7 +21,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest sweep fuzz docs reproduce bench experiments picture release clean
+.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench experiments picture release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -93,6 +94,10 @@ fuzz: $(VENV)/installed-dev
 	-$(PIP_INSTALL) -e '.[fuzz]' && for door in $(GUIDED); do \
 	  $(BIN)/python tools/fuzz.py --engine atheris --door $$door --minutes $(GUIDED_MINUTES) || exit 1; done
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
+
+SAMPLE ?= 20
+mutants: $(VENV)/installed-dev
+	$(BIN)/python tools/mutants.py --sample $(SAMPLE)
 
 GAMES ?= 100000
 sweep: $(VENV)/installed-dev

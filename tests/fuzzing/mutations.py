@@ -262,7 +262,7 @@ def _spoil_tree(holder: Any, rng: Random) -> None:
     accident = rng.randrange(9)
     if accident < 4:
         holder[key] = copy.copy(rng.choice(VALUES))
-    elif accident == 4 and isinstance(holder[key], (int, float)):
+    elif accident == 4 and isinstance(holder[key], (int, float)) and abs(holder[key]) < 1e300:
         holder[key] = holder[key] * rng.choice((-1, 2, 1e-9, 1e9, 1 + 1e-12))
     elif accident == 5:
         holder[key] = [holder[key]] * rng.choice((1, 2, 3, 40))

@@ -120,7 +120,7 @@ def findings(drawn: Drawn, result: Result) -> list[str]:
     policy, certificate = [np.asarray(table) for table in result.policy], result.certificate
     spent = judged.costs(policy)
     excess = max((cost - limit for cost, limit in zip(spent, judged.thresholds, strict=True)), default=Fraction(0))
-    if excess > 0 and certificate.feasibility is Feasibility.PROVEN:
+    if excess > 0 and (certificate.feasibility is Feasibility.PROVEN or result.status is Status.CERTIFIED):
         wrong.append(f"is called feasible, and exceeds a threshold by {float(excess):.3g}")
     if excess <= 0 and certificate.feasibility is Feasibility.VIOLATED:
         wrong.append("is called infeasible, and meets every threshold")

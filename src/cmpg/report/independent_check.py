@@ -30,6 +30,7 @@ def main() -> None:
     require(str(game["format"]) == "cmpg-game" and str(claim["format"]) == "cmpg-policy", "a game and a policy file")
     require("horizon" in game and str(game["form"]) in ("joint", "local"), "a joint or local game with a horizon")
     policy = [claim[f"agent_{i}"] for i in range(sum(name.startswith("agent_") for name in claim))]
+    require(policy, "a policy of each agent")
     limits = game.get("thresholds", np.zeros(0))
     multipliers = claim.get("multipliers", np.zeros((len(policy), len(limits))))
     hard = multipliers == np.inf
@@ -55,7 +56,7 @@ def main() -> None:
     for j, limit in enumerate(limits):
         print(f"constraint {j}: cost {costs[j]:.9g}, threshold {limit:.9g}")
     # Infinities and what is not a number fail here, as no comparison with them is true.
-    proved = bool((costs <= limits + ROUNDING).all() and worst <= epsilon and policy)
+    proved = bool((costs <= limits + ROUNDING).all() and worst <= epsilon)
     print(f"proved, up to rounding: no agent gains more than {epsilon:g}" if proved else "not proved")
     sys.exit(0 if proved else 1)
 

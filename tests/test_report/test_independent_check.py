@@ -1,0 +1,278 @@
+"""The script that a page hands out: it finds what the exact judge finds, and refuses every claim that is not whole."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import cmpg
+from cmpg.report import independent_check
+from oracles.judge import judge
+from oracles.random_games import draw, shapes_of
+from oracles.sweeping import build
+
+
+@pytest.fixture
+def check(monkeypatch, capsys):
+    """Run the script in this process, and return its exit code and what it printed."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["independent_check.py", *map(str, words)])
+        with pytest.raises(SystemExit) as ending:
+            independent_check.main()
+        return ending.value.code, capsys.readouterr().out
+
+    return run
+
+
+def is_moderate(game):
+    tables = [game.get(name) for name in ("rewards", "costs", "delay", "load_cost")]
+    tables += [agent[name] for agent in game.get("agents", ()) for name in ("reward", "cost")]
+    return all(1e-3 < abs(entry) < 1e4 or entry == 0 for table in tables if table is not None for entry in table.flat)
+
+
+SEEDS = [
+    seed for seed in range(160) if draw(seed).form in ("joint", "sparse", "local") and is_moderate(draw(seed).game)
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS[:40])
+def test_it_finds_what_the_exact_judge_finds(seed, check, tmp_path):
+    game, rng = draw(seed).game, np.random.default_rng(seed)
+    limits = game["thresholds"]
+    tables = [rng.dirichlet(np.ones(shape[2]), size=shape[:2]) for shape in shapes_of(game)]
+    policy = cmpg.JointPolicy(tuple(tables))
+    multipliers = rng.exponential(size=(len(tables), len(limits))) * (rng.random((len(tables), len(limits))) < 0.8)
+    cmpg.save_game(build(game), tmp_path / "game.npz")
+    policy.save(tmp_path / "policy.npz", multipliers=multipliers)
+    code, printed = check(tmp_path / "game.npz", tmp_path / "policy.npz", 1e-6)
+    judged, given = judge(game), [policy[agent] for agent in range(len(tables))]
+    values, gains, costs = judged.values(given), judged.gains(given, multipliers), judged.costs(given)
+    agents = re.findall(r"agent (\d+): value (\S+), gains at most (\S+)\n", printed)
+    assert [int(agent) for agent, _, _ in agents] == list(range(len(tables)))
+    assert [float(value) for _, value, _ in agents] == pytest.approx(
+        [float(each) for each in values], rel=1e-8, abs=1e-9
+    )
+    assert [float(gain) for _, _, gain in agents] == pytest.approx([float(each) for each in gains], rel=6e-3, abs=1e-9)
+    told = re.findall(r"constraint (\d+): cost (\S+), threshold (\S+)\n", printed)
+    assert [float(cost) for _, cost, _ in told] == pytest.approx([float(cost) for cost in costs], rel=1e-8, abs=1e-9)
+    assert [float(limit) for _, _, limit in told] == pytest.approx(limits, rel=1e-8)
+    proved = all(cost <= limit for cost, limit in zip(costs, judged.thresholds, strict=True)) and max(gains) <= 1e-6
+    assert code == (0 if proved else 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS[:12])
+def test_it_proves_what_was_solved(seed, check, tmp_path):
+    result = cmpg.solve(build(draw(seed).game))
+    if not result.certified:
+        return
+    result.save(tmp_path / "run")
+    code, printed = check(tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz")
+    assert code == 0, printed
+    assert printed.splitlines()[-1] == "proved, up to rounding: no agent gains more than 1e-06"
+
+
+ONE = {
+    "format": "cmpg-game",
+    "version": 1,
+    "form": "joint",
+    "horizon": 2,
+    "initial": [1.0, 0.0],
+    "transition": [[[[0.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]],
+    "rewards": [[[[1.0, 0.0], [0.0, 2.0]]]],
+    "costs": [[[[0.25, 0.0], [0.0, 0.5]]]],
+    "thresholds": [0.75],
+}
+CLAIM = {
+    "format": "cmpg-policy",
+    "version": 1,
+    "agent_0": [[[1.0, 0.0], [0.0, 1.0]]] * 2,
+    "multipliers": [[0.0]],
+}
+LOCAL = {
+    "format": "cmpg-game",
+    "version": 1,
+    "form": "local",
+    "horizon": 1,
+    "num_actions": [2, 2],
+    "like": [0, 0],
+    "delay": [[[0, 0.25, 0.5]]],
+    "load_cost": [[[[0, 0, 1]]]],
+    "thresholds": [0.5],
+    "initial_0": [1.0],
+    "initial_1": [1.0],
+    "reward_0": [[[0.0, 1.0]]],
+    "transition_0_indptr": [0, 1, 2],
+    "transition_0_indices": [0, 0],
+    "transition_0_data": [1.0, 1.0],
+    "use_0_indptr": [0, 0, 1],
+    "use_0_indices": [0],
+}
+BOTH = {"format": "cmpg-policy", "version": 1, "agent_0": [[[0.0, 1.0]]], "agent_1": [[[0.5, 0.5]]]}
+
+
+def save(path, fields):
+    """Write a file as it is, whatever is in it."""
+    np.savez(path, **{name: np.asarray(value) for name, value in fields.items()})
+    return path
+
+
+@pytest.fixture
+def claim(check, tmp_path):
+    """Check a game and a policy that are given as fields; a field that is None is left out."""
+
+    def run(game, policy, *words):
+        files = [{name: value for name, value in each.items() if value is not None} for each in (game, policy)]
+        return check(save(tmp_path / "game.npz", files[0]), save(tmp_path / "policy.npz", files[1]), *words)
+
+    return run
+
+
+def test_claims_that_hold(claim):
+    code, printed = claim(ONE, CLAIM)
+    assert code == 0
+    assert "agent 0: value 3, gains at most 0\n" in printed
+    assert "constraint 0: cost 0.75, threshold 0.75\n" in printed
+    assert claim(LOCAL, BOTH, 1.0)[0] == 0
+
+
+@pytest.mark.parametrize(("off", "code"), [(5e-10, 0), (2e-9, 1), (np.nan, "finite"), (np.inf, "finite")])
+def test_a_cost_above_its_threshold_is_not_proved(claim, off, code):
+    game = ONE | {"costs": [[[[0.25, 0.0], [0.0, 0.5 + off]]]]}
+    found, _ = claim(game, CLAIM)
+    assert found == code or code in str(found)
+
+
+def test_a_gain_above_epsilon_is_not_proved(claim):
+    lazy = CLAIM | {"agent_0": [[[1.0, 0.0], [1.0, 0.0]]] * 2}
+    assert claim(ONE, lazy)[0] == 1
+    assert claim(ONE, lazy, 1.999)[0] == 1
+    assert claim(ONE, lazy, 2.0)[0] == 0
+    assert claim(ONE, lazy, 2.0)[1].endswith("no agent gains more than 2\n")
+    assert claim(ONE, lazy)[1].endswith("not proved\n")
+
+
+def test_what_may_be_left_out(claim):
+    assert claim(ONE | {"costs": None, "thresholds": None}, CLAIM | {"multipliers": None})[0] == 0
+    assert claim(ONE, CLAIM | {"multipliers": None})[0] == 0
+    assert claim(LOCAL | {"cost_0": [[[[0.0, 0.0]]]]}, BOTH, 1.0)[0] == 0
+    own = {name.replace("_0", "_1"): value for name, value in LOCAL.items() if name.endswith("_0") or "_0_" in name}
+    assert claim(LOCAL | own | {"like": None}, BOTH, 1.0)[0] == 0
+    assert claim(LOCAL | {"load_cost": None, "thresholds": None}, BOTH, 1.0)[0] == 0
+
+
+SPARSE = {
+    "transition": None,
+    "transition_indptr": [0, 1, 2, 3, 4],
+    "transition_indices": [1, 0, 1, 1],
+    "transition_data": [1.0, 1.0, 1.0, 1.0],
+}
+
+
+def test_sparse_transitions_are_read(claim):
+    assert claim(ONE | SPARSE, CLAIM)[0] == 0
+    doubled = {"transition_indptr": [0, 2, 3, 4, 5], "transition_indices": [1, 1, 0, 1, 1]}
+    assert claim(ONE | SPARSE | doubled | {"transition_data": [0.5, 0.5, 1.0, 1.0, 1.0]}, CLAIM)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"format": "cmpg-policy"}, "a game and a policy file"),
+        ({"form": "counting"}, "a joint or local game with a horizon"),
+        ({"horizon": None, "discount": 0.5}, "a joint or local game with a horizon"),
+        ({"horizon": 3}, "agent_0 with finite numbers of shape"),
+        ({"rewards": [[[[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]]]}, "rewards with finite numbers of shape"),
+        ({"rewards": [[[[1.0, 0.0], [0.0, np.inf]]]]}, "rewards with finite numbers"),
+        ({"rewards": [[[["1", "0"], ["0", "2"]]]]}, "rewards with finite numbers"),
+        ({"rewards": [[[[1.0, 0.0], [0.0, 2.0]]] * 3]}, "a table with one step, or all of them"),
+        ({"rewards": [1.0]}, "a table with one step, or all of them"),
+        ({"costs": [[[[0.25, 0.0, 1.0], [0.0, 0.5, 1.0]]]]}, "costs with finite numbers of shape"),
+        ({"transition": [[[[0.0, 0.9], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]]}, "transition with rows that sum to 1"),
+        ({"transition": [[[[-1.0, 2.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]]}, "transition with rows that sum to 1"),
+        ({"initial": [0.5, 0.4]}, "initial with rows that sum to 1"),
+        ({"initial": [1.0, 0.0, 0.0]}, "initial with finite numbers of shape"),
+        ({"rewards": [[[[1e7, 0.0], [0.0, 2.0]]]]}, "a game with smaller numbers"),
+        ({"costs": [[[[0.25, 0.0], [0.0, -1e7]]]]}, "a game with smaller numbers"),
+        (SPARSE | {"transition_indptr": [0, 1, 2, 3, 5]}, "a CSR matrix"),
+        (SPARSE | {"transition_indptr": [1, 1, 2, 3, 4]}, "a CSR matrix"),
+        (SPARSE | {"transition_indptr": [0, 2, 1, 3, 4]}, "a CSR matrix"),
+        (SPARSE | {"transition_indices": [1, 0, 1, 2]}, "columns that exist"),
+        (SPARSE | {"transition_indices": [-1, 0, 1, 1]}, "columns that exist"),
+        (SPARSE | {"transition_data": [1.0, 1.0, 1.0]}, "columns that exist"),
+    ],
+)
+def test_a_joint_game_that_is_not_whole_is_refused(claim, changes, problem):
+    code, _ = claim(ONE | changes, CLAIM)
+    assert str(code).startswith("not proved: ")
+    assert problem in code
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"format": "cmpg-game"}, "a game and a policy file"),
+        ({"multipliers": [[-1e-300]]}, "multipliers λ ≥ 0"),
+        ({"multipliers": [[0.0], [0.0]]}, "multipliers with finite numbers of shape"),
+        ({"multipliers": [[np.nan]]}, "multipliers with finite numbers"),
+        ({"agent_0": [[[1.0, 0.0], [0.5, 0.4]]] * 2}, "agent_0 with rows that sum to 1"),
+        ({"agent_0": [[[2.0, -1.0], [0.0, 1.0]]] * 2}, "agent_0 with rows that sum to 1"),
+        ({"agent_0": [[[1.0, 0.0], [0.0, 1.0]]]}, "agent_0 with finite numbers of shape"),
+    ],
+)
+def test_a_policy_that_is_not_whole_is_refused(claim, changes, problem):
+    code, _ = claim(ONE, CLAIM | changes)
+    assert str(code).startswith("not proved: ")
+    assert problem in code
+
+
+def test_rows_may_be_off_by_rounding_and_by_no_more(claim):
+    assert claim(ONE, CLAIM | {"agent_0": [[[1.0 + 5e-10, 0.0], [0.0, 1.0]]] * 2})[0] == 0
+    assert "rows that sum to 1" in claim(ONE, CLAIM | {"agent_0": [[[1.0 + 2e-9, 0.0], [0.0, 1.0]]] * 2})[0]
+    assert "rows that sum to 1" in claim(ONE, CLAIM | {"agent_0": [[[1.0 - 2e-9, 0.0], [0.0, 1.0]]] * 2})[0]
+
+
+def test_numbers_whose_last_bits_matter_are_refused(claim):
+    """4·2⁻⁵³ of the largest sum over an episode may be 1e-9: about 2.25e6, over two steps."""
+    for largest, fits in ((1.1e6, True), (1.2e6, False)):
+        code, _ = claim(ONE | {"rewards": [[[[largest, 0.0], [0.0, largest]]]]}, CLAIM)
+        assert (code == 0) is fits
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"num_actions": [2, 2, 2]}, "a policy for each agent"),
+        ({"delay": [[[0, 0.25]]]}, "delay with finite numbers of shape"),
+        ({"load_cost": [[[[0, 0, 1, 2]]]]}, "load_cost with finite numbers of shape"),
+        ({"reward_0": [[[0.0, 1.0, 2.0]]]}, "a reward with finite numbers of shape"),
+        ({"cost_0": [[[[0.0, 1.0, 2.0]]]]}, "a cost with finite numbers of shape"),
+        ({"initial_0": [0.5]}, "initial_0 with rows that sum to 1"),
+        ({"initial_1": [0.5, 0.5]}, "initial_1 with finite numbers of shape"),
+        ({"transition_0_data": [1.0, 0.5]}, "transition_0 with rows that sum to 1"),
+        ({"use_0_indptr": [0, 0, 2], "use_0_indices": [0, 0]}, "each resource used once"),
+        ({"use_0_indices": [1]}, "columns that exist"),
+        ({"delay": [[[0, 1e7, 1e7]]]}, "a game with smaller numbers"),
+        ({"load_cost": [[[[0, 1e7, 1]]]]}, "a game with smaller numbers"),
+        ({"reward_0": [[[0.0, 1e7]]]}, "a game with smaller numbers"),
+        ({"cost_0": [[[[0.0, -1e7]]]]}, "a game with smaller numbers"),
+    ],
+)
+def test_a_local_game_that_is_not_whole_is_refused(claim, changes, problem):
+    code, _ = claim(LOCAL | changes, BOTH)
+    assert str(code).startswith("not proved: ")
+    assert problem in code
+
+
+def test_likeness_is_passed_on_except_for_rewards(claim):
+    """Agent 1 is like agent 0, and has a reward of its own: it gets 5 for what agent 0 gets 1."""
+    game = LOCAL | {"reward_1": [[[0.0, 5.0]]], "load_cost": None, "thresholds": None}
+    code, printed = claim(game, BOTH | {"agent_1": [[[0.0, 1.0]]]})
+    assert code == 0
+    assert re.findall(r"value (\S+),", printed) == ["0.5", "4.5"]
+
+
+def test_an_empty_claim_proves_nothing(claim):
+    code, _ = claim(ONE, {"format": "cmpg-policy", "version": 1})
+    assert code == "not proved: a policy of each agent is required"
