@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,89 @@ def test_a_folder_keeps_every_seed(tmp_path):
     assert game.at(policy).costs == pytest.approx(lines[1]["true_costs"])
 
 
+def test_curves_are_kept_whole_after_a_run_was_resumed_and_the_page_draws_them(tmp_path):
+    folder, whole = tmp_path / "learned", tmp_path / "whole"
+    words = ("learn", "spectrum", "--mode", "shared", "--epsilon", 0.9)
+    run(*words, "--seeds", 3, "--out", whole)
+    run(*words, "--seeds", 2, "--out", folder)
+    run(*words, "--seeds", 3, "--out", folder, "--resume")
+    told, again = ((each / "curves.csv").read_text("utf-8").splitlines() for each in (whole, folder))
+    assert told[0] == "seed,samples,seconds,gap,feasible"
+    assert {line.split(",")[0] for line in told[1:]} == {"0", "1", "2"}
+    assert [line.split(",")[:2] for line in told] == [line.split(",")[:2] for line in again]
+    page = tmp_path / "page.html"
+    run("report", folder, "--out", page)
+    assert "spectrum, learned" in page.read_text("utf-8")
+    assert "Bounds against samples" in page.read_text("utf-8")
+
+
+def test_a_time_limit_ends_a_run_with_what_is_proved():
+    answer = run("learn", "spectrum", "--mode", "shared", "--epsilon", 1e-4, "--time-limit", 0.01, code=1)
+    assert "the time limit of 0.01 seconds has passed" in " ".join(answer.stdout.split())
+
+
+def test_a_discounted_game_is_cut_off_where_epsilon_allows(tmp_path):
+    save_game(replace(spectrum(num_agents=2), horizon=None, discount=0.5), tmp_path / "endless.npz")
+    answer = run("learn", tmp_path / "endless.npz", "--epsilon", 0.9, "--out", tmp_path / "learned", "--json")
+    record = json.loads(answer.stdout)["seeds"][0]
+    assert record["certified"]
+    assert record["right"]
+    assert record["settings"]["cut_off_after"] > 3
+    run("report", tmp_path / "learned", "--out", tmp_path / "page.html")
+
+
+ENVIRONMENTS = """
+import numpy as np
+from cmpg import learning
+from cmpg.scenarios import spectrum
+
+game = spectrum(num_agents=2)
+
+class Steps:
+    def reset(self, rng):
+        self.rng, self.now = rng, game.dynamics()
+        self.h, self.states = 0, self.now.begin(rng)
+        return int(self.states[0])
+
+    def place(self, h, s):
+        self.h, self.states = h, np.full(2, s)
+
+    def step(self, actions):
+        rewards, costs, self.states = self.now.step(self.h, self.states, np.array(actions), self.rng)
+        self.h += 1
+        return int(self.states[0]), list(rewards), list(costs)
+
+def known():
+    return learning.GameSimulator(game, rng=np.random.default_rng(0)).known
+
+def steps():
+    return Steps(), known()
+
+def parallel():
+    from cmpg.interop import to_parallel_env
+    return to_parallel_env(game), known()
+
+def wrong():
+    return 3
+"""
+
+
+def test_an_environment_of_the_users_own_is_learned_and_nobody_judges(monkeypatch, capsys, tmp_path):
+    (tmp_path / "envs_of_a_test.py").write_text(ENVIRONMENTS, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "learned"
+    answer = run("learn", "--env", "envs_of_a_test:steps", "--mode", "shared", "--epsilon", 0.9, "--out", folder)
+    assert "certified: 1 of 1" in answer.stdout
+    assert "nobody knows the true game" in answer.stdout
+    assert JointPolicy.load(folder / "policy_0.npz").shapes == spectrum(num_agents=2).policy_shapes
+    assert "nothing can be judged" in refused(monkeypatch, capsys, "report", folder)
+    words = ("learn", "--mode", "safe", "--epsilon", 0.1, "--budget", 400)
+    assert "LIMIT" in run(*words, "--env", "envs_of_a_test:parallel", code=1).stdout
+    assert "(environment, known) is required" in refused(monkeypatch, capsys, "learn", "--env", "envs_of_a_test:wrong")
+    assert "cannot be found" in refused(monkeypatch, capsys, "learn", "--env", "envs_of_a_test:nothing")
+    assert "name a game, or an environment" in refused(monkeypatch, capsys, "learn")
+
+
 def test_a_file_and_a_start_that_the_user_vouches_for(tmp_path):
     game = spectrum(horizon=1)
     save_game(game, tmp_path / "game.npz")
@@ -95,8 +179,11 @@ def test_a_file_and_a_start_that_the_user_vouches_for(tmp_path):
 
 def test_a_start_is_computed_with_the_true_model_only_where_that_is_said(tmp_path):
     """The grid world's cost depends on where one is, so nothing is safe whatever the transition."""
-    answer = run("learn", "grid-world", "--mode", "generative", "--budget", 10, code=1)
-    assert "computed with the true model" in answer.stderr
+    words = ("learn", "grid-world", "--horizon", 2, "--budget", 10)
+    assert "computed with the true model" in run(*words, "--mode", "safe", code=1).stderr
+    answer = run(*words, "--json", code=1)
+    assert "computed with the true model" not in answer.stderr
+    assert "no start is proved" in json.loads(answer.stdout)["seeds"][0]["message"]
     assert "computed with the true model" not in run("learn", "spectrum", "--budget", 10, code=1).stderr
 
 

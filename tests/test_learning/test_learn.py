@@ -12,7 +12,7 @@ from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError, StartError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
-from cmpg.learning.ascent import cost_range, learn
+from cmpg.learning.ascent import cost_range, learn, learned_start
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.exploration import Pace
@@ -372,9 +372,28 @@ class TestStarts:
             learn(hidden(game), epsilon=0.8, delta=0.1, start=start_of(game), learner=hopeless)
         assert caught.value.result.moves == 0
 
-    def test_without_one_a_safe_one_must_be_found(self):
+    def test_without_one_that_is_safe_whatever_happens_one_is_learned_and_only_from_draws(self):
+        game = common_reward_game(0, slack=0.2)
+        found = learned_start(hidden(game), delta=0.1)
+        assert np.all(game.at(found).costs <= game.thresholds)
+        result = learn(hidden(game), epsilon=0.8, delta=0.1)
+        assert result.settings["start"] == "learned from samples"
+        assert result.samples["start"] > 0
+        assert result.certified
+        assert judge(game, result).right(0.8)
         with pytest.raises(StartError, match="no start is given, and none was found"):
-            learn(hidden(common_reward_game(0, slack=0.01)), epsilon=0.2, delta=0.1)
+            learn(hidden(game), epsilon=0.2, delta=0.1, learner=SafeExploration())
+
+    def test_one_that_the_budget_does_not_allow_to_learn_is_an_ending(self):
+        result = learn(hidden(common_reward_game(0, slack=0.2), budget=1000), epsilon=0.8, delta=0.1)
+        assert result.status is Status.LIMIT
+        assert "no start is proved" in result.message
+        assert "budget of 1000" in result.void[0]
+
+    def test_no_start_is_learned_where_nothing_is_feasible(self):
+        game = common_reward_game(0, slack=-0.1)
+        with pytest.raises(StartError, match="prove none"):
+            learned_start(hidden(game), delta=0.1, max_count=1000)
 
     def test_one_of_another_shape_is_refused(self):
         with pytest.raises(PolicyError):

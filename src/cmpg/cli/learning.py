@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,21 +17,22 @@ import typer
 
 from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show, show_json
-from cmpg.cli.targets import GameArgument, chosen, finite, joint_form, policy_of
+from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
 
 if TYPE_CHECKING:
-    from numpy.random import SeedSequence
+    from numpy.random import Generator, SeedSequence
 
+    from cmpg.arrays import FloatArray
     from cmpg.files.containers import Fields
     from cmpg.games.contract import Game
     from cmpg.learning.samples import Known
-    from cmpg.learning.trials import Behind, Method, Progress, Trial
+    from cmpg.learning.trials import Behind, Door, Method, Progress, Trial
     from cmpg.policy import JointPolicy
     from cmpg.runs.runner import Jobs
 
 
 def learn(
-    target: GameArgument,
+    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
     mode: Annotated[
         str,
         typer.Option(
@@ -63,7 +64,17 @@ def learn(
     reveal_support: Annotated[
         bool, typer.Option("--reveal-support", help="Tell the learners which next states are possible.")
     ] = False,
-    output: Annotated[Path | None, typer.Option("--out", help="New folder for policies and records.")] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<module:factory>",
+            help="Learn an environment instead of a game: factory() returns it, and what is known of it.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", help="New folder for policies, records and curves."),
+    ] = None,
     resume: Resume = False,
     as_json: Json = False,
 ) -> None:
@@ -75,30 +86,31 @@ def learn(
     import numpy as np
 
     from cmpg.files.records import names_record
-    from cmpg.learning.trials import Behind
+    from cmpg.learning.confidence import check_accuracy
     from cmpg.report.learning_page import trials_face, trials_record
 
     check_out(output, resume=resume)
+    check_accuracy(epsilon, delta)
     limit = np.inf if time_limit is None else finite("time-limit", time_limit, positive=True)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
-    game = _learnable(target.build(seed=seed))
-    behind = Behind(budget=budget, payoff_noise=payoff_noise, reveal_support=reveal_support)
+    if (target is None) == (env is None):
+        raise _refusal("name a game, or an environment with --env module:factory, and not both.")
+    options = {"budget": budget, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
+    hidden = _hidden_game(target, epsilon=epsilon, seed=seed, **options) if env is None else _environment(env, options)
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
-    method = build(
-        _Wish(game, behind, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
-    )
-    asked = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "budget": budget, "margin": margin}
-    asked |= {"growth": growth, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
-    asked |= {"start": None if start is None else str(start), "time_limit": time_limit}
-    trials = _Trials(game, method, np.random.SeedSequence(seed).spawn(seeds), behind, asked)
+    wish = _Wish(hidden, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
+    asked = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "margin": margin, "growth": growth}
+    asked |= {**options, "name": hidden.name, "start": None if start is None else str(start), "time_limit": time_limit}
+    trials = _Trials(hidden, build(wish), np.random.SeedSequence(seed).spawn(seeds), asked)
     done = trials.run(jobs=jobs_of(jobs, backend, scheduler), output=output, resume=resume)
     if as_json:
-        show_json(trials_record(done) | names_record(game))
+        show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
     else:
-        show(trials_face(done, thresholds=game.thresholds))
+        show(trials_face(done, thresholds=hidden.thresholds))
         if output is not None:
-            show(f"written to {output}/; make a page of it with: cmpg report {output}")
+            page = f"; make a page of it with: cmpg report {output}" if hidden.game is not None else ""
+            show(f"written to {output}/{page}")
     raise typer.Exit(0 if len(done) == seeds and all(each["certified"] for each in done) else 1)
 
 
@@ -143,22 +155,68 @@ def bounds(
         show(bounds_face(table, slater, slacks))
 
 
-def _learnable(game: Game) -> Game:
-    """A game as it can be hidden: local and counting games as they are, all others over joint actions."""
+@dataclass(frozen=True, eq=False)
+class _Hidden:
+    """What is learned: a known game that plays the unknown one, or an environment of which nobody knows the game."""
+
+    door: Door  # makes the simulator
+    game: Game | None
+    behind: Behind | None
+    name: str
+
+    @cached_property
+    def known(self) -> Any:
+        """What learners know beforehand."""
+        return self.simulator.known
+
+    @cached_property
+    def simulator(self) -> Any:
+        """A simulator of which nothing is drawn."""
+        import numpy as np
+
+        return self.door(np.random.default_rng(0))
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+        found: FloatArray = self.known.thresholds if self.game is None else self.game.thresholds
+        return found
+
+
+def _hidden_game(target: Target, *, epsilon: float, seed: int, **options: Any) -> _Hidden:
+    """A scenario or a file: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.game import LocalGame
+    from cmpg.learning.trials import Behind
+    from cmpg.learning.truncation import steps_for
 
-    if isinstance(game, (LocalGame, CountingGame)):
-        return game
-    return joint_form(game, wanted="has no transition to learn")
+    game = target.build(seed=seed)
+    if not isinstance(game, (LocalGame, CountingGame)):
+        game = joint_form(game, wanted="has no transition to learn")
+    behind = Behind(**options, horizon=None if game.discount is None else steps_for(game, epsilon))
+    origin = target.origin(seed=seed)
+    told = ", ".join(f"{name} {value}" for name, value in origin.options.items() if name != "seed")
+    return _Hidden(partial(_hide, behind, game), game, behind, f"{origin.name} ({told})" if told else origin.name)
+
+
+def _hide(behind: Behind, game: Game, rng: Generator) -> Any:
+    return behind.hide(game, rng=rng)
+
+
+def _environment(words: str, options: dict[str, Any]) -> _Hidden:
+    """An environment that a factory makes, with what is known of it."""
+    from cmpg.interop.environments import environment_door
+
+    if options["payoff_noise"] is not None or options["reveal_support"]:
+        raise _refusal("--payoff-noise and --reveal-support are for games; an environment says itself what is known.")
+    return _Hidden(environment_door(words, budget=options["budget"]), None, None, words)
 
 
 @dataclass(frozen=True, eq=False)
 class _Wish:
     """What the command line asks for."""
 
-    game: Game
-    behind: Behind
+    hidden: _Hidden
     _: KW_ONLY
     epsilon: float
     delta: float
@@ -169,28 +227,26 @@ class _Wish:
 
 
 def _generative(wish: _Wish) -> Method:
-    from cmpg.games.local.game import LocalGame
     from cmpg.learning.generative import Adaptive
+    from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.trials import ByResponses
 
-    if isinstance(wish.game, LocalGame):  # kernels do not depend on what others play, so one model serves all
+    if isinstance(wish.hidden.known, LocalKnown):  # kernels do not depend on what others play: one model serves all
         return _shared(wish)
     _refuse_safe_options(wish)
     return ByResponses(
-        epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=Adaptive(), time_limit=wish.time_limit
+        epsilon=wish.epsilon, delta=wish.delta, start=_given(wish), learner=Adaptive(), time_limit=wish.time_limit
     )
 
 
 def _safe(wish: _Wish) -> Method:
-    import numpy as np
-
     from cmpg.errors import UnsupportedError
     from cmpg.learning.exploration import Pace
     from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.safe import safe_learner
     from cmpg.learning.trials import ByResponses
 
-    known = wish.behind.hide(wish.game, rng=np.random.default_rng(0)).known
+    known = wish.hidden.known
     if isinstance(known, LocalKnown):
         wanted = "is explored safely by learn_safely only"
         raise UnsupportedError("LocalGame", wanted, "Use --mode generative.")
@@ -242,28 +298,32 @@ def _refusal(text: str) -> Exception:
     return CMPGError(text)
 
 
-def _start(wish: _Wish) -> JointPolicy | None:
-    """The start that the user gives; or one that is safe whatever the transition; or, said aloud, one computed with
-    the true model, as somebody who knows it would vouch for it.
-    """
-    import numpy as np
+def _given(wish: _Wish) -> JointPolicy | None:
+    """The start that the user gives, if any."""
+    if wish.start is None:
+        return None
+    from cmpg.files.policies import load_policy
 
+    if wish.hidden.game is not None:
+        return policy_of(wish.start, wish.hidden.game)[0]
+    return load_policy(wish.start)[0]
+
+
+def _start(wish: _Wish) -> JointPolicy | None:
+    """The start of safe exploration: what the user gives; or what is safe whatever the transition; or, said aloud, one
+    computed with the true model, as somebody who knows it would vouch for it.
+    """
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.ascent import safe_start
-    from cmpg.learning.local.simulator import LocalSimulator
 
-    if wish.start is not None:
-        return policy_of(wish.start, wish.game)[0]
-    simulator = wish.behind.hide(wish.game, rng=np.random.default_rng(0))
-    assert not isinstance(simulator, LocalSimulator), "local games are learned without a start"
-    if safe_start(simulator) is not None:
-        return None
-    found = feasible_start(wish.game)
+    if wish.start is not None or wish.hidden.game is None or safe_start(wish.hidden.simulator) is not None:
+        return _given(wish)
+    found = feasible_start(wish.hidden.game)
     if found.policy is None:
         raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(
-        "no start is safe whatever the transition is: a start of least cost is computed with the true model, and taken "
-        "as vouched for. Pass --start to use your own."
+        "no start is safe whatever the transition is, and safe exploration needs one to begin with: one of least cost "
+        "is computed with the true model, and taken as vouched for. Pass --start to use your own."
     )
     return found.policy
 
@@ -272,22 +332,23 @@ def _start(wish: _Wish) -> JointPolicy | None:
 class _Trials:
     """What is run, seed by seed, and all that a result depends on."""
 
-    game: Game
+    hidden: _Hidden
     method: Method
     streams: Sequence[SeedSequence]
-    behind: Behind
     asked: dict[str, Any]
 
     def run(self, *, jobs: Jobs, output: Path | None, resume: bool) -> list[Fields]:
         """Run the seeds that are missing, write each as soon as it is done, and return the records of all."""
         from cmpg.files.learning_folder import keep_trial, resume_learning_run, trial_record
         from cmpg.files.long_runs import game_digest, sole_writer
+        from cmpg.learning.truncation import finite_form
 
         if output is None:
             return self._run({}, trial_record, jobs)
-        request = {"command": "learn", "game": game_digest(self.game), **self.asked}
+        game = None if self.hidden.game is None else finite_form(self.hidden.game)
+        request = {"command": "learn", "game": None if game is None else game_digest(game), **self.asked}
         with sole_writer(output, resume=resume):
-            known = {record["seed"]: record for record in resume_learning_run(output, self.game, request)}
+            known = {record["seed"]: record for record in resume_learning_run(output, game, request)}
             wanted = {seed: record for seed, record in known.items() if seed < len(self.streams)}
             again = f"; go on with the same command and --resume, which does what is missing in {output}/"
             return self._run(wanted, partial(keep_trial, output), jobs, again=again)
@@ -300,14 +361,18 @@ class _Trials:
         from cmpg.report.learning_page import progress_text, trial_text
 
         seeds, known = len(self.streams), frozenset(done)
+        curve: list[Progress] = []
         with suppress(KeyboardInterrupt), ProgressLine("learning") as line:
 
             def watch(progress: Progress) -> None:
-                line.show(progress_text(progress, seed=len(done), seeds=seeds))
+                curve.append(progress)
+                line.show(progress_text(curve, list(done.values()), seed=len(done), seeds=seeds))
 
-            streams, behind = self.streams, self.behind
-            run = trials(self.game, self.method, streams=streams, done=known, jobs=jobs, behind=behind, watch=watch)
-            for each in run:
+            hidden = self.hidden
+            door = hidden.door if hidden.game is None else None
+            settings: dict[str, Any] = {"behind": hidden.behind, "door": door, "watch": watch}
+            for each in trials(hidden.game, self.method, streams=self.streams, done=known, jobs=jobs, **settings):
+                curve.clear()
                 done[each.index] = keep(each)
                 line.show(trial_text(each, seeds=seeds), whole=True)
                 if each.result.status is Status.INTERRUPTED:

@@ -1,9 +1,11 @@
-"""Learning run folders: `game.npz`, a `policy_<seed>.npz` for each seed, and `seeds.jsonl`, a record a line.
+"""Learning run folders: `game.npz`, a `policy_<seed>.npz` for each seed, `seeds.jsonl`, a record a line, and
+`curves.csv`, how the bounds of each seed closed with its samples.
 
 The multipliers in a policy file prove what an agent could truly gain by leaving it. So whoever reads a folder judges
 every learned policy again, by backward induction alone, and refuses records that say otherwise. What was drawn and
 played on the way (samples, executed policies) is only recorded. Records are written whole, in the order of the seeds;
-a last line that was torn off, by whatever copied the file, is left out.
+a last line that was torn off, by whatever copied the file, is left out. Where an environment was learned nobody knows
+the game: there is no `game.npz`, and nobody judges.
 """
 
 from __future__ import annotations
@@ -16,14 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import fields_line
-from cmpg.files.containers import AGREEMENT, Fields, check_regular, new_folder, parse_json, plain, write_text
+from cmpg.files.containers import (
+    AGREEMENT,
+    Fields,
+    check_regular,
+    new_folder,
+    parse_json,
+    plain,
+    read_fields,
+    write_text,
+)
 from cmpg.files.fields import choice, flag, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
-from cmpg.files.long_runs import check_request, write_request
+from cmpg.files.long_runs import REQUEST, check_request, write_request
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Game
 
@@ -31,6 +43,8 @@ if TYPE_CHECKING:
     from cmpg.learning.trials import Trial
 
 RECORDS = "seeds.jsonl"
+CURVES = "curves.csv"
+CURVE_HEAD = "seed,samples,seconds,gap,feasible"
 
 
 def begin_learning_run(folder: Path, game: Game) -> None:
@@ -39,7 +53,7 @@ def begin_learning_run(folder: Path, game: Game) -> None:
         save_game(game, folder / "game.npz")
 
 
-def resume_learning_run(folder: Path, game: Game, request: Mapping[str, Any]) -> list[Fields]:
+def resume_learning_run(folder: Path, game: Game | None, request: Mapping[str, Any]) -> list[Fields]:
     """Begin a run in a folder of one's own, or go on with what is there; return the records of the seeds that are done.
 
     Parameters
@@ -47,13 +61,13 @@ def resume_learning_run(folder: Path, game: Game, request: Mapping[str, Any]) ->
     folder
         Held by `sole_writer`.
     game
-        The true game.
+        The true game; None where nobody knows it.
     request
         All that the result of a seed depends on. It must be what the run was begun with.
     """
     if not check_request(folder, request):
         write_request(folder, request)
-    if not (folder / "game.npz").exists():
+    if game is not None and not (folder / "game.npz").exists():
         save_game(game, folder / "game.npz")
     done = [record for record in _records(folder) if record.get("status") != Status.INTERRUPTED.name]
     _write_records(folder, done)
@@ -62,7 +76,8 @@ def resume_learning_run(folder: Path, game: Game, request: Mapping[str, Any]) ->
 
 def keep_trial(folder: Path, each: Trial) -> Fields:
     """Write the policy of a trial, with the multipliers that judge it, and then its record, which is returned."""
-    each.result.policy.save(folder / f"policy_{each.index}.npz", multipliers=each.judgement.multipliers)
+    multipliers = None if each.judgement is None else each.judgement.multipliers
+    each.result.policy.save(folder / f"policy_{each.index}.npz", multipliers=multipliers)
     record = trial_record(each)
     _write_records(folder, [*(known for known in _records(folder) if known.get("seed") != each.index), record])
     return record
@@ -78,11 +93,14 @@ def _records(folder: Path) -> list[Fields]:
 def _write_records(folder: Path, records: list[Fields]) -> None:
     """Write all records anew, in the order of the seeds: a reader never meets half a line."""
     ordered = sorted(records, key=lambda record: whole_number("seed", record.get("seed"), least=0))
+    rows = [[record["seed"], *point] for record in ordered for point in record.get("curve", [])]
+    lines = [",".join("" if value is None else f"{value:.10g}" for value in row) for row in rows]
+    write_text(folder / CURVES, "\n".join([CURVE_HEAD, *lines, ""]))
     write_text(folder / RECORDS, "".join(json.dumps(record) + "\n" for record in ordered))
 
 
 def trial_record(each: Trial) -> Fields:
-    """Return one trial as plain numbers and strings."""
+    """Return one trial as plain numbers and strings; what nobody knows is null."""
     result, judged = each.result, each.judgement
     record = {
         "seed": each.index,
@@ -96,14 +114,18 @@ def trial_record(each: Trial) -> Fields:
         "moves": result.moves,
         "iterations": len(result.trace),
         "samples": dict(result.samples),
-        "true_gap": judged.gap,
-        "true_costs": judged.costs,
-        "feasible": judged.feasible,
+        "true_gap": None if judged is None else judged.gap,
+        "true_costs": None if judged is None else judged.costs,
+        "feasible": None if judged is None else judged.feasible,
         "right": each.right,
         "executed_policies": len(result.played),
-        "unsafe_policies": judged.unsafe_policies,
-        "unsafe_episodes": judged.unsafe_episodes,
+        "unsafe_policies": None if judged is None else judged.unsafe_policies,
+        "unsafe_episodes": None if judged is None else judged.unsafe_episodes,
         "settings": dict(result.settings),
+        "curve": [
+            [at.samples, round(at.seconds, 3), at.gap if np.isfinite(at.gap) else None, int(at.feasible)]
+            for at in each.curve
+        ],
         "seconds": each.seconds,
     }
     return {name: plain(value) for name, value in record.items()}
@@ -123,6 +145,7 @@ class LearnedSeed:
     unsafe_policies: int  # as recorded
     settings: Mapping[str, Any]
     certificate: Certificate  # of the learned policy in the true game, computed when it was read
+    curve: FloatArray  # [points, 2]: samples, and how far the bounds were apart, as recorded
 
     __repr__ = fields_line
 
@@ -145,6 +168,7 @@ class LearnedRun:
     game: Game
     seeds: tuple[LearnedSeed, ...]
     torn: bool  # whether a last line was left out
+    name: str  # of the game, as recorded; of the folder where it is not
 
     __repr__ = fields_line
 
@@ -163,6 +187,8 @@ def load_learning_run(folder: Path) -> LearnedRun:
     except (OSError, UnicodeDecodeError):
         raise FileError(f"{path}: is not a text file; learn again.") from None
     torn = bool(lines) and not lines[-1].endswith("\n")
+    if not (folder / "game.npz").exists() and (folder / REQUEST).exists():
+        raise FileError(f"{folder}: an environment was learned, and nobody knows its game, so nothing can be judged.")
     game = load_game(folder / "game.npz")
     read = [(f"{path}, line {place}", line) for place, line in enumerate(lines[: len(lines) - torn], 1)]
     seeds = tuple(_read_seed(folder, game, parse_json(line, where), where) for where, line in read)
@@ -170,7 +196,7 @@ def load_learning_run(folder: Path) -> LearnedRun:
         raise FileError(f"{path}: is empty; no seed was finished.")
     if len({each.seed for each in seeds}) < len(seeds):
         raise FileError(f"{path}: has two records of one seed; learn again.")
-    return LearnedRun(folder, game, seeds, torn)
+    return LearnedRun(folder, game, seeds, torn, _name(folder))
 
 
 def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedSeed:
@@ -187,6 +213,7 @@ def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedS
             unsafe_policies=whole_number("unsafe_policies", record.get("unsafe_policies", 0), least=0),
             settings={name: text_of(value) for name, value in mapping("settings", record.get("settings", {}))},
             certificate=_judge(folder / f"policy_{seed}.npz", game),
+            curve=_curve(record.get("curve", [])),
         )
         _compare(found, record, where)
     except KeyError as missing:
@@ -194,6 +221,26 @@ def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedS
     except CMPGError as problem:
         raise FileError(str(problem) if str(folder) in str(problem) else f"{where}: {problem}") from None
     return found
+
+
+def _name(folder: Path) -> str:
+    """Return what the game is called, where the run says so."""
+    if (folder / REQUEST).exists():
+        told = read_fields(folder / REQUEST, kind="cmpg-request").get("name")
+        if isinstance(told, str) and told:
+            return text_of(told)
+    return folder.resolve().name
+
+
+def _curve(points: Any) -> FloatArray:
+    """Read a list of [samples, seconds, gap, feasible], of which the gap may be null."""
+    if not isinstance(points, list) or not all(isinstance(each, list) and len(each) == 4 for each in points):
+        raise FileError("curve is not a list of points, four numbers each; learn again.")
+    rows = [
+        (whole_number("samples", at, least=0), np.nan if gap is None else real_number("gap", gap))
+        for at, _, gap, _ in points
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
 def _judge(path: Path, game: Game) -> Certificate:

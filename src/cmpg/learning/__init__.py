@@ -16,6 +16,7 @@ from cmpg.front_door import front_door
 if TYPE_CHECKING:
     from cmpg.learning.a_priori import APriori as APriori
     from cmpg.learning.ascent import learn as learn
+    from cmpg.learning.ascent import learned_start as learned_start
     from cmpg.learning.bounds import bounds_table as bounds_table
     from cmpg.learning.environment import Environment as Environment
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cmpg.learning.simulator import Simulator as Simulator
     from cmpg.learning.slater import cmdp_slack as cmdp_slack
     from cmpg.learning.slater import slater_constant as slater_constant
+    from cmpg.learning.truncation import steps_for as steps_for
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
@@ -55,7 +57,7 @@ __all__, __getattr__, __dir__ = front_door(
         "environment": ("Environment", "EnvironmentSimulator"),
         "exploration": ("Pace",),
         "generative": ("Adaptive",),
-        "ascent": ("learn",),
+        "ascent": ("learn", "learned_start"),
         "local.model": ("LocalModel",),
         "local.simulator": ("LocalSimulator",),
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
@@ -65,5 +67,6 @@ __all__, __getattr__, __dir__ = front_door(
         "problem": ("InducedProblem",),
         "simulator": ("GameSimulator", "Simulator"),
         "slater": ("cmdp_slack", "slater_constant"),
+        "truncation": ("steps_for",),
     },
 )

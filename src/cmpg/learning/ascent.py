@@ -46,15 +46,17 @@ from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.schedule import RoundRobin, Schedule
+from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import BudgetError, SimulatorError, StartError, UnsupportedError
 from cmpg.learning.bounds import ascent_constants
-from cmpg.learning.confidence import check_accuracy, estimate
+from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.local.simulator import LocalSimulator
+from cmpg.learning.joint_model import model_of
+from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, Present, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.samples import Known
+from cmpg.learning.samples import Known, cut_settings
 from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy
 
@@ -63,6 +65,12 @@ _LOG = logging.getLogger(__name__)
 GOOD = (ResponseStatus.CERTIFIED, ResponseStatus.BETTER)
 """Responses that may be moved to."""
 
+FIRST_DRAWS = 64
+"""Draws of every entry at first, where a start has to be learned."""
+
+START_EPISODES = 1024
+"""A candidate for the start is given up after this many episodes for each draw of an entry."""
+
 ASSUMPTIONS = (
     "samples are independent draws of the game's own law, and the declared ranges hold",
     "a potential exists: without one there may be more than T moves, and then the run ends as NOT_POTENTIAL",
@@ -70,7 +78,7 @@ ASSUMPTIONS = (
 
 
 def learn(
-    simulator: Simulator | LocalSimulator,
+    simulator: Simulator,
     *,
     epsilon: float,
     delta: float,
@@ -90,7 +98,8 @@ def learn(
         With probability at least 1 − δ no agent gains more than ε by leaving.
     start
         A feasible joint policy; for safe exploration a strictly feasible one. Unless given, one is sought that meets
-        the constraints whatever the transition is.
+        the constraints whatever the transition is; and where there is none, one is learned (`learned_start`) by the
+        default learner, as the first question of the run.
     learner
         Learns responses: `Adaptive()` from a generative model unless given, `SafeExploration()` from episodes.
     schedule
@@ -109,14 +118,19 @@ def learn(
     True
     """
     check_accuracy(epsilon, delta)
-    if isinstance(simulator, LocalSimulator):
+    known: Any = simulator.known
+    if isinstance(known, LocalKnown):
         wanted = "has kernels that do not depend on what others play, so that one model serves all responses"
         raise UnsupportedError("LocalGame", wanted, "Use learn_shared, or learn_safely from episodes.")
-    beginning = _beginning(simulator, start)
+    known.left_of(epsilon)  # refuses what is cut off too early before anything else
+    try:
+        beginning = _beginning(simulator, start, learner or Adaptive(), delta=delta / 2)
+    except BudgetError as stop:
+        return _without_start(simulator, str(stop), epsilon=epsilon, delta=delta)
     run = _Run(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     rules = Rules(
         schedule=schedule or RoundRobin(),
-        enough=epsilon / 4,
+        enough=run.epsilon / 4,
         max_moves=run.max_iterations - 1,
         no_return=True,
         deadline=time.monotonic() + time_limit,
@@ -133,24 +147,42 @@ def learn(
 
 @dataclass(frozen=True, eq=False)
 class _Beginning:
-    """The start, and whether it meets the constraints whatever the transition is."""
+    """The start, where it comes from, and whether it is proved to meet the constraints."""
 
     policy: JointPolicy
+    source: str
     proved: bool
+    questions: int = 0  # that were answered to find it
 
 
-def _beginning(simulator: Simulator, start: JointPolicy | None) -> _Beginning:
-    if start is None:
-        found = safe_start(simulator)
-        if found is None:
-            raise StartError(
-                "no start is given, and none was found that meets the constraints whatever the transition is. "
-                "Pass a policy that is known to meet them."
-            )
-        return _Beginning(found, proved=True)
-    start.check_fits(simulator.known.policy_shapes)
-    ceilings = require_possible(simulator, start).ceilings
-    return _Beginning(start, proved=bool(np.all(ceilings <= simulator.known.thresholds)))
+def _beginning(simulator: Simulator, start: JointPolicy | None, learner: Learner, *, delta: float) -> _Beginning:
+    if start is not None:
+        start.check_fits(simulator.known.policy_shapes)
+        ceilings = require_possible(simulator, start).ceilings
+        return _Beginning(start, "given", proved=bool(np.all(ceilings <= simulator.known.limits)))
+    found = safe_start(simulator)
+    if found is not None:
+        return _Beginning(found, "safe whatever the transition is", proved=True)
+    if isinstance(learner, Adaptive):
+        return _Beginning(learned_start(simulator, delta=delta), "learned from samples", proved=True, questions=1)
+    raise StartError(
+        "no start is given, and none was found that meets the constraints whatever the transition is. "
+        "Pass a policy that is known to meet them."
+    )
+
+
+def _without_start(simulator: Simulator, reason: str, *, epsilon: float, delta: float) -> LearnResult:
+    """The ending of a run whose samples ran out before a start was proved to meet the constraints."""
+    return LearnResult(
+        status=Status.LIMIT,
+        message="nothing is certified; no start is proved to meet the constraints, and the policy is the uniform one.",
+        policy=JointPolicy.uniform(simulator.known.policy_shapes),
+        epsilon=epsilon,
+        delta=delta,
+        samples=simulator.ledger.by_purpose,
+        assumptions=ASSUMPTIONS,
+        void=(reason,),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +212,10 @@ class _Run:
         self, simulator: Simulator, beginning: _Beginning, *, learner: Learner, epsilon: float, delta: float
     ) -> None:
         self.simulator, self.beginning, self.learner = Logbook(simulator), beginning, learner
-        self.epsilon, self.delta = epsilon, delta
-        self.max_iterations = ascent_constants(simulator.known, epsilon=epsilon, delta=delta).max_iterations
-        self.questions = 0
+        self.claimed, self.delta = epsilon, delta
+        self.epsilon = simulator.known.left_of(epsilon)
+        self.max_iterations = ascent_constants(simulator.known, epsilon=self.epsilon, delta=delta).max_iterations
+        self.questions = beginning.questions
         self.error: SimulatorError | StartError | None = None
         self.start_proved = beginning.proved
         self.start_seen = ""  # what the start was found to cost, where that matters
@@ -239,7 +272,7 @@ class _Run:
         """Prove or refute the start by what an answer found out about its costs."""
         if position.policy is not self.beginning.policy or self.start_proved:
             return
-        found, thresholds = position.seen[0], self.simulator.known.thresholds
+        found, thresholds = position.seen[0], self.simulator.known.limits
         rows = zip(found.cost_floors, found.cost_ceilings, thresholds, strict=True)
         self.start_seen = ", ".join(f"{low:.4g} to {high:.4g} against {most:.4g}" for low, high, most in rows)
         self.start_proved = bool(np.all(found.cost_ceilings <= thresholds))
@@ -262,9 +295,9 @@ class _Run:
             status = Status.LIMIT
         return LearnResult(
             status=status,
-            message=self._what_is_left(ending.moves) if void else claim(self.epsilon, self.delta),
+            message=self._what_is_left(ending.moves) if void else claim(self.claimed, self.delta),
             policy=ending.position.policy,
-            epsilon=self.epsilon,
+            epsilon=self.claimed,
             delta=self.delta,
             samples=self.simulator.ledger.by_purpose,
             assumptions=(*self._about_the_start(), *ASSUMPTIONS),
@@ -276,6 +309,8 @@ class _Run:
                 "learner": _written(self.learner),
                 "max_iterations": self.max_iterations,
                 "questions": self.questions,
+                "start": self.beginning.source,
+                **cut_settings(self.simulator.known),
             },
         )
 
@@ -342,8 +377,44 @@ def safe_start(simulator: Simulator) -> JointPolicy | None:
     """
     known = simulator.known
     policy = _cheapest_at_once(known)
-    met = np.all(cost_range(simulator, policy).ceilings <= known.thresholds)
+    met = np.all(cost_range(simulator, policy).ceilings <= known.limits)
     return policy if met else None
+
+
+def learned_start(simulator: Simulator, *, delta: float, max_count: int = 2**24) -> JointPolicy:
+    """Return a joint policy that is proved to meet the constraints with probability 1 − δ, from draws and episodes.
+
+    The empirical game of N draws of every entry has a policy of least cost, which is rolled out until its costs are
+    proved or refuted; then N is four times as large. Candidate j takes δ/(j(j + 1)).
+
+    Examples
+    --------
+    >>> from cmpg.learning.simulator import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> game = spectrum()
+    >>> start = learned_start(GameSimulator(game, rng=np.random.default_rng(0)), delta=0.1)
+    >>> bool((game.at(start).costs <= game.thresholds).all())
+    True
+    """
+    limits, samples, count, number = simulator.known.limits, None, 0, 0
+    while count < max_count:
+        more = max(3 * count, FIRST_DRAWS)
+        drawn = simulator.draw_all(count=more, purpose="start")
+        samples, count, number = drawn if samples is None else samples + drawn, count + more, number + 1
+        game = model_of(simulator.known, samples, delta=delta, interval=binomial_interval).game
+        found = feasible_start(game.with_thresholds(limits)).policy
+        if found is None:
+            continue
+        problem = InducedProblem(simulator, 0, found, purpose="start")
+        seen = Measurement(problem, found[0], game.at(found).induced_cmdp(0), delta=delta / (number * (number + 1)))
+        while seen.episodes <= START_EPISODES * count and np.all(seen.floors[1:] <= limits):
+            seen.grow()
+            if np.all(seen.ceilings[1:] <= limits):
+                return found
+    raise StartError(
+        f"no start is given, none was found that meets the constraints whatever the transition is, and {count:,} "
+        "draws of every entry prove none. Pass a policy that is known to meet them, or raise the thresholds."
+    )
 
 
 def _cheapest_at_once(known: Known) -> JointPolicy:
@@ -356,7 +427,7 @@ def _cheapest_at_once(known: Known) -> JointPolicy:
 def require_possible(simulator: Simulator, start: JointPolicy) -> CostRange:
     """Return the range of a start's costs, or raise StartError where it cannot meet the constraints."""
     bounds = cost_range(simulator, start)
-    for j, threshold in enumerate(simulator.known.thresholds):
+    for j, threshold in enumerate(simulator.known.limits):
         if bounds.floors[j] > threshold:
             raise StartError(
                 f"the start is infeasible: constraint {j} has the threshold {threshold:.6g}, and whatever the "

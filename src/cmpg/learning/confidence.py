@@ -320,6 +320,9 @@ def transition_box(
 class Estimate:
     """What the samples say about one agent's CMDP: the empirical one, and how far off it can be.
 
+    Thresholds are what a policy may cost, and in the optimistic box what a deviation may cost; the same, unless a
+    discounted game was cut off.
+
     With probability 1 − δ the true kernel lies in the box, the true payoffs between the worst and the best ones.
     """
 
@@ -352,10 +355,11 @@ def estimate(
         interval=interval,
         support=problem.known.induced_support(problem.agent),
     )
-    empirical = _cmdp(problem, kernel, reward=payoffs.reward, costs=payoffs.costs)
+    known = problem.known
+    empirical = _cmdp(problem, kernel, reward=payoffs.reward, costs=payoffs.costs, thresholds=known.limits)
     bounds = {"lower": frozen(lower), "upper": frozen(upper)}
     best_reward, best_costs = payoffs.reward + payoffs.reward_radius, payoffs.costs - payoffs.cost_radius
-    optimistic = _cmdp(problem, kernel, reward=best_reward, costs=best_costs)
+    optimistic = _cmdp(problem, kernel, reward=best_reward, costs=best_costs, thresholds=known.thresholds)
     return Estimate(
         box=BoxCMDP(empirical, **bounds, trusted=True),
         optimistic=BoxCMDP(optimistic, **bounds, trusted=True),
@@ -367,7 +371,8 @@ def estimate(
 def empirical_cmdp(problem: InducedProblem, samples: Samples) -> CMDP:
     """Return the CMDP with the empirical kernel; rewards and costs must be known."""
     reward, costs = problem.payoffs
-    return _cmdp(problem, empirical_kernel(problem, samples), reward=reward, costs=costs)
+    kernel = empirical_kernel(problem, samples)
+    return _cmdp(problem, kernel, reward=reward, costs=costs, thresholds=problem.known.limits)
 
 
 def empirical_kernel(problem: InducedProblem, samples: Samples) -> FloatArray:
@@ -380,13 +385,15 @@ def empirical_kernel(problem: InducedProblem, samples: Samples) -> FloatArray:
     return frozen(kernel)
 
 
-def _cmdp(problem: InducedProblem, kernel: FloatArray, *, reward: FloatArray, costs: FloatArray) -> CMDP:
+def _cmdp(
+    problem: InducedProblem, kernel: FloatArray, *, reward: FloatArray, costs: FloatArray, thresholds: FloatArray
+) -> CMDP:
     known = problem.known
     return CMDP(
         transition=kernel,
         reward=frozen(reward),
         costs=frozen(costs),
-        thresholds=known.thresholds,
+        thresholds=thresholds,
         initial=known.initial,
         horizon=known.horizon,
         entry_roundings=average_roundings(known.num_actions),

@@ -157,7 +157,7 @@ class Exploration:
         self.given_costs = baseline.ceilings
         self.samples = problem.no_samples()
         self.episodes, self.work = 0, 0
-        self.proved = Proved(problem.known.thresholds - margin)
+        self.proved = Proved(problem.known.limits - margin)
         self.proof_of_infeasibility = ""
         self._next_search = 0
         self._played: dict[bytes, Played] = {}

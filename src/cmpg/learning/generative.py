@@ -118,7 +118,7 @@ class _Run:
         self.caution = (
             1.0  # how many times the likely errors thresholds are tightened by: twice as many after a failure
         )
-        self.proved = Proved(problem.known.thresholds)
+        self.proved = Proved(problem.known.limits)
         unknown = np.full(problem.known.num_constraints, np.inf)
         self.latest = BoundedPolicy(problem.policy[problem.agent], -np.inf, unknown, np.zeros(len(unknown)), 0)
 
@@ -210,7 +210,7 @@ class _Run:
                 return
             candidate = Measurement(self.problem, safer.policy, empirical, delta=share / (4 * TRIES))
             self._play(candidate, partial(self._consider, safer))
-            if self.latest.meets(self.problem.known.thresholds):
+            if self.latest.meets(self.problem.known.limits):
                 break
         if nash is not None and self.proved.incumbent is not None:
             self._play(present, self._place)
@@ -220,7 +220,7 @@ class _Run:
         while not self.settled and one.episodes + one.next_batch <= self.most_episodes:
             one.grow()
             note(one)
-            if np.any(one.floors[1:] > self.problem.known.thresholds):
+            if np.any(one.floors[1:] > self.problem.known.limits):
                 return
 
     def _place(self, seen: Measurement) -> None:
@@ -266,7 +266,7 @@ class _Run:
         if proved.stays(nash):
             mine = self.problem.policy[self.problem.agent]
             best = BoundedPolicy(
-                mine, proved.present.value_floor, self.problem.known.thresholds, self.latest.multipliers, 0
+                mine, proved.present.value_floor, self.problem.known.limits, self.latest.multipliers, 0
             )
         if status is None:
             good = proved.stays(nash) or proved.gap <= (self.epsilon if nash is None else nash)

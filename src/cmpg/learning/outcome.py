@@ -10,7 +10,7 @@ constraints is worth more than value_ceiling, and V^{c_j}(policy) ≤ cost_ceili
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from cmpg.faces import Face, Table, fields_line, html, line, text
 from cmpg.games.contract import Game
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
+from cmpg.learning.truncation import finite_form, prolonged
 from cmpg.policy import JointPolicy
 
 
@@ -240,7 +241,12 @@ class Judgement:
 
 
 def judge(game: Game, result: LearnResult) -> Judgement:
-    """Judge a result with the game that the simulator hid."""
+    """Judge a result with the game that the simulator hid; a discounted one is cut off where the rest is rounding."""
+    if game.discount is not None:
+        game = finite_form(game)
+        steps = game.horizon or 1
+        played = tuple(replace(each, policy=prolonged(each.policy, steps)) for each in result.played)
+        result = replace(result, policy=prolonged(result.policy, steps), played=played)
     certificate = certify_with_best_responses(game, result.policy)
     unsafe = [each for each in result.played if _breaks(game, each.policy)]
     return Judgement(

@@ -187,7 +187,7 @@ def _lack_of_slack(run: Exploration, least_slack: float) -> str:
     """Say why the baseline cannot be used to explore, or nothing where it can or may yet."""
     known, ceilings = run.problem.known, run.baseline.ceilings
     floors = run.baseline.floors(run.belief)
-    for j, threshold in enumerate(known.thresholds):
+    for j, threshold in enumerate(known.limits):
         place = f"constraint {j} has the threshold {threshold:.6g}"
         if floors[j] > threshold:
             return f"{place}, but the policy that was called safe costs at least {floors[j]:.6g}. Give another one."

@@ -23,6 +23,7 @@ from cmpg.policy import JointPolicy, PolicyShape
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
+    from cmpg.learning.truncation import Cut
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -100,6 +101,7 @@ class Known:
         None  # [H or 1, S, *A, S], or [H or 1, S, C, S]: which next states are possible, if known
     )
     stationary: bool = False  # the transition is the same at every step
+    cut: Cut | None = None  # where a discounted game was cut off to be learned
 
     __repr__ = fields_line
 
@@ -172,6 +174,15 @@ class Known:
         return len(self.thresholds)
 
     @property
+    def limits(self) -> FloatArray:
+        """What a policy may cost: the thresholds, less what may follow where a discounted game was cut off: [k]."""
+        return self.thresholds if self.cut is None else np.asarray(self.thresholds - self.cut.cost_tails)
+
+    def left_of(self, epsilon: float) -> float:
+        """Return how accurate learning must be for ε, less what may follow where a discounted game was cut off."""
+        return epsilon if self.cut is None else self.cut.left_of(epsilon)
+
+    @property
     def entry_shape(self) -> tuple[int, ...]:
         """What a next state is drawn for: a state and a joint action, or a state and a class of counts."""
         if isinstance(self.payoffs, CountingPayoffs):
@@ -218,6 +229,14 @@ class Known:
 
     def _others(self, agent: int) -> tuple[int, ...]:
         return tuple(2 + other for other in range(self.num_agents) if other != agent)
+
+
+def cut_settings(known: Any) -> dict[str, Any]:
+    """Return what a result says about where a discounted game was cut off; nothing for any other."""
+    cut: Cut | None = getattr(known, "cut", None)
+    if cut is None:
+        return {}
+    return {"cut_off_after": cut.horizon, "lost_by_it": float(cut.reward_tails.max())}
 
 
 def observed_bounds(table: FloatArray, noise: float = 0.0) -> FloatArray:
@@ -298,6 +317,7 @@ class Played:
 
     policy: JointPolicy
     episodes: int
+    agent: int | None = None  # who explored, where one did
 
     __repr__ = fields_line
 

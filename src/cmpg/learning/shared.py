@@ -41,6 +41,7 @@ from cmpg.learning.local.simulator import LocalKnown, LocalSimulator
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import Bounds, LearnResult, claim
 from cmpg.learning.problem import InducedProblem
+from cmpg.learning.samples import cut_settings
 from cmpg.learning.simulator import Logbook, Simulator, joint_rows
 from cmpg.policy import JointPolicy
 
@@ -61,7 +62,7 @@ class Round:
     policy: JointPolicy
     gap: float  # no agent gains more than this by leaving
     cost_ceilings: FloatArray  # [k]
-    feasible: bool  # every ceiling is at most its threshold, less the margin
+    feasible: bool  # every ceiling is at most its limit
 
 
 class Model(Protocol):
@@ -89,7 +90,6 @@ def learn_shared(
     first_count: int = 64,
     max_count: int = 2**30,
     interval: Interval = binomial_interval,
-    margin: Any = 0.0,
     time_limit: float = np.inf,
     on_round: Callable[[Round], None] | None = None,
 ) -> LearnResult:
@@ -105,8 +105,6 @@ def learn_shared(
         Samples of every entry in the first round, and at most.
     interval
         How one probability is bounded.
-    margin : [k] or one number
-        The policy shall cost at most α − margin, while deviations may cost α.
     time_limit
         Seconds, looked at between rounds.
     on_round
@@ -123,7 +121,7 @@ def learn_shared(
     check_accuracy(epsilon, delta)
     if not 1 <= first_count <= max_count:
         raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
-    run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval, margin=margin)
+    run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval)
     status, reason = Status.LIMIT, f"{max_count:,} samples of every entry are not enough."
     deadline = time.monotonic() + time_limit
     try:
@@ -157,11 +155,10 @@ class _Run:
         epsilon: float,
         delta: float,
         interval: Interval,
-        margin: Any,
     ) -> None:
         known = simulator.known
-        self.simulator, self.epsilon, self.delta, self.interval = Logbook(simulator), epsilon, delta, interval
-        self.limits = known.thresholds - margin
+        self.simulator, self.claimed, self.delta, self.interval = Logbook(simulator), epsilon, delta, interval
+        self.epsilon, self.limits = known.left_of(epsilon), known.limits
         self.samples: Any = None
         self.number = 0
         nothing = np.full(known.num_constraints, np.inf)
@@ -191,7 +188,7 @@ class _Run:
         else:
             share = share / 2 if known.horizon > 1 else share
             model = model_of(known, samples, delta=share, interval=self.interval)
-        found = _tightened(model, self.limits, self.best.policy, epsilon=self.epsilon)
+        found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon)
         if found is None:
             proof = model.proof_of_infeasibility()
             if proof:
@@ -265,19 +262,23 @@ class _Run:
         certified = status is Status.CERTIFIED
         return LearnResult(
             status=status,
-            message=claim(self.epsilon, self.delta) if certified else f"nothing is certified; {self._bounds()}",
+            message=claim(self.claimed, self.delta) if certified else f"nothing is certified; {self._bounds()}",
             policy=self.best.policy,
-            epsilon=self.epsilon,
+            epsilon=self.claimed,
             delta=self.delta,
             samples=self.simulator.ledger.by_purpose,
             assumptions=ASSUMPTIONS,
             void=() if certified else (reason,),
             played=self.simulator.played,
-            settings={"samples_per_entry": self.best.samples_per_entry, "rounds": self.number},
+            settings={
+                "samples_per_entry": self.best.samples_per_entry,
+                "rounds": self.number,
+                **cut_settings(self.simulator.known),
+            },
         )
 
 
-def _tightened(model: Model, limits: FloatArray, start: JointPolicy, *, epsilon: float) -> Round | None:
+def tightened(model: Model, limits: FloatArray, start: JointPolicy, *, epsilon: float) -> Round | None:
     """Return the policy for the loosest thresholds β − t·e that bring its worst costs to β, the limits [k]; None where
     none is found.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any, Protocol
 
@@ -37,6 +38,7 @@ from cmpg.learning.samples import (
     Totals,
     observed_bounds,
 )
+from cmpg.learning.truncation import Cut, cut_off
 from cmpg.policy import JointPolicy
 
 
@@ -83,7 +85,7 @@ class GameSimulator:
     Parameters
     ----------
     game
-        A joint game with a finite horizon.
+        A joint game, or a counting game.
     rng
         All draws come from it.
     budget
@@ -93,6 +95,8 @@ class GameSimulator:
         probability ½.
     reveal_support
         Whether the learners know which next states are possible.
+    horizon
+        Discounted games only: after how many steps it is cut off (`steps_for`).
 
     Examples
     --------
@@ -111,6 +115,7 @@ class GameSimulator:
         budget: int | None = None,
         payoff_noise: float | None = None,
         reveal_support: bool = False,
+        horizon: int | None = None,
     ) -> None:
         if not isinstance(game, (JointGame, CountingGame)):
             advice = "LocalSimulator hides local games; small games of another form have a joint one (to_joint)."
@@ -118,15 +123,21 @@ class GameSimulator:
         if payoff_noise is not None and isinstance(game, CountingGame):
             advice = "Leave payoff_noise out, or write a small game over joint actions (to_joint)."
             raise UnsupportedError("CountingGame", "is learned with rewards and costs that are known", advice)
+        cut: Cut | None = None
         if game.horizon is None:
-            raise SimulatorError("the game is discounted: its episodes do not end. Cut it off at a finite horizon.")
+            if horizon is None:
+                advice = "Give the horizon after which it is cut off: steps_for(game, epsilon) says how many steps."
+                raise SimulatorError(f"the game is discounted: its episodes do not end. {advice}")
+            game, cut = cut_off(game, horizon)
+        elif horizon is not None:
+            raise SimulatorError(f"the game has {game.horizon} steps; a horizon is given for discounted games only.")
         if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
             raise SimulatorError(f"payoff_noise is {payoff_noise}; it must be a finite number of at least 0, or None.")
         self._game: JointGame | CountingGame = game.floats()
         self._rng = rng
         self._noise = payoff_noise
         self.ledger = Ledger(budget)
-        self.known = self._what_is_known(reveal_support=reveal_support)
+        self.known = replace(self._what_is_known(reveal_support=reveal_support), cut=cut)
 
     def _what_is_known(self, *, reveal_support: bool) -> Known:
         game, noise = self._game, self._noise or 0.0

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.errors import UnsupportedError
+from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
@@ -26,6 +26,7 @@ from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
 from cmpg.learning.safe import SafeExploration
 from cmpg.learning.shared import Round, learn_shared
 from cmpg.learning.simulator import GameSimulator
+from cmpg.learning.truncation import prolonged, steps_until_rounding
 from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, run_tasks
 
@@ -36,6 +37,27 @@ class Progress:
 
     samples: int  # so far, for whatever purpose
     note: str  # the current certificate
+    gap: float = np.nan  # how far the bounds are apart: of the response at hand, or of what anybody can gain
+    goal: float = np.nan  # how far they may be
+    feasible: bool = False  # whether the policy at hand is proved to meet the constraints
+    seconds: float = 0.0  # since the trial began
+
+
+def samples_left(curve: Sequence[Progress]) -> float:
+    """Estimate how many samples are still missing, from how the gap fell with the samples so far; nan where it did not.
+
+    Examples
+    --------
+    >>> samples_left([Progress(100, "", gap=4.0, goal=1.0), Progress(400, "", gap=2.0, goal=1.0)])
+    1200.0
+    """
+    known = [each for each in curve if np.isfinite(each.gap) and each.gap > 0]
+    if len(known) < 2 or known[-1].samples <= known[-2].samples or known[-1].gap >= known[-2].gap:
+        return np.nan
+    before, now = known[-2:]
+    slope = np.log(before.gap / now.gap) / np.log(now.samples / max(before.samples, 1))
+    times = np.exp(min(np.log(max(now.gap / now.goal, 1.0)) / slope, 100.0))
+    return float(now.samples * (times - 1))
 
 
 Watch = Callable[[Progress], None]
@@ -62,12 +84,14 @@ class ByResponses:
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn`."""
 
-        def show(note: str) -> None:
-            watch(Progress(simulator.ledger.total, note))
+        def show(note: str, **known: Any) -> None:
+            watch(Progress(simulator.ledger.total, note, **known))
 
         def on_round(found: LearnedResponse) -> None:
-            state = "feasible" if found.meets(simulator.known.thresholds) else "not proved feasible yet"
-            show(f"a response is {state}, and best up to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)")
+            feasible = found.meets(simulator.known.limits)
+            state = "feasible" if feasible else "not proved feasible yet"
+            told = f"a response is {state}, and best up to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)"
+            show(told, gap=found.gap, goal=self.epsilon, feasible=feasible)
 
         return learn(
             simulator,
@@ -94,7 +118,8 @@ class BySharedModel:
 
         def on_round(found: Round) -> None:
             state = "feasible" if found.feasible else "not proved feasible yet"
-            watch(Progress(simulator.ledger.total, f"{state}, gains of at most {found.gap:.3g}"))
+            told = f"{state}, gains of at most {found.gap:.3g}"
+            watch(Progress(simulator.ledger.total, told, found.gap, self.epsilon, found.feasible))
 
         return learn_shared(
             simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
@@ -109,6 +134,7 @@ class Behind:
     budget: int | None = None
     payoff_noise: float | None = None
     reveal_support: bool = False
+    horizon: int | None = None  # after how many steps a discounted game is cut off
 
     def hide(self, game: Game, *, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
         """Put a game behind the door that suits its form."""
@@ -118,7 +144,12 @@ class Behind:
                 raise UnsupportedError("LocalGame", "is learned with rewards and costs that are known", advice)
             return LocalSimulator(game, rng=rng, budget=self.budget, reveal_support=self.reveal_support)
         return GameSimulator(
-            game, rng=rng, budget=self.budget, payoff_noise=self.payoff_noise, reveal_support=self.reveal_support
+            game,
+            rng=rng,
+            budget=self.budget,
+            payoff_noise=self.payoff_noise,
+            reveal_support=self.reveal_support,
+            horizon=self.horizon,
         )
 
 
@@ -128,15 +159,24 @@ class Trial:
 
     index: int
     result: LearnResult
-    judgement: Judgement
+    judgement: Judgement | None  # None where nobody knows the true game
     seconds: float
+    curve: tuple[Progress, ...] = ()  # where it stood on the way
 
     __repr__ = fields_line
 
     @property
-    def right(self) -> bool:
-        """Whether the policy is feasible and ε-Nash in truth."""
-        return self.judgement.right(self.result.epsilon)
+    def right(self) -> bool | None:
+        """Whether the policy is feasible and ε-Nash in truth; None where nobody knows."""
+        return None if self.judgement is None else self.judgement.right(self.result.epsilon)
+
+
+Door = Callable[[np.random.Generator], Any]
+"""Makes a simulator that draws with a generator."""
+
+
+def _hide(behind: Behind, game: Game, rng: np.random.Generator) -> Any:
+    return behind.hide(game, rng=rng)
 
 
 def trial(
@@ -149,19 +189,42 @@ def trial(
     watch: Watch = lambda _: None,
 ) -> Trial:
     """Learn once behind the door, then open it and judge."""
-    began = time.perf_counter()
-    result = method(behind.hide(game, rng=np.random.default_rng(stream)), watch)
-    return Trial(index, result, judge(game, result), time.perf_counter() - began)
+    done = learned(partial(_hide, behind, game), method, index=index, stream=stream, watch=watch)
+    began, result = time.perf_counter(), done.result
+    judgement = judge(game, result)
+    if game.discount is not None:  # a policy of the game that is kept, and judged
+        result = replace(result, policy=prolonged(result.policy, steps_until_rounding(game)))
+    return replace(done, result=result, judgement=judgement, seconds=done.seconds + time.perf_counter() - began)
+
+
+def learned(
+    door: Door,
+    method: Method,
+    *,
+    index: int,
+    stream: np.random.SeedSequence,
+    watch: Watch = lambda _: None,
+) -> Trial:
+    """Learn once behind a door that is made with a generator; nobody judges."""
+    began, curve = time.perf_counter(), []
+
+    def note(progress: Progress) -> None:
+        curve.append(replace(progress, seconds=time.perf_counter() - began))
+        watch(curve[-1])
+
+    result = method(door(np.random.default_rng(stream)), note)
+    return Trial(index, result, None, time.perf_counter() - began, tuple(curve))
 
 
 def trials(
-    game: Game,
+    game: Game | None,
     method: Method,
     *,
     streams: Sequence[np.random.SeedSequence],
     done: Collection[int] = (),
     jobs: int | Jobs = 1,
     behind: Behind | None = None,
+    door: Door | None = None,
     watch: Watch = lambda _: None,
 ) -> Iterator[Trial]:
     """Run one trial per stream, and yield each as soon as it is done.
@@ -169,7 +232,7 @@ def trials(
     Parameters
     ----------
     game
-        The true game, which only the simulator and the judge see.
+        The true game, which only the simulator and the judge see; None where there is a door instead.
     method
         How to learn.
     streams
@@ -180,21 +243,28 @@ def trials(
         Processes, or a cluster; the trials have the same bits for any number.
     behind
         The budget of each trial, and what is hidden besides the transition.
+    door
+        Makes a simulator with a generator, where nobody knows the true game; then nobody judges.
     watch
         Called as a trial goes on; only where there is one process.
     """
-    asked, hidden = Jobs.of(jobs), behind or Behind()
+    asked = Jobs.of(jobs)
+    if game is None and door is None:
+        raise CMPGError("give a game, or a door behind which there is one.")
     missing = [(index, stream) for index, stream in enumerate(streams) if index not in done]
     alone = asked.in_process or (len(missing) == 1 and asked.scheduler is None)
-    run = partial(_indexed_trial, game, method, behind=hidden, watch=watch if alone else None)
+    run = partial(_indexed_trial, game or door, method, behind=behind or Behind(), watch=watch if alone else None)
     for _, each in run_tasks(run, missing, jobs=1 if alone else asked):
         yield each
 
 
 def _indexed_trial(
-    game: Game, method: Method, task: tuple[int, np.random.SeedSequence], *, behind: Behind, watch: Watch | None
+    hidden: Any, method: Method, task: tuple[int, np.random.SeedSequence], *, behind: Behind, watch: Watch | None
 ) -> Trial:
-    return trial(game, method, index=task[0], stream=task[1], behind=behind, watch=watch or (lambda _: None))
+    watch = watch or (lambda _: None)
+    if callable(hidden):
+        return learned(hidden, method, index=task[0], stream=task[1], watch=watch)
+    return trial(hidden, method, index=task[0], stream=task[1], behind=behind, watch=watch)
 
 
 @dataclass(frozen=True)
@@ -222,4 +292,4 @@ class Proportion:
 
 def wrong_claims(done: Sequence[Trial]) -> Proportion:
     """Count, among the certified trials, those whose policy is not what was promised; at most δ of them may be."""
-    return Proportion.of([not each.right for each in done if each.result.certified])
+    return Proportion.of([not each.right for each in done if each.result.certified and each.right is not None])

@@ -296,6 +296,39 @@ def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> C
     )
 
 
+def bounds_chart(curves: Sequence[FloatArray], *, epsilon: float) -> Chart:
+    """Draw how the bounds of each seed closed with its samples.
+
+    Parameters
+    ----------
+    curves : [points, 2] each
+        Samples so far, and how far the bounds were apart.
+    """
+    ends = [float(curve[:, 0].max()) for curve in curves]
+    lines = [
+        _line(
+            curve[:, 0],
+            np.where(curve[:, 1] > 0, curve[:, 1], np.nan),
+            name="bounds" if not number else "",
+            colour=_colour(0),
+            line={"width": 1},
+            showlegend=not number,
+        )
+        for number, curve in enumerate(curves)
+    ]
+    least = min(float(curve[:, 0].min()) for curve in curves)
+    figure = _figure(
+        [*lines, _limit_line([max(least, 1.0), max(ends)], epsilon, "ε")],
+        x=_decades("samples so far"),
+        y=_decades("bounds are apart by"),
+    )
+    caption = (
+        "How far upper and lower bounds were apart while each seed learned; where responses are learned one by one, "
+        "of the response at hand."
+    )
+    return Chart("bounds", "Bounds against samples", caption, figure)
+
+
 def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
     """Draw how many of the policies executed so far break a constraint.
 

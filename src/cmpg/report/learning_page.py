@@ -17,15 +17,15 @@ from cmpg.files.containers import Fields
 from cmpg.files.learning_folder import LearnedRun, LearnedSeed
 from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
-from cmpg.learning.trials import Progress, Proportion, Trial
-from cmpg.report.charts import Chart, samples_chart, unsafe_chart
+from cmpg.learning.trials import Progress, Proportion, Trial, samples_left
+from cmpg.report.charts import Chart, bounds_chart, samples_chart, unsafe_chart
 from cmpg.report.wording import Headline
 
 
 def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[Chart]]:
     """Return what the template names for a learning run, and its charts."""
     context = {
-        "title": f"learning run {run.folder.resolve().name}",
+        "title": f"{run.name}, learned",
         "subtitle": "policies learned from samples, judged with the true game when this page was written",
         "verdict": _headline(run),
         "facts": _facts(run.seeds),
@@ -79,6 +79,9 @@ def _charts(seeds: Sequence[LearnedSeed]) -> list[Chart]:
     totals = np.array([each.total_samples for each in ordered], dtype=np.float64)
     gaps = np.array([each.certificate.epsilon for each in ordered])
     charts = [samples_chart(totals, gaps, epsilon=seeds[0].epsilon)] if totals.min() > 0 else []
+    curves = [each.curve for each in ordered if np.isfinite(each.curve[:, 1]).any()]
+    if curves:
+        charts.append(bounds_chart(curves, epsilon=seeds[0].epsilon))
     played = np.cumsum([each.executed_policies for each in seeds])
     if played[-1] > 0:
         charts.append(unsafe_chart(played, np.cumsum([each.unsafe_policies for each in seeds])))
@@ -119,17 +122,24 @@ def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Face:
                 str(each["seed"]),
                 each["status"],
                 str(each["moves"]) if each.get("iterations", 1) else "–",
-                fixed(np.inf if each["true_gap"] is None else each["true_gap"], 4),
-                ", ".join(f"{c:.5g}/{a:.5g}" for c, a in zip(each["true_costs"], thresholds, strict=True)) or "none",
-                f"{each['unsafe_episodes']:,}" if each["executed_policies"] else "–",
+                "–" if each["right"] is None else fixed(np.inf if each["true_gap"] is None else each["true_gap"], 4),
+                _costs_text(each, thresholds),
+                f"{each['unsafe_episodes']:,}" if each["executed_policies"] and each["right"] is not None else "–",
                 f"{_total(each):,}",
                 f"{each['seconds']:.1f}",
             )
             for each in done
         ),
     )
-    right = all(each["right"] for each in certified)
+    right = all(each["right"] is not False for each in certified)
     return Face("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
+
+
+def _costs_text(each: Fields, thresholds: np.ndarray) -> str:
+    if each["right"] is None:
+        return "–"
+    paid = zip(each["true_costs"], thresholds, strict=True)
+    return ", ".join(f"{cost:.5g}/{threshold:.5g}" for cost, threshold in paid) or "none"
 
 
 def _total(record: Fields) -> int:
@@ -137,7 +147,7 @@ def _total(record: Fields) -> int:
 
 
 def _wrong_claims(done: Sequence[Fields]) -> Proportion:
-    return Proportion.of([not each["right"] for each in done if each["certified"]])
+    return Proportion.of([not each["right"] for each in done if each["certified"] and each["right"] is not None])
 
 
 def _summary(done: Sequence[Fields]) -> list[str]:
@@ -147,7 +157,9 @@ def _summary(done: Sequence[Fields]) -> list[str]:
     if wrong.trials:
         told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
         lines.append(f"wrong claims: {told}; at most {delta:g} is promised (judged with the true model)")
-    policies = sum(each["executed_policies"] for each in done)
+    if done[0]["right"] is None:
+        lines.append("nobody knows the true game: what is claimed was not judged")
+    policies = sum(each["executed_policies"] for each in done if each["right"] is not None)
     if policies:
         unsafe = sum(each["unsafe_policies"] for each in done)
         lines.append(f"policies executed: {policies:,}, of which {unsafe:,} break a constraint")
@@ -178,14 +190,26 @@ def _reasons(done: Sequence[Fields]) -> list[str]:
     return [*lines, f"… and {rest} reasons more"] if rest > 0 else lines
 
 
-def progress_text(progress: Progress, *, seed: int, seeds: int) -> str:
-    """Say in one line where a trial stands."""
-    return f"seed {seed} (of {seeds}): {progress.samples:,} samples; {progress.note}"
+def progress_text(curve: Sequence[Progress], done: Sequence[Fields], *, seed: int, seeds: int) -> str:
+    """Say in one line where a trial stands, and what is about left: of its samples, and of the seeds after it."""
+    now, missing = curve[-1], samples_left(curve)
+    told = f"seed {seed} (of {seeds}): {now.samples:,} samples; {now.note}"
+    if np.isfinite(missing):
+        told += f"; about {missing:.1g} samples more"
+    if done and seeds - len(done) > 1:
+        told += f"; about {_time((seeds - len(done)) * np.mean([each['seconds'] for each in done]))} left"
+    return told
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def trial_text(each: Trial, *, seeds: int) -> str:
     """Say in one line how a trial ended."""
-    ended = f"{each.result.status.name}, {each.result.total_samples:,} samples, true gap {each.judgement.gap:.4f}"
+    ended = f"{each.result.status.name}, {each.result.total_samples:,} samples"
+    if each.judgement is not None:
+        ended += f", true gap {each.judgement.gap:.4f}"
     return f"seed {each.index} (of {seeds}): {ended}, {each.seconds:.1f} s"
 
 

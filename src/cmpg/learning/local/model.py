@@ -147,6 +147,11 @@ class LocalView:
         own = [worst_case(self.belief.box, table, cost) for cost in self.belief.worst_costs]
         return np.asarray(own + self.spent.most)
 
+    def cost_floors(self, table: FloatArray) -> FloatArray:
+        """Return the least that everybody can cost: [k]."""
+        own = [-worst_case(self.belief.box, table, -cost) for cost in self.belief.optimistic.nominal.costs]
+        return np.asarray(own + self.spent.least)
+
 
 class ModelPosition:
     """A model at a joint policy."""
@@ -164,6 +169,12 @@ class ModelPosition:
         """The costs at most: [k]; what each agent faces bounds the same costs, so the least of the bounds holds."""
         ceilings = [self.view(agent).cost_ceilings(table) for agent, table in enumerate(self.policy)]
         return np.asarray(np.min(ceilings, axis=0))
+
+    @cached_property
+    def cost_floors(self) -> FloatArray:
+        """The costs at least: [k]."""
+        floors = [self.view(agent).cost_floors(table) for agent, table in enumerate(self.policy)]
+        return np.asarray(np.max(floors, axis=0))
 
     def view(self, agent: int) -> LocalView:
         """Return what one agent faces."""

@@ -80,6 +80,15 @@ class LocalKnown:
         return self.frame.thresholds
 
     @property
+    def limits(self) -> FloatArray:
+        """What a policy may cost: [k]."""
+        return self.frame.thresholds
+
+    def left_of(self, epsilon: float) -> float:
+        """Return how accurate learning must be for ε."""
+        return epsilon
+
+    @property
     def horizon(self) -> int:
         """H."""
         return self.frame.horizon

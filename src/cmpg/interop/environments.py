@@ -1,0 +1,90 @@
+"""An environment that a function makes, named on the command line as `module:factory`, behind a learner's door.
+
+`factory()` returns the environment and what is known of it, a `cmpg.learning.Known`: a pair, or a triple with a
+function that turns observations into the number of a state. The environment has `reset(rng)` and `step(actions)`, with
+`place(h, s)` if it can be drawn from (`cmpg.learning.Environment`); or PettingZoo's parallel API, which is told by its
+`possible_agents`. There a state is what the first agent observes, if that is a whole number, unless the function says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmpg.errors import CMPGError
+from cmpg.interop.play import LearnableEnv
+from cmpg.learning.environment import EnvironmentSimulator
+from cmpg.learning.samples import Known
+
+
+@dataclass(frozen=True)
+class EnvironmentDoor:
+    """Makes a new environment, and a simulator that steps it, for every seed."""
+
+    words: str  # module:factory
+    budget: int | None = None
+
+    def __call__(self, rng: np.random.Generator) -> EnvironmentSimulator:
+        """Return a simulator that draws with this generator."""
+        environment, known, *state = self._made()
+        if hasattr(environment, "possible_agents"):
+            environment = LearnableEnv(environment, state=state[0] if state else first_observation)
+        return EnvironmentSimulator(environment, known=known, rng=rng, budget=self.budget)
+
+    def _made(self) -> tuple[Any, ...]:
+        made = _factory(self.words)()
+        if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[1], Known):
+            raise CMPGError(
+                f"{self.words}() returned {type(made).__name__}; (environment, known) is required, known a "
+                "cmpg.learning.Known, perhaps with a function that turns observations into the number of a state."
+            )
+        return made
+
+
+def environment_door(words: str, *, budget: int | None = None) -> EnvironmentDoor:
+    """Return the door of an environment that is named `module:factory`, once it was made for a try.
+
+    Examples
+    --------
+    >>> environment_door("nowhere")
+    Traceback (most recent call last):
+    cmpg.errors.CMPGError: the environment is 'nowhere'; module:factory is required, such as my_envs:make_well.
+    """
+    door = EnvironmentDoor(words, budget)
+    door(np.random.default_rng(0))
+    return door
+
+
+def _factory(words: str) -> Callable[[], Any]:
+    module, colon, name = words.partition(":")
+    if not colon or not module or not name:
+        raise CMPGError(f"the environment is {words!r}; module:factory is required, such as my_envs:make_well.")
+    here = str(Path.cwd())
+    if here not in sys.path:  # a file beside the user, as `python -m` finds it
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise CMPGError(f"the environment {words!r} cannot be found: {problem}.") from None
+    if not callable(found):
+        raise CMPGError(f"{words!r} is a {type(found).__name__}; a function that makes an environment is required.")
+    made: Callable[[], Any] = found
+    return made
+
+
+def first_observation(observations: Mapping[Any, Any]) -> int:
+    """Return what the first agent observes, a whole number that is the state; 0 where all is over.
+
+    Examples
+    --------
+    >>> first_observation({"a": np.array([3]), "b": np.array([3])})
+    3
+    """
+    return int(np.asarray(next(iter(observations.values()), 0)).reshape(-1)[-1])

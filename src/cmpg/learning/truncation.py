@@ -1,0 +1,158 @@
+"""Discounted games, cut off: after H steps the rest is worth γ^H/(1 − γ) of a step's range, and no more.
+
+Rewards of agent i lie in [l_i, l_i + R_i], costs in [m_j, m_j + C_j]. The finite game has rewards γ^h (r − l), costs
+γ^h (c − m), and thresholds α − m/(1 − γ). With t_i = γ^H R_i/(1 − γ) and w_j = γ^H C_j/(1 − γ): a policy that keeps
+these thresholds less w in its first H steps is feasible, whatever it does later; and if no policy that keeps the
+thresholds themselves gains ε − t_i in H steps, no feasible one gains ε in the discounted game (Theorem 5 of
+docs/learning-theory.md). So learners have ε − max t left, and candidates keep a margin of w; nothing of δ is spent.
+
+A policy that was learned has H steps. It is judged in the game that is cut off where what is left is lost in rounding;
+from step H on everybody goes on as at step H − 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, log
+
+import numpy as np
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, to_floats
+from cmpg.errors import CMPGError, UnsupportedError
+from cmpg.faces import fields_line
+from cmpg.games.contract import Game
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.policy import JointPolicy
+
+REWARD_SHARE = 1 / 8
+"""What is cut off is worth at most this share of ε."""
+
+COST_SHARE = 1 / 16
+"""And it costs at most this share of ε, at the rate of exchange of a whole threshold for a whole range of values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Where a discounted game is cut off, and what is lost by it."""
+
+    horizon: int
+    reward_tails: FloatArray  # t: [n]
+    cost_tails: FloatArray  # w: [k]
+    cost_shifts: FloatArray  # m/(1 − γ): [k]
+
+    __repr__ = fields_line
+
+    def left_of(self, epsilon: float) -> float:
+        """Return what is left of ε to the learner, or raise where nothing is."""
+        worst = float(self.reward_tails.max())
+        if worst >= epsilon:
+            raise CMPGError(
+                f"cut off after {self.horizon} steps, what follows is worth up to {worst:.4g}, not less than epsilon, "
+                f"{epsilon:g}. Take more steps: steps_for(game, epsilon) says how many."
+            )
+        return epsilon - worst
+
+
+def steps_for(game: Game, epsilon: float) -> int:
+    """Return the number of steps after which a discounted game may be cut off to be learned up to ε.
+
+    Examples
+    --------
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0, 1]]]], costs=[[[[0, 1]]]], thresholds=[2.0],
+    ...                  initial=[1.0], discount=0.9)
+    >>> steps_for(game, epsilon=0.5)
+    71
+    """
+    cut, discount = _tails(game, 0), float(game.discount or 0.0)
+    budgets = np.where(_room(game, cut) > 0, _room(game, cut), cut.cost_tails)
+    shares = [float(cut.reward_tails.max()) / (REWARD_SHARE * epsilon)]
+    if len(budgets):
+        allowed = COST_SHARE * epsilon * budgets / max(float(cut.reward_tails.max()), epsilon)
+        shares += list(cut.cost_tails / np.where(allowed > 0, allowed, 1.0))
+    most = max(shares)
+    return 1 if most <= 1 or discount == 0 else max(ceil(log(most) / -log(discount)), 1)
+
+
+def steps_until_rounding(game: Game) -> int:
+    """Return the number of steps after which what follows is lost in rounding."""
+    discount = float(game.discount or 0.0)
+    return 1 if discount == 0 else ceil(log(UNIT_ROUNDOFF * (1 - discount)) / log(discount))
+
+
+def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGame | CountingGame, Cut]:
+    """Return the finite game of the first steps of a discounted one, its payoffs shifted to begin at zero or not, and
+    what is lost by it.
+    """
+    cut = _tails(game, horizon)
+    if not shifted:
+        cut = replace(cut, cost_shifts=np.zeros(len(cut.cost_shifts)))
+    weights = np.asarray(float(game.discount or 0.0) ** np.arange(horizon), dtype=np.float64)
+    thresholds = game.thresholds - cut.cost_shifts
+    if isinstance(game, JointGame):
+        joint: JointGame = game.floats()
+        rewards, costs = (
+            _weighed(table - shifted * _columns(_least(table), table), weights)
+            for table in (joint.rewards, joint.costs)
+        )
+        finite = replace(joint, rewards=rewards, costs=costs, thresholds=thresholds, horizon=horizon, discount=None)
+        return finite, cut
+    if isinstance(game, CountingGame):
+        counting = game.floats()
+        private, spent = counting.private_rewards, counting.costs
+        counted = replace(
+            counting,
+            rewards=_weighed(counting.rewards[None], weights)[0],
+            private_rewards=_weighed(private - shifted * _columns(_least_rewards(counting), private), weights),
+            class_rewards=_weighed(counting.class_rewards[None], weights)[0],
+            costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
+            thresholds=thresholds,
+            horizon=horizon,
+            discount=None,
+        )
+        return counted, cut
+    raise UnsupportedError(type(game).__name__, "is not learned with a discount", "Give it a finite horizon.")
+
+
+def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
+    """Return a policy over more steps, in which everybody goes on as in its last step."""
+    steps = np.minimum(np.arange(horizon), policy.shapes[0][0] - 1)
+    return JointPolicy(tuple(table[steps] for table in policy))
+
+
+def finite_form(game: Game) -> Game:
+    """Return a game with a finite horizon as it is, and a discounted one cut off where the rest is lost in rounding."""
+    return game if game.discount is None else cut_off(game, steps_until_rounding(game), shifted=False)[0]
+
+
+def _tails(game: Game, horizon: int) -> Cut:
+    if game.discount is None:
+        raise CMPGError("the game has a finite horizon; only a discounted one is cut off.")
+    weight = float(game.discount) ** horizon
+    costs = to_floats(game.costs) if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
+    scale = 1 / (1 - float(game.discount))
+    spans = np.array([np.ptp(table) for table in costs])
+    return Cut(horizon, weight * game.reward_ranges, weight * scale * spans, scale * _least(costs))
+
+
+def _room(game: Game, cut: Cut) -> FloatArray:
+    return np.asarray(game.thresholds - cut.cost_shifts)
+
+
+def _least(tables: FloatArray) -> FloatArray:
+    return np.array([table.min() for table in tables])
+
+
+def _columns(numbers: FloatArray, tables: FloatArray) -> FloatArray:
+    """One number for each table, as an array that is subtracted from all of them."""
+    return numbers.reshape(-1, *(1,) * (tables.ndim - 1))
+
+
+def _least_rewards(game: CountingGame) -> FloatArray:
+    shared = game.rewards[..., 1:].min(axis=-1) + game.class_rewards.min(axis=-1)
+    return _least(game.private_rewards + shared)
+
+
+def _weighed(tables: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return tables [m, 1, …] over all steps, each weighed: [m, H, …]."""
+    return np.asarray(tables * weights.reshape(1, -1, *(1,) * (tables.ndim - 2)))
