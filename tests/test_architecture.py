@@ -82,6 +82,7 @@ IMPORT_BY_NAME = {
     "cmdp/kernels/choice.py",  # the extension, which may not be there
     "games/local/packed.py",  # the same
     "interop/watching.py",  # trackers, from a table
+    "interop/environments.py",  # what the user names with --env, and nothing that a file says
 }
 """Files that import by a name which is not written in an import statement; the names are all in the source."""
 
