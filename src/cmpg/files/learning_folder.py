@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 RECORDS = "seeds.jsonl"
 CURVES = "curves.csv"
-CURVE_HEAD = "seed,samples,seconds,gap,feasible"
+CURVE_HEAD = "seed,samples,gap,feasible"
 
 
 def begin_learning_run(folder: Path, game: Game) -> None:
@@ -122,10 +122,7 @@ def trial_record(each: Trial) -> Fields:
         "unsafe_policies": None if judged is None else judged.unsafe_policies,
         "unsafe_episodes": None if judged is None else judged.unsafe_episodes,
         "settings": dict(result.settings),
-        "curve": [
-            [at.samples, round(at.seconds, 3), at.gap if np.isfinite(at.gap) else None, int(at.feasible)]
-            for at in each.curve
-        ],
+        "curve": [[at.samples, at.gap if np.isfinite(at.gap) else None, int(at.feasible)] for at in each.curve],
         "seconds": each.seconds,
     }
     return {name: plain(value) for name, value in record.items()}
@@ -233,12 +230,12 @@ def _name(folder: Path) -> str:
 
 
 def _curve(points: Any) -> FloatArray:
-    """Read a list of [samples, seconds, gap, feasible], of which the gap may be null."""
-    if not isinstance(points, list) or not all(isinstance(each, list) and len(each) == 4 for each in points):
-        raise FileError("curve is not a list of points, four numbers each; learn again.")
+    """Read a list of [samples, gap, feasible], of which the gap may be null."""
+    if not isinstance(points, list) or not all(isinstance(each, list) and len(each) == 3 for each in points):
+        raise FileError("curve is not a list of points, three numbers each; learn again.")
     rows = [
         (whole_number("samples", at, least=0), np.nan if gap is None else real_number("gap", gap))
-        for at, _, gap, _ in points
+        for at, gap, _ in points
     ]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
