@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cmpg.deadline import check_time
 from cmpg.errors import CMPGError, GameError
 
 FloatArray = npt.NDArray[np.float64]
@@ -273,6 +274,7 @@ def distributions(
     Traceback (most recent call last):
     cmpg.errors.GameError: initial sums to 0.9; it must sum to 1 (tolerance 1e-09). Normalise it, or pass one that does.
     """
+    check_time()
     if array.size and array.min() < 0:
         index = first_index(array < 0)
         raise error(f"{place(name, index, (*axes, 'entry'))} is {array[index]}; a probability cannot be negative.")
@@ -294,6 +296,7 @@ def each_once(check: Callable[[int, Any], Any], items: Sequence[Any]) -> tuple[A
     checked: dict[int, Any] = {}
     for index, item in enumerate(items):
         if id(item) not in checked:
+            check_time()
             checked[id(item)] = check(index, item)
     return tuple(checked[id(item)] for item in items)
 

@@ -95,6 +95,13 @@ def compacted(table: Stored) -> Stored:
     return CompactTable(frozen(actions.reshape(table.shape[:2])), rows.shape[1], mixed, frozen(rows[mixed]))
 
 
+def certain_table(actions: IntArray, num_actions: int) -> Stored:
+    """Return the table [H, S, A] that plays the given actions [H, S] for sure, compact if it is large."""
+    if actions.size * num_actions < COMPACT_FROM:
+        return frozen(np.eye(num_actions)[actions])
+    return CompactTable.certain(actions, num_actions)
+
+
 def _table(stored: Stored) -> FloatArray:
     return stored.table if isinstance(stored, CompactTable) else stored
 

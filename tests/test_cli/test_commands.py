@@ -382,6 +382,13 @@ def test_a_time_limit_can_end_before_there_is_an_incumbent():
     assert ran.out.startswith("FEASIBILITY_UNKNOWN: the time limit was reached before a feasible policy was known.")
 
 
+def test_a_time_limit_holds_while_a_game_is_built_or_loaded(radios):
+    for target in (["robots"], [radios]):
+        ran = cmpg("solve", *target, "--time-limit", 0, "--json")
+        assert ran.code == 1
+        assert json.loads(ran.out)["message"].endswith("The game was still being built.")
+
+
 def test_a_game_without_a_potential_ends_with_a_witness(tmp_path):
     game = write_json(tmp_path / "pennies.json", PENNIES)
     start = policy_file(tmp_path / "start.json", [[[1, 0]]], [[[1, 0]]])

@@ -347,3 +347,15 @@ def test_proofs_by_support_keep_the_sizes_of_the_constraints_that_are_left():
     hard = certify(game, result.policy, [[np.inf, 0.0], [np.inf, 0.0]])
     assert hard.feasible
     assert np.isfinite(hard.epsilon)
+
+
+def test_a_state_that_cannot_occur_breaks_no_hard_budget():
+    game = JointGame(
+        transition=np.ones((1, 2, 1, 1, 2)) / 2,
+        rewards=np.zeros((2, 1, 2, 1, 1)),
+        costs=[[[[[0.0]], [[1.0]]]], [[[[1.0]], [[1.0]]]]],
+        thresholds=[0.0, 1.0],
+        initial=[1.0, 0.0],
+        horizon=1,
+    )
+    assert certify(game, game.uniform_policy(), [[np.inf, 0.0], [np.inf, 0.0]]).feasible

@@ -1,5 +1,6 @@
 """The door of `solve`: words beside objects, arguments of the wrong kind, and nothing that is ignored."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,19 @@ import pytest
 import cmpg
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.linear_program import LinearProgram
+from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import by_potential, by_welfare
 from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import charging, congestion_game, counter_example, counting_congestion_game, grid_world, spectrum
+from cmpg.scenarios import (
+    charging,
+    congestion_game,
+    counter_example,
+    counting_congestion_game,
+    grid_world,
+    grid_world_local,
+    spectrum,
+)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +130,46 @@ def test_what_a_form_cannot_do_is_a_typed_error_that_names_the_form(ask):
     assert caught.value.form in ("LocalGame", "CountingGame")
     assert caught.value.wanted
     assert caught.value.form in str(caught.value)
+
+
+# --- Interruptions ----------------------------------------------------------------------------------------------------
+
+
+class InterruptedAt:
+    """Presses Ctrl-C at one call of the library: the n-th since the start was known."""
+
+    def __init__(self, call):
+        self.call, self.calls, self.known = call, 0, False
+
+    def watch(self, frame, event, _):
+        if event != "call" or "cmpg" not in frame.f_code.co_filename:
+            return
+        self.known = self.known or frame.f_code.co_name == "coordinate_ascent"
+        self.calls += self.known
+        if self.known and self.calls == self.call:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def solve(self, game):
+        sys.setprofile(self.watch)
+        try:
+            return cmpg.solve(game)
+        finally:
+            sys.setprofile(None)
+
+
+@pytest.mark.parametrize(
+    "game", [counter_example(), counter_example().exact(), grid_world_local()], ids=["joint", "exact", "local"]
+)
+def test_ctrl_c_keeps_the_incumbent_wherever_it_is_pressed(game):
+    whole = InterruptedAt(0)
+    assert whole.solve(game).certified
+    step = max(whole.calls // 60, 1)
+    for call in [*range(1, whole.calls, step), *range(max(whole.calls - 40, 1), whole.calls)]:
+        result = InterruptedAt(call).solve(game)
+        assert result.incumbent is not None, call
+        assert result.status in (Status.INTERRUPTED, Status.CERTIFIED), call
+        assert result.certificate.feasible, call
+        assert result.certified == (
+            result.certificate.proves(result.epsilon) and result.status is not Status.INTERRUPTED
+        )

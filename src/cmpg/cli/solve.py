@@ -7,6 +7,7 @@ input; 130 interrupted before there was anything to keep.
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -59,7 +60,9 @@ def solve(
     max_iterations: Annotated[
         int | None, typer.Option(min=0, metavar="<int>", help="Most moves of a run; Theorem 1's bound if omitted.")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds for everything.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Most seconds for everything, building the game included.")
+    ] = None,
     allow_rounding: AllowRounding = 0.0,
     workers: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
@@ -78,7 +81,9 @@ def solve(
     import numpy as np
 
     from cmpg.arrays import counted_rescaling
+    from cmpg.deadline import limited
     from cmpg.equilibrium.solve import solve as find
+    from cmpg.errors import OutOfTimeError
 
     if output is not None:
         from cmpg.files.containers import check_out_folder
@@ -94,9 +99,15 @@ def solve(
         "workers": workers,
     }
     drawn = 0 if seed is None and restarts > 1 else seed
+    began = time.monotonic()
     with ProgressLine("building the game") as progress:
-        with counted_rescaling() as rescaling:
-            game = target.build(seed=seed, exact=exact)
+        try:
+            with counted_rescaling() as rescaling, limited(began + settings["time_limit"]):
+                game = target.build(seed=seed, exact=exact)
+        except OutOfTimeError:
+            _show_unbuilt(as_json=as_json)
+            raise typer.Exit(1) from None
+        settings["time_limit"] = max(began + settings["time_limit"] - time.monotonic(), 0.0)
         if exact and rescaling.rows:
             remark(told_rescaling(rescaling.rows))
         free = _unbound(game) if selfish else None
@@ -121,6 +132,17 @@ def solve(
     solved = _Solved(game, result, target.origin(seed=seed))
     solved.deliver(output=output, seed=drawn, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+def _show_unbuilt(*, as_json: bool) -> None:
+    """Say that time ran out before there was a game."""
+    from cmpg.faces import Face
+
+    told = "the time limit was reached before a feasible policy was known. The game was still being built."
+    if as_json:
+        show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": told})
+    else:
+        show(Face("FEASIBILITY_UNKNOWN", told, good=False))
 
 
 def _auto_or(option: str, word: str, *others: str) -> str | None:

@@ -29,7 +29,7 @@ from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.deadline import limited
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding, proved_text, rounded_text
-from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, take_turns
+from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, interrupted_at, take_turns
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
@@ -127,7 +127,7 @@ def coordinate_ascent(
         "kernels": kernels_used(),
     }
     polishing = polish and game.information is Information.JOINT_STATE
-    reached = start
+    last = [start]  # the policy that was reached last, for whatever ends this early
     try:
         # A limit holds within a tenth and a second, so that what was reached by then can be judged.
         with limited(began + 1.1 * time_limit + 0.8):
@@ -146,12 +146,19 @@ def coordinate_ascent(
                     workers=workers,
                     rng=rng,
                     on_progress=on_progress,
+                    on_move=lambda moved: last.__setitem__(0, moved.policy),
                 )
-            reached = ending.position.policy
-            concluded = _concluded(game, ending, answers, epsilon=epsilon, deadline=deadline)
+            last[0] = ending.position.policy
+            try:
+                concluded = _concluded(game, ending, answers, epsilon=epsilon, deadline=deadline)
+            except KeyboardInterrupt:  # without its certificate the incumbent is worth little: that is finished
+                stopped = replace(ending, status=Status.INTERRUPTED, message="interrupted by the user.")
+                concluded = _concluded(game, stopped, answers, epsilon=epsilon, deadline=0.0)
     except OutOfTimeError:
         text = "the time limit was reached before the policy was judged: `result.start` is the last one; certify it."
-        return Result(Status.LIMIT, text, epsilon, game=game, start=reached, settings=settings)
+        return Result(Status.LIMIT, text, epsilon, game=game, start=last[0], settings=settings)
+    except KeyboardInterrupt:  # between two of these steps
+        concluded = interrupted_at(game, last[0], epsilon=epsilon)
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
 
 

@@ -346,14 +346,14 @@ def _judge_feasibility(
     """
     costs = position.costs
     margins = position.cost_rounding if hidden is None else position.cost_rounding + hidden.costs
-    # What only the support of the policy decides has no rounding in it.
+    # What the support of the policy decides has no rounding in it.
     kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(thresholds))]
     certain = np.array([each is True for each in kept], dtype=bool)
     most = costs + margins
     excess = np.where(certain, 0.0, _rounded_up(most - thresholds))
-    if not excess.any() and False not in kept:
+    if not excess.any():
         return Feasibility.PROVEN, excess
-    if False in kept or np.any((costs - margins > thresholds) & ~certain):
+    if np.any((costs - margins > thresholds) & ~certain):
         return Feasibility.VIOLATED, excess
     exact = position.exact_costs(policy) if isinstance(position, ExactCosts) else None
     if exact is not None:

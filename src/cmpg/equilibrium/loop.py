@@ -21,10 +21,12 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.result import Status, Step
+from cmpg.equilibrium.certificate import certify, proved_text
+from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.errors import OutOfTimeError
 from cmpg.faces import fields_line
+from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]
@@ -250,3 +252,14 @@ class _Turns(Generic[Where]):
     def ending(self, status: Status, message: str, position: Where) -> Ending[Where]:
         """Return where the loop stands."""
         return Ending(status, message, position, dict(self.answers), tuple(self.trace), self.moves)
+
+
+def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result:
+    """Judge a policy at which something was interrupted, without any more search."""
+    certificate = certify(game, policy)
+    incumbent = Incumbent(policy, certificate.multipliers, certificate)
+    if certificate.proves(epsilon):
+        return Result(Status.CERTIFIED, proved_text(certificate), epsilon, incumbent=incumbent, game=game)
+    told = "" if certificate.feasible else f" {certificate.told_feasibility}."
+    message = f"interrupted by the user.{told}"
+    return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game)

@@ -21,7 +21,7 @@ from cmpg.cmdp.response import Solver
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
-from cmpg.equilibrium.loop import OnProgress
+from cmpg.equilibrium.loop import OnProgress, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible, random_start
@@ -160,12 +160,19 @@ def solve(
             begin = random_start(played, first.begin or first.policy, rng=draws)
             with limited(deadline):
                 found = method(played, begin, rng=draws, deadline=deadline, on_progress=on_progress)
-    if not runs:  # interrupted before anything was proved of the start
-        raise KeyboardInterrupt
-    result = _with_witness(played, _best_of(played, runs, score))
-    result = _judged_exactly(game, result) if played is not game else result
-    result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
-    return _told(replace(result, game=game, allow_rounding=allow_rounding), asked)
+    if not runs:  # interrupted just before or after an ascent
+        runs = [interrupted_at(played, first.policy, epsilon=epsilon)]
+    result = replace(runs[0], game=game, allow_rounding=allow_rounding)
+    try:
+        result = replace(_best_of(played, runs, score), game=game, allow_rounding=allow_rounding)
+        result = _with_witness(played, result)
+        result = _judged_exactly(game, result) if played is not game else result
+        result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
+        _told(result, asked)
+    except KeyboardInterrupt:
+        if played is not game and result.certified and result.certificate.arithmetic != "exact":
+            result = replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
+    return result
 
 
 def _told(result: Result, asked: float) -> Result:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import BoolArray, FloatArray
+from cmpg.deadline import check_time
 from cmpg.policy import JointPolicy
 
 BLOCK = 1 << 19
@@ -94,6 +95,7 @@ class Others:
         [H, S, actions of the half of `keep`, …]
             The table that `finish` takes.
         """
+        check_time()
         agents, middle = len(self.policy), self.middle
         if agents == 1:
             return table
@@ -208,6 +210,7 @@ def average_rows(matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, kee
     joint = _joint_rows([table for agent, table in enumerate(policy) if agent != keep])
     averaged = []
     for step in range(steps):
+        check_time()
         weights = np.broadcast_to(joint[step][:, None, :], (states, own, joint.shape[2])).ravel()
         mixing = sp.csr_array((weights, columns, starts), shape=(states * own, rows))
         averaged.append(sp.csr_array(mixing @ matrices[0 if len(matrices) == 1 else step]))

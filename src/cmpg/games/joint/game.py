@@ -48,7 +48,7 @@ from cmpg.games.contract import (
 )
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import checked_names
-from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.policy import JointPolicy, PolicyShape, certain_table
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
@@ -243,8 +243,7 @@ class JointGame:
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""
         separate = np.unravel_index(joint_actions, self.num_actions)
-        tables = (np.eye(count)[own] for count, own in zip(self.num_actions, separate, strict=True))
-        return JointPolicy(tuple(tables))
+        return JointPolicy([certain_table(own, count) for count, own in zip(self.num_actions, separate, strict=True)])
 
     def joint_cmdp(self, reward: FloatArray | None = None) -> CMDP:
         """Return the CMDP of one planner who chooses all actions; its reward is the mean of the agents' unless given.

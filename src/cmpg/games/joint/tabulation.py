@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, check_shape, exact_distributions, frozen, numbers, to_exact, to_floats
+from cmpg.deadline import check_time
 from cmpg.errors import GameError
 
 StepFunction = Callable[[int, tuple[int, ...]], tuple[Mapping[int, float] | Sequence[float], Any, Any]]
@@ -34,6 +35,7 @@ def tabulate(step: StepFunction, shape: tuple[int, ...], num_constraints: int) -
     rows, columns, probabilities = [], [], []
     for row, (state, *joint) in enumerate(np.ndindex(shape)):
         actions = tuple(joint)
+        check_time()
         where = f"step(state={state}, actions={actions})"
         ahead, reward, cost = step(state, actions)
         for target, probability in _successors(where, ahead, shape[0]):
