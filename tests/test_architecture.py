@@ -30,6 +30,7 @@ ROOMS = [
     "scenarios",
     "interop",
     "files",
+    "sweeps",
     "report",
     "paper",
     "cli",

@@ -24,6 +24,7 @@ DOORS = (
     "cmpg.comparison",
     "cmpg.interop",
     "cmpg.runs",
+    "cmpg.sweeps",
     "cmpg.scenarios",
 )
 """In the order of the navigation; a name is shown where it is lent first."""

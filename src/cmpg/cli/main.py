@@ -33,6 +33,7 @@ HOMES = {
     "show": "runs",
     "simulate": "runs",
     "export": "runs",
+    "sweep": "sweep",
     "learn": "learning",
     "bounds": "learning",
     "convert": "convert",
@@ -193,7 +194,9 @@ def _list_scenarios() -> None:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder, written by `cmpg solve … --out`.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What `cmpg solve`, `learn` or `sweep … --out` wrote.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; report.html in the folder if omitted.")
     ] = None,
@@ -202,10 +205,13 @@ def report(
     from cmpg.equilibrium.sensitivity import sensitivity
     from cmpg.files.learning_folder import is_learning_run, load_learning_run
     from cmpg.files.run_folder import load_run
-    from cmpg.report.page import write_learning_page, write_page
+    from cmpg.report.page import write_learning_page, write_page, write_sweep_page
+    from cmpg.sweeps.rows import is_sweep, proved_sweep
 
     target = folder / "report.html" if output is None else output
-    if is_learning_run(folder):
+    if is_sweep(folder):
+        size = write_sweep_page(proved_sweep(folder), target)
+    elif is_learning_run(folder):
         size = write_learning_page(load_learning_run(folder), target)
     else:
         run = load_run(folder)

@@ -212,7 +212,7 @@ class GameCommand(TyperCommand):
         words = {name: ctx.params.pop(param.name, None) for name, param in parameters.items()}
         if str(getattr(ctx.params.get("target"), "name", "")).endswith(TEAM_FILE):
             words["file"] = ctx.params["target"].name
-        ctx.params["target"] = Target(named.name, _converted_options(named, words))
+        ctx.params["target"] = Target(named.name, _converted_options(named, words, raw=self.name == "sweep"))
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -274,7 +274,7 @@ def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool
     word = next((word for word in words if word in SCENARIOS), words[0])
     if word.endswith(TEAM_FILE):
         return scenario("team")
-    if word not in SCENARIOS and ((hurried and not _is_scenario(word)) or _is_file(word)):
+    if word not in SCENARIOS and ((hurried and not _is_scenario(word)) or word.endswith(".toml") or _is_file(word)):
         return None
     return scenario(word)
 
@@ -294,7 +294,7 @@ def _arguments(args: Sequence[str], params: Sequence[Any]) -> Iterator[str]:
 
 def _parameters(named: Scenario, names: Sequence[str]) -> dict[str, Any]:
     """Return the options of a scenario as parameters of a command; their values are words."""
-    hints = _hints(named.function)
+    hints = option_types(named.function)
 
     def function(**_: str) -> None:
         """Stand for the builder."""
@@ -343,7 +343,7 @@ def spoken(option: str) -> str:
 
 def listed_options(named: Scenario) -> dict[str, str]:
     """Return the options of a scenario that a command line can give, with their meanings."""
-    hints = _hints(named.function)
+    hints = option_types(named.function)
     kinds = {name: _alternatives(hints[name]) for name in named.options if name not in TAKEN}
     return {name: _meaning(named, name) for name, each in kinds.items() if str in each or not _has_mapping(each)}
 
@@ -352,11 +352,11 @@ def _has_mapping(kinds: tuple[Any, ...]) -> bool:
     return any(typing.get_origin(kind) is Mapping for kind in kinds)
 
 
-def _converted_options(named: Scenario, words: Mapping[str, str | None]) -> dict[str, Any]:
-    """Read words as arguments of a scenario's builder."""
-    hints = _hints(named.function)
+def _converted_options(named: Scenario, words: Mapping[str, str | None], *, raw: bool = False) -> dict[str, Any]:
+    """Read words as arguments of a scenario's builder; `raw` leaves them to a sweep, which reads several in each."""
+    hints = option_types(named.function)
     given = {name: word for name, word in words.items() if word is not None}
-    return {name: converted(spoken(name), word, hints[name]) for name, word in given.items()}
+    return given if raw else {name: converted(spoken(name), word, hints[name]) for name, word in given.items()}
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -427,7 +427,7 @@ def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPoli
         raise PolicyError(f"{path}: {problem} Is it the policy of another game?") from None
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def option_types(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's options; what it returns may be a form that is not loaded yet."""
     options = {name: type(each.default) for name, each in inspect.signature(function).parameters.items()}
     options |= {name: hint for name, hint in function.__annotations__.items() if name != "return"}

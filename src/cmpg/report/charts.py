@@ -341,3 +341,15 @@ def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
     caption = f"{int(unsafe[-1]):,} of {int(executed[-1]):,} executed policies exceed a threshold."
     figure = _figure([line], x=_axis("executed policies"), y=_axis("unsafe so far", rangemode="tozero"))
     return Chart("unsafe", "Safety of what was executed", caption, figure)
+
+
+def line_of(x: Any, y: Any, *, name: str, place: int, dots: bool) -> dict[str, Any]:
+    """Return one line of a chart of a sweep; its place decides its colour."""
+    style = {"mode": "lines+markers", "marker": {"size": 7}} if dots else {}
+    return _line(x, y, name=_label(name), colour=_colour(place), **style)
+
+
+def chart_along(data: list[dict[str, Any]], *, x: str, y: str, by_category: bool = False) -> dict[str, Any]:
+    """Return a figure of lines against an option, or of cells by two options."""
+    kind = {"type": "category"} if by_category else {}
+    return _figure(data, x=_axis(x, **kind), y=_axis(y, **kind))

@@ -57,6 +57,7 @@ from cmpg.scenarios import SCENARIOS, Origin
 if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Sensitivity
     from cmpg.files.learning_folder import LearnedRun
+    from cmpg.sweeps.rows import Sweep
 
 FILES = ("certificate.json", "result.json", "policy.npz", "game.npz", "trace.csv", "scenario.json")
 LARGEST_FILE = 150_000
@@ -113,6 +114,11 @@ def write_result_page(result: Result, target: Path, *, sensitivity: Sensitivity 
 def write_learning_page(run: LearnedRun, target: Path) -> int:
     """Write the page of a learning run, whole or not at all, and return its size in bytes."""
     return _write(lambda: _learned(run), target)
+
+
+def write_sweep_page(found: Sweep, target: Path) -> int:
+    """Write the page of a sweep, whole or not at all, and return its size in bytes."""
+    return _write(lambda: _swept(found), target)
 
 
 def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
@@ -194,6 +200,8 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "proof": _proof_words(run),
         "certify": "" if run.folder is None else _certify_command(shown or run.folder, result),
         "seeds": None,
+        "sweep": None,
+        "knees": None,
         "seed_charts": [],
         "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
         "css": _part("page.css"),
@@ -223,27 +231,41 @@ def _learned(run: LearnedRun) -> dict[str, Any]:
     from cmpg.files.learning_folder import RECORDS
     from cmpg.report.learning_page import learning_context
 
-    gallery = _Gallery()
     context, charts = learning_context(run)
-    nothing = ("agents", "constraints", "equilibria", "quality", "course", "view", "budget", "script")
-    context |= {name: None for name in nothing} | {
-        "proof": "",
-        "too_large": [],
-        "how_good": [],
-        "equilibria_charts": [],
-    }
     records = (run.folder / RECORDS).read_bytes()
     link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
-    context |= {
+    return _without_claim(context, charts, [link] if len(records) <= LARGEST_FILE else [])
+
+
+def _swept(found: Sweep) -> dict[str, Any]:
+    """Everything that the template names, for a sweep: curves, and a table of runs."""
+    from cmpg.report.sweep_page import sweep_context
+
+    context, charts = sweep_context(found)
+    path = None if found.folder is None else found.folder / "results.csv"
+    content = b"" if path is None or not path.is_file() else path.read_bytes()
+    link = {"name": "results.csv", "href": _data_uri("results.csv", content), "size": _size(len(content))}
+    return _without_claim(context, charts, [link] if 0 < len(content) <= LARGEST_FILE else [])
+
+
+def _without_claim(context: dict[str, Any], charts: list[Chart], downloads: list[dict[str, str]]) -> dict[str, Any]:
+    """Add what a page has that is about several runs: no claim to check by hand."""
+    gallery = _Gallery()
+    nothing = ("agents", "constraints", "equilibria", "course", "view", "budget", "script", "how_good", "quality")
+    context = (
+        {name: None for name in (*nothing, "seeds", "sweep", "knees")}
+        | {"proof": "", "too_large": [], "equilibria_charts": []}
+        | context
+    )
+    return context | {
         "certify": "",
         "css": _part("page.css"),
         "js": _part("page.js"),
-        "downloads": [link] if len(records) <= LARGEST_FILE else [],
+        "downloads": downloads,
         "seed_charts": gallery.hang(charts),
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
         "figures": _inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
     }
-    return context
 
 
 def _inside_script(text: str) -> str:

@@ -1,0 +1,130 @@
+"""`cmpg sweep`: one scenario, many options, every answer certified and kept.
+
+Exit codes: 0 if every run ended with a proof (of an equilibrium, or that there is no feasible policy), 1 if one did
+not or is missing, 2 for bad input, 130 interrupted before there was anything to keep.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cmpg.cli.options import DEFAULT_EPSILON, Backend, Epsilon, JobsNumber, Resume, Scheduler, check_out, jobs_of
+from cmpg.cli.output import ProgressLine, remark, show
+from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cmpg.sweeps.rows import Sweep, SweepRow
+
+PLAN = ".toml"
+
+
+def sweep(
+    target: GameArgument,
+    output: Annotated[Path, typer.Option("--out", help="New folder for results.csv, the page and all run folders.")],
+    epsilon: Epsilon = DEFAULT_EPSILON,
+    restarts: Annotated[int, typer.Option(min=1, metavar="<int>", help="Number of starts of every run.")] = 1,
+    seed: Annotated[str | None, typer.Option(metavar="<numbers>", help="Random seeds, such as 1:20.")] = None,
+    jobs: JobsNumber = 1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    resume: Resume = False,
+) -> None:
+    """Solve a scenario with many options: ranges and lists.
+
+    Options of the scenario take several values: 4:12, 0:1:0.25, 0,0.1,0.5, 2019-06-10..2019-06-14. Instead of a
+    scenario, a .toml file may say all that.
+    """
+    from cmpg.sweeps.rows import sweep as run_sweep
+
+    check_out(output, resume=resume)
+    name, grid, epsilon, restarts = _asked(target.name, target.options, seed, finite("epsilon", epsilon), restarts)
+    where = jobs_of(jobs, backend, scheduler)
+    found: Sweep | None = None
+    with suppress(KeyboardInterrupt), ProgressLine("building the games") as progress:
+
+        def tell(row: SweepRow, count: int) -> None:
+            progress.begin(f"{count} runs are there")
+            progress.show(f"run {row.run}: {_told(row)}  ({count} there)")
+
+        found = run_sweep(
+            name, grid, epsilon=epsilon, restarts=restarts, out=output, resume=resume, jobs=where, on_row=tell
+        )
+    if found is None:
+        found = _kept(output)
+        remark(f"interrupted: {len(found.rows)} runs are there; go on with the same command and --resume")
+    from cmpg.report.sweep_page import sweep_faces
+
+    show(*sweep_faces(found))
+    page = _page(found, output) if found.complete else ""
+    show(f"written to {output}/: results.csv, the run folders{page}")
+    proved = all(row.status in ("CERTIFIED", "INFEASIBLE") for row in found.rows)
+    raise typer.Exit(0 if proved and found.complete else 1)
+
+
+def _kept(output: Path) -> Sweep:
+    from cmpg.sweeps.rows import is_sweep, load_sweep
+
+    found = load_sweep(output) if is_sweep(output) else None
+    if found is None or not found.rows:
+        raise KeyboardInterrupt
+    return found
+
+
+def _told(row: SweepRow) -> str:
+    options = ", ".join(f"{name} {value}" for name, value in row.options.items())
+    worth = "" if row.welfare is None else f", welfare {row.welfare:.6g}"
+    return f"{options}: {row.status}{worth}"
+
+
+def _page(found: Sweep, output: Path) -> str:
+    """Write the page where the optional extra is installed, and say so."""
+    from cmpg.errors import CMPGError, FileError
+    from cmpg.report.page import write_sweep_page
+
+    try:
+        write_sweep_page(found, output / "report.html")
+    except FileError:
+        raise
+    except CMPGError as problem:
+        remark(f"no page is written: {problem}")
+        return ""
+    return ", and report.html, which opens in any browser"
+
+
+def _asked(
+    target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
+) -> tuple[str, dict[str, Any], float, int]:
+    """Return the scenario, the grid and the settings that a command line or a plan asks for."""
+    from cmpg.errors import GameError
+    from cmpg.scenarios import scenario
+    from cmpg.sweeps.grid import read_plan, values_of
+
+    words: dict[str, Any] = dict(options)
+    if target.endswith(PLAN):
+        plan = read_plan(Path(target))
+        target, words, epsilon, restarts = plan.scenario, dict(plan.options), plan.epsilon, plan.restarts
+        seed = str(words.pop("seed")) if isinstance(words.get("seed"), (str, int)) else seed
+    elif Path(target).suffix:
+        raise GameError(f"{target}: a sweep is over the options of a scenario, or a plan in a {PLAN} file.")
+    named = scenario(target)
+    types = option_types(named.function) | {"seed": int}
+    grid: dict[str, Any] = {}
+    for name, value in words.items():
+        if name != "seed":
+            named.check_option(name)
+        read = partial(_read_value, name, types[name])
+        grid[name] = values_of(spoken(name), value, read) if isinstance(value, str) else value
+    if seed is not None:
+        grid["seed"] = values_of("--seed", seed, partial(_read_value, "seed", int))
+    return named.name, grid, epsilon, restarts
+
+
+def _read_value(name: str, kind: Any, word: str) -> Any:
+    return converted(spoken(name), word, kind)

@@ -1,0 +1,95 @@
+"""What a sweep says along one option: what one unit more is worth, and where more is hardly worth anything.
+
+The worth of an option between two neighbouring runs is the difference quotient of the welfare, all agents having
+settled anew. The envelope formula says what one unit is worth at the margin (see `sweep`); it holds for an agent who
+moves alone, and for all together only where they settle at a maximum of the welfare. Both are in results.csv.
+
+The knee is where the curve is farthest above the chord between its ends, both axes scaled to the unit interval: up to
+there a unit brings more than on average, and behind it less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmpg.sweeps.rows import SEED, Sweep, SweepRow
+
+LEAST_BEND = 0.05
+"""A curve that is nowhere farther than this above its chord has no knee."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepCurve:
+    """The runs that differ in one option only, in its order; those without a policy are left out."""
+
+    option: str
+    others: Mapping[str, Any]
+    rows: tuple[SweepRow, ...]
+
+    @property
+    def x(self) -> list[float]:
+        """The values of the option."""
+        return [float(row.options[self.option]) for row in self.rows]
+
+    @property
+    def welfare(self) -> list[float]:
+        """The sum of the agents' values."""
+        return [float(row.welfare) for row in self.rows if row.welfare is not None]
+
+    @property
+    def knee(self) -> int | None:
+        """The place of the knee; None for fewer than three runs, and for a curve that does not bend."""
+        if len(self.rows) < 3:
+            return None
+        x, y = np.array(self.x), np.array(self.welfare)
+        if np.ptp(y) <= 1e-9 * max(1.0, float(np.abs(y).max())):
+            return None
+        along, height = (x - x[0]) / (x[-1] - x[0]), (y - y.min()) / np.ptp(y)
+        bend = height - (height[0] + (height[-1] - height[0]) * along)
+        place = int(np.argmax(bend))
+        return place if bend[place] > LEAST_BEND else None
+
+
+def curves(found: Sweep, option: str) -> list[SweepCurve]:
+    """Return the curves along one option of numbers.
+
+    Examples
+    --------
+    >>> from cmpg.sweeps.rows import sweep
+    >>> [curve] = curves(sweep("spectrum", {"threshold": [0.2, 0.1]}), "threshold")
+    >>> curve.x
+    [0.1, 0.2]
+    """
+    groups: dict[tuple[Any, ...], list[SweepRow]] = {}
+    others = [name for name in found.grid.axes if name != option]
+    for row in found.rows:
+        if row.welfare is not None:
+            groups.setdefault(tuple(row.options[name] for name in others), []).append(row)
+    return [
+        SweepCurve(
+            option, dict(zip(others, key, strict=True)), tuple(sorted(rows, key=lambda row: row.options[option]))
+        )
+        for key, rows in groups.items()
+    ]
+
+
+def numeric_options(found: Sweep) -> list[str]:
+    """Return the options of numbers that are swept over; a seed is none."""
+    return [name for name in found.grid.axes if name != SEED and found.grid.is_numeric(name)]
+
+
+def worth_of_options(found: Sweep) -> dict[str, dict[int, float]]:
+    """Return, by option and run, what the welfare rises by per unit up to the next value of the option."""
+    worth: dict[str, dict[int, float]] = {}
+    for option in numeric_options(found):
+        worth[option] = {}
+        for curve in curves(found, option):
+            x, y = curve.x, curve.welfare
+            for place in range(len(x) - 1):
+                if curve.rows[place].certified and curve.rows[place + 1].certified:
+                    worth[option][curve.rows[place].run] = (y[place + 1] - y[place]) / (x[place + 1] - x[place])
+    return worth
