@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doors
@@ -59,12 +59,13 @@ def test_the_policy_is_feasible_and_the_prices_bound_every_gain(game, seed, ties
 
 @settings(deadline=None, max_examples=20)
 @given(game=crowds(), seed=st.integers(0, 2**32 - 1))
-def test_a_start_without_slack_is_returned_as_it_is(game, seed):
+def test_a_start_that_spends_all_of_a_threshold_above_zero_is_returned_as_it_is(game, seed):
     rng = np.random.default_rng(seed)
     start = game.random_policy(rng=rng)
     thresholds = game.at(start).costs + rng.random(game.num_constraints)
     tight = rng.integers(game.num_constraints)
     thresholds[tight] = game.at(start).costs[tight]
+    assume(thresholds[tight] > 0)
     priced = CommonPrice()(replace(game, thresholds=thresholds), start)
     assert priced.policy is start
     assert not priced.multipliers.any()

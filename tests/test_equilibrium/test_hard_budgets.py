@@ -18,6 +18,7 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.start import Cheapest
 from cmpg.files.games import save_game
 from cmpg.files.policies import load_policy
 from cmpg.files.run_folder import load_run
@@ -186,7 +187,7 @@ def test_a_crowd_with_thresholds_of_zero_is_certified_as_the_judge_says():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         game = crowd(rng, agents=3, horizon=3, constraints=2).with_thresholds([0.0, 0.0])
-        result = solve(game, epsilon=1e-6)
+        result = solve(game, epsilon=1e-6, start=Cheapest())
         assert result.certified, result.message
         assert result.certificate.by_support.any()
         judged = judge(local_plain(game))
@@ -284,8 +285,8 @@ def test_certify_without_multipliers_proves_by_support():
 
 
 def test_a_run_folder_keeps_proofs_by_support(tmp_path):
-    game = cmpg.scenarios.robots(num_agents=3, horizon=10, threshold=0.0, seed=1)
-    result = solve(game, epsilon=1e-6)
+    game = cmpg.scenarios.robots(num_agents=3, horizon=6, threshold=0.0, seed=1, edges=False)
+    result = solve(game, epsilon=1e-6, start=Cheapest())
     result.save(tmp_path / "run")
     for name in ("result.json", "certificate.json"):
         said = json.loads((tmp_path / "run" / name).read_text("utf-8"))["multipliers"]
@@ -335,12 +336,12 @@ def test_the_script_agrees_with_certify_on_claims_by_support(seed, tmp_path):
 
 def test_forged_claims_by_support_are_rejected():
     rng, forged, epsilon = np.random.default_rng(7), 0, 1e-6
-    while forged < 400:
+    while forged < 300:
         game = shared_cost_game(rng, states=1, horizon=2)
         result = solve(game, epsilon=epsilon)
         if result.incumbent is None:
             continue
-        for _ in range(40):
+        for _ in range(20):
             policy, other = forgery(rng, game, result.policy)
             spent = judge(plain(other)).costs([np.asarray(table) for table in policy])
             if all(cost <= Fraction(limit) for cost, limit in zip(spent, other.thresholds, strict=True)):

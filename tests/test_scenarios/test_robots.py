@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from by_brute_force import DATA, assert_agrees, each_alone, needs_data
 
+from cmpg.equilibrium.solve import solve
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.robot_fleet import robots, robots_world
+from cmpg.scenarios.robot_fleet import robots, robots_game, robots_world
+from oracles.conflict_based_search import least_sum_of_costs
 
 ROOM = ["..@", ".T."]
 
@@ -25,21 +27,27 @@ def room(tmp_path):
     return written
 
 
-def test_robots_are_what_their_definition_says(room):
+@pytest.mark.parametrize("edges", [True, False])
+def test_robots_are_what_their_definition_says(room, edges):
     rows = ["...", ".@."]
-    game = robots(**room(["0\t0\t2\t0", "2\t1\t0\t0"], rows), num_agents=2, horizon=4, success=0.7)
+    files = room(["0\t0\t2\t0", "2\t1\t0\t0"], rows)
+    game = robots(**files, num_agents=2, horizon=4, success=0.7, edges=edges)
     cells = [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]
     moves = [(0, 0), (0, -1), (1, 0), (0, 1), (-1, 0)]
-    assert game.resource_names == tuple(f"cell {cell}" for cell in cells)
+    ends = ["(0, 0)-(1, 0)", "(0, 0)-(0, 1)", "(1, 0)-(2, 0)", "(2, 0)-(2, 1)"] if edges else []
+    assert game.resource_names == (*(f"cell {cell}" for cell in cells), *(f"edge {each}" for each in ends))
 
     def step(h, states, actions):
-        outcomes = []
+        outcomes, tried = [], []
         for s, a in zip(states, actions, strict=True):
             target = (cells[s][0] + moves[a][0], cells[s][1] + moves[a][1])
-            outcomes.append([(0.7, cells.index(target)), (0.3, s)] if target in cells and a else [(1.0, s)])
+            moving = target in cells and a
+            outcomes.append([(0.7, cells.index(target)), (0.3, s)] if moving else [(1.0, s)])
+            tried.append({s, cells.index(target)} if moving else {s, -1 - len(tried)})
         goals = (2, 0)
         rewards = [-float(s != goal) for s, goal in zip(states, goals, strict=True)]
-        return rewards, [float(states[0] == states[1])], each_alone(outcomes)
+        crossings = 0.49 * (tried[0] == tried[1]) * edges
+        return rewards, [float(states[0] == states[1]) + crossings], each_alone(outcomes)
 
     assert_agrees(game, start=(0, 4), step=step, end=lambda states: [0.0, 0.0])
 
@@ -142,10 +150,65 @@ def test_thirty_robots_on_a_real_map():
     world = robots_world(map=path, num_agents=30, seed=1)
     assert_good_draw(world, 60)
     game = robots(map=path, num_agents=30, seed=1)
-    assert (game.num_agents, game.num_resources, game.horizon) == (30, 819, 60)
+    assert (game.num_agents, game.num_resources, game.horizon) == (30, 819 + 1270, 60)
     assert len({id(member.transition) for member in game.agents}) == 1
     stay = np.zeros(game.policy_shapes[0])
     stay[..., 0] = 1.0
     position = game.at(JointPolicy((stay,) * 30))
     assert position.costs.tolist() == [0.0]
     assert position.values.tolist() == [-60.0] * 30
+
+
+def walked(game, policy):
+    """Where robots go that never slip: [H, n]."""
+    rng, world = np.random.default_rng(0), game.dynamics()
+    states, path = world.begin(rng), []
+    for h in range(game.horizon):
+        path.append(states)
+        rows = [np.asarray(table[h, s]) for table, s in zip(policy.tables, states, strict=True)]
+        actions = np.array([rng.choice(len(row), p=row) for row in rows])
+        _, costs, states = world.step(h, states, actions, rng)
+        assert costs.tolist() == [0.0]
+    return np.array(path)
+
+
+def assert_nobody_meets(path):
+    for here, ahead in zip(path, [*path[1:], path[-1]], strict=True):
+        assert len(set(here.tolist())) == len(here)
+        moves = {(a, b) for a, b in zip(here.tolist(), ahead.tolist(), strict=True) if a != b}
+        assert not moves & {(b, a) for a, b in moves}
+
+
+def test_robots_that_may_never_collide_neither_meet_nor_trade_places():
+    game = robots(num_agents=10, seed=4, horizon=30, threshold=0.0, success=1.0)
+    result = solve(game, epsilon=1e-4)
+    assert result.certified
+    assert_nobody_meets(walked(game, result.policy))
+
+
+@needs_data
+def test_thirty_robots_that_may_never_collide_neither_meet_nor_trade_places():
+    game = robots(map=DATA / "maps" / "random-32-32-20.map", num_agents=30, seed=2, threshold=0.0, success=1.0)
+    result = solve(game, epsilon=1e-4)
+    assert result.certified
+    assert_nobody_meets(walked(game, result.policy))
+
+
+def test_without_edges_robots_in_a_corridor_pass_through_each_other(room):
+    files = room(["0\t0\t3\t0", "3\t0\t0\t0"], ["...."])
+    free = solve(robots(**files, num_agents=2, horizon=8, threshold=0.0, success=1.0, edges=False))
+    assert free.values.tolist() == [-3.0, -3.0]
+    hard = solve(robots(**files, num_agents=2, horizon=8, threshold=0.0, success=1.0))
+    assert hard.certified
+    assert hard.values.tolist() == [-8.0, -8.0]  # there is no way past each other
+
+
+def test_certified_robots_are_nearly_as_fast_as_conflict_based_search():
+    total, best = 0.0, 0
+    for seed in range(4):
+        world = robots_world(num_agents=6, seed=seed, horizon=30)
+        least = least_sum_of_costs(world.cells, world.starts, world.goals, horizon=30)
+        result = solve(robots_game(world, horizon=30, threshold=0.0, success=1.0), epsilon=1e-4)
+        assert result.certified
+        total, best = total - result.values.sum(), best + least
+    assert best <= total <= 1.03 * best

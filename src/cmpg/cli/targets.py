@@ -35,6 +35,7 @@ MEANINGS = {
     "currency": "What prices are in, such as EUR.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",
+    "edges": "Whether robots that trade places collide: true or false.",
     "file": ".dpomdp file of the MADP toolbox; the bundled sample if omitted.",
     "height": "Height of the grid in cells.",
     "horizon": "Number of steps.",

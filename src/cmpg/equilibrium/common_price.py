@@ -56,6 +56,11 @@ COARSE, FINE = 1e-4, 1e-7
 
 NOTHING = 1e-9
 
+LOWEST_SHARE, RISE, RISES = 0.02, 1.5, 24
+"""Where nothing is left, a price begins at this share of what is at stake for each unit that selfish agents spend, and
+is multiplied by so much, so many times at most.
+"""
+
 LARGEST_PRICE = 1e250
 """Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
 
@@ -88,7 +93,7 @@ class CommonPrice:
         game
             A game with a finite horizon.
         begin
-            A feasible policy; it is returned as it is where it has no slack.
+            A feasible policy; it is returned as it is where it spends all of a threshold above zero.
         rng
             Breaks ties at random.
         deadline
@@ -104,6 +109,8 @@ class CommonPrice:
         try:
             if is_feasible(search.first) and np.all(search.slacks > 0):
                 _look(search)
+            elif is_feasible(search.first) and not np.any(search.first.costs[search.slacks <= 0]):
+                _look_without_room(search)
         except (_OutOfTime, OutOfTimeError):
             pass
         except KeyboardInterrupt:
@@ -137,6 +144,31 @@ def _look(search: _Search) -> None:
         begin = search.settle(first, dear, rounds=1, worth=COARSE)
     if _rest(search, _steered(search, _Priced(begin, dear))):
         _lower(search)
+
+
+def _look_without_room(search: _Search) -> None:
+    """Where a threshold is zero, raise the multipliers from low ones until nobody spends anything.
+
+    Prices that rise slowly let those give way who lose least by it.
+    """
+    first, nothing = search.first, np.zeros(len(search.slacks))
+    position = search.settle(first, nothing, rounds=LAST_ROUNDS, worth=COARSE)
+    stake = float(np.abs(position.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
+    spent = position.costs - search.game.thresholds
+    if is_feasible(position) or np.any(np.abs(spent[spent > 0]) * LARGEST_PRICE <= stake):
+        return
+    multipliers = np.where(spent > 0, LOWEST_SHARE * stake / np.where(spent > 0, spent, 1.0), 0.0)
+    for _ in range(RISES):
+        position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=COARSE)
+        if is_feasible(position) and is_feasible(search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
+            return
+        over = position.costs > search.game.thresholds
+        unpriced = over & (multipliers == 0)
+        excess = position.costs - search.game.thresholds
+        multipliers = np.where(unpriced, LOWEST_SHARE * stake / np.where(over, excess, 1.0), multipliers)
+        multipliers = np.where(over & ~unpriced, RISE * multipliers, multipliers)
+        if np.any(multipliers > LARGEST_PRICE):
+            return
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,14 @@
 
 A robot's state is its cell. It can stay, or go up, right, down or left on the page that the map is printed on; a move
 succeeds with probability 0.9, and else the robot stays; a move into a wall is a stay. Each of the 60 steps that is not
-spent on the own goal costs 1. A robot uses the cell on which it stands, and the constraint is on the expected number of
-pairs that stand on one cell at one step: E Σ_h Σ_cells m(m − 1)/2 ≤ 0.1. It is a local game: policies see the own cell
-and the step.
+spent on the own goal costs 1. A robot uses the cell on which it stands, and the edge of the map across which it tries
+to move. The constraint is on the expected number of collisions: pairs that stand on one cell at one step, and pairs
+that cross one edge at one step, which trade places through each other:
+
+    E Σ_h [Σ_cells m(m − 1)/2 + Σ_edges success²·m(m − 1)/2] ≤ 0.1,
+
+since two who try to cross both succeed with probability success². It is a local game: policies see the own cell and the
+step.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ class RobotsWorld:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The free cells, which are the states of every robot and the resources."""
+        """The free cells, which are the states of every robot and the first resources."""
         return self.map.free_cells()
 
 
@@ -168,6 +173,7 @@ def robots(
     horizon: int = 60,
     threshold: float = 0.1,
     success: float = 0.9,
+    edges: bool = True,
 ) -> LocalGame:
     """Return the game of a fleet on a map.
 
@@ -179,28 +185,35 @@ def robots(
         The budget: the expected number of colliding pairs, over all steps.
     success
         The probability that a move succeeds.
+    edges
+        Whether two robots collide that trade places in one step; without it they may pass through each other.
 
     Examples
     --------
     >>> game = robots(num_agents=3)
-    >>> game.num_agents, game.resource_names[14]
-    (3, 'cell (6, 1)')
+    >>> game.num_agents, game.resource_names[14], game.resource_names[-1]
+    (3, 'cell (6, 1)', 'edge (10, 11)-(11, 11)')
     """
     world = robots_world(map=map, scen=scen, num_agents=num_agents, seed=seed, horizon=horizon)
-    return robots_game(world, horizon=horizon, threshold=threshold, success=success)
+    return robots_game(world, horizon=horizon, threshold=threshold, success=success, edges=edges)
 
 
-def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1, success: float = 0.9) -> LocalGame:
+def robots_game(
+    world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1, success: float = 0.9, edges: bool = True
+) -> LocalGame:
     """Return the game of a fleet whose starts and goals are known. All robots share the map's tables."""
     if not 0 < success <= 1:
         raise GameError(f"success is {success}; a probability above 0 is required.")
     require_at_least_zero(threshold=threshold)
     cells = world.cells
     state_of = {cell: state for state, cell in enumerate(cells)}
+    ahead = _ahead(world.map)
+    crossed, ends = _edges(ahead) if edges else (np.full(ahead.shape, -1), np.zeros((0, 2), dtype=np.int64))
+    standing = standing_table(np.arange(len(cells)), len(MOVES))
     first = LocalAgent(
-        transition=move_table(_ahead(world.map), success=success),
+        transition=move_table(ahead, success=success),
         reward=_lateness(len(cells), state_of[world.goals[0]]),
-        uses=standing_table(np.arange(len(cells)), len(MOVES)),
+        uses=sp.hstack([standing, _one_each(crossed.ravel(), len(ends))], format="csr") if edges else standing,
         initial=certain(len(cells), state_of[world.starts[0]]),
     )
     others = [
@@ -208,19 +221,26 @@ def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1
         for start, goal in zip(world.starts[1:], world.goals[1:], strict=True)
     ]
     loads = np.arange(len(world.starts) + 1.0)
+    pairs = loads * (loads - 1) / 2
+    costs = np.broadcast_to(pairs, (1, 1, len(cells), len(loads)))
+    if edges:
+        costs = np.concatenate([costs, np.broadcast_to(success**2 * pairs, (1, 1, len(ends), len(loads)))], axis=2)
     return LocalGame(
         agents=(first, *others),
-        delay=np.broadcast_to(0.0, (1, len(cells), len(loads))),
-        load_costs=np.broadcast_to(loads * (loads - 1) / 2, (1, 1, len(cells), len(loads))),
+        delay=np.broadcast_to(0.0, (1, costs.shape[2], len(loads))),
+        load_costs=costs,
         thresholds=np.array([threshold]),
         horizon=horizon,
         agent_names=tuple(f"robot {i}" for i in range(len(world.starts))),
         constraint_names=("collisions",),
-        resource_names=tuple(f"cell {cell}" for cell in cells),
+        resource_names=(
+            *(f"cell {cell}" for cell in cells),
+            *(f"edge {cells[one]}-{cells[other]}" for one, other in ends.tolist()),
+        ),
         legend=Legend(
             agent="robot",
             state="cell",
-            resource="cell",
+            resource="cell or edge" if edges else "cell",
             states=tuple(f"({x}, {y})" for x, y in cells),
             actions=tuple(MOVES),
             value=Amount("time late", "steps", -1.0),
@@ -228,6 +248,21 @@ def robots_game(world: RobotsWorld, *, horizon: int = 60, threshold: float = 0.1
             goals=tuple(state_of[goal] for goal in world.goals),
         ),
     )
+
+
+def _edges(ahead: IntArray) -> tuple[IntArray, IntArray]:
+    """Number the edges of a map: which one each move crosses, [S, A] with −1 for a stay, and their ends, [edges, 2]."""
+    here = np.broadcast_to(np.arange(len(ahead))[:, None], ahead.shape)
+    ends, number = np.unique(np.sort(np.stack([here, ahead], axis=-1).reshape(-1, 2)), axis=0, return_inverse=True)
+    proper = ends[:, 0] != ends[:, 1]
+    renumbered = np.where(proper, np.cumsum(proper) - 1, -1)
+    return renumbered[number].reshape(ahead.shape), ends[proper]
+
+
+def _one_each(columns: IntArray, count: int) -> sp.csr_array:
+    """Return the matrix [rows, count] with a one in the given column of each row, or none where that is −1."""
+    rows = np.flatnonzero(columns >= 0)
+    return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=(len(columns), count))
 
 
 def _lateness(num_cells: int, goal: int) -> FloatArray:

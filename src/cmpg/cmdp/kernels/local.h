@@ -11,11 +11,13 @@
 #define MOST_WEIGHTINGS 3
 
 /* Flags of matrices: the length of rows where all have the same, and whether the first of two entries is the state
-   itself; whether uses are listed by state, and whether there is exactly one in every row. */
+   itself; whether uses are listed by state, whether there is exactly one in every row, and whether all rows of a state
+   begin with the same one, and have at most one more. */
 #define ROW_WIDTH 255
 #define ROW_STAYS 256
 #define USE_BY_STATE 1
 #define USE_ONE_EACH 2
+#define USE_ONE_MORE 4
 
 /* A game as it was packed (games/local/packed.py, in the same order); nothing here changes. */
 typedef struct {
@@ -37,7 +39,7 @@ typedef struct {
     /* Uses of resources, in the same way; a row for each state where the action does not matter. */
     const int32_t *uses_of, *uses_at;
     const int64_t *first_use_row;
-    const int8_t *use_by_state; /* [matrices]: USE_BY_STATE and USE_ONE_EACH */
+    const int8_t *use_by_state; /* [matrices]: USE_BY_STATE, USE_ONE_EACH and USE_ONE_MORE */
     const int64_t *use_start;
     const int32_t *used;
     /* Private rewards and costs: entry (h, s, a) is at of + h·step + s·columns + (a where there are several columns). */

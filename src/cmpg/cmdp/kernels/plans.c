@@ -73,7 +73,7 @@ void planner_end(Planner *planner)
 
 /* What an agent meets at one step: its matrices, its rewards and costs, the burden of its resources. */
 typedef struct {
-    int32_t actions, width, stays, uses_one, reward_columns, cost_columns;
+    int32_t actions, width, stays, uses_one, one_more, reward_columns, cost_columns;
     const int64_t *row_start; /* of the rows of this step's matrix */
     const int32_t *target;
     const double *probability;
@@ -99,6 +99,7 @@ static Step step_of(const World *world, int32_t agent, int32_t h)
     step.probability = world->probability;
     step.by_state = world->use_by_state[uses] & USE_BY_STATE;
     step.uses_one = world->use_by_state[uses] & USE_ONE_EACH;
+    step.one_more = world->use_by_state[uses] & USE_ONE_MORE;
     step.use_start = world->use_start + world->first_use_row[uses];
     step.used = world->used;
     step.reward = world->rewards + world->reward_of[agent] + h * world->reward_step[agent];
@@ -248,6 +249,62 @@ static void back_by_state(const Step *step, const double *burden, const double *
 #undef EACH_STATE
 }
 
+/* What the actions of a state use where that begins with one resource for all of them: no branch on how many. */
+static inline double used_by_move(const Step *step, const double *burden, double shared, int64_t row)
+{
+    const int64_t begin = step->use_start[row], more = step->use_start[row + 1] - begin - 1; /* 0 or 1 */
+    return shared + (double)more * burden[step->used[begin + more]];
+}
+
+/* The largest value of a move and of what it uses, and the first action that has it; called with constants. */
+static inline double best_of_crossings(const Step *step, const double *burden, const int32_t *target,
+                                       const double *probability, const double *ahead, int32_t s, int32_t actions,
+                                       int32_t width, int16_t *chosen)
+{
+    double value[SHORT_LIST], best = -INFINITY;
+    const int64_t row = (int64_t)s * actions;
+    const double shared = burden[step->used[step->use_start[row]]];
+    for (int32_t a = 0; a < actions; a++) {
+        value[a] = follow_short(target + a * width, probability + a * width, ahead, width) -
+                   used_by_move(step, burden, shared, row + a);
+        best = larger(best, value[a]);
+    }
+    uint32_t reached = 0;
+    for (int32_t a = 0; a < actions; a++)
+        reached |= (uint32_t)(value[a] >= best) << a;
+    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
+    return best;
+}
+
+/* Whether agents stand somewhere, and use at most one resource more by moving: those on a map with edges. */
+static inline int crosses_edges(const Step *step)
+{
+    return step->one_more && step->reward_columns == 1 && step->costs == NULL;
+}
+
+/* One step back of such agents, where rows are short and actions few. */
+static void back_by_crossing(const Step *step, const double *burden, const int32_t *order, int32_t count,
+                             const double *ahead, double *here, int16_t *chosen)
+{
+    const int32_t actions = step->actions, width = step->width;
+    const int32_t *targets = step->target + step->row_start[0];
+    const double *probabilities = step->probability + step->row_start[0];
+#define EACH_STATE(A, W)                                                                                               \
+    for (int32_t p = 0; p < count; p++) {                                                                              \
+        const int32_t s = order[p];                                                                                    \
+        const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
+        here[s] = step->reward[s] + best_of_crossings(step, burden, targets + entry, probabilities + entry, ahead, s, A, W, \
+                                                      &chosen[p]);                                                     \
+    }
+    if (width == 2 && actions == 5)
+        EACH_STATE(5, 2)
+    else if (width == 1 && actions == 5)
+        EACH_STATE(5, 1)
+    else
+        EACH_STATE(actions, width)
+#undef EACH_STATE
+}
+
 /* One step back in general. */
 static void back_by_action(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
                               int32_t count, const double *ahead, double *here, int16_t *chosen, uint64_t *random)
@@ -303,6 +360,8 @@ double plan_best(Planner *planner, int32_t agent, const double *burden, const do
         chosen -= reach[h];
         if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
             back_by_state(&step, burdens, multipliers, order, reach[h], ahead, here, chosen);
+        else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && crosses_edges(&step))
+            back_by_crossing(&step, burdens, order, reach[h], ahead, here, chosen);
         else
             back_by_action(&step, burdens, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
         double *old = ahead == NULL ? planner->ahead[0] : ahead;
@@ -415,17 +474,18 @@ static double largest_size(const double *values, int64_t count)
     return larger(larger(found[0], found[1]), larger(found[2], found[3]));
 }
 
-/* A bound on the sums of |r| and of λ·c that is quick to find, where every state uses one resource and spends nothing
-   else; −1 elsewhere. */
+/* A bound on the sums of |r| and of λ·c that is quick to find, where every state uses one resource, and its actions at
+   most one more, and nothing else is spent; −1 elsewhere. */
 static double bound_on_sizes(const World *world, int32_t agent, const double *burden)
 {
     double sum = 0.0;
     for (int32_t h = 0; h < world->steps; h++) {
         const Step step = step_of(world, agent, h);
-        if (!only_by_state(&step) || !step.uses_one || step.costs != NULL)
+        const int one_each = only_by_state(&step) && step.uses_one && step.costs == NULL;
+        if (!one_each && !crosses_edges(&step))
             return -1.0;
         sum += largest_size(step.reward, world->states[agent]);
-        sum += largest_size(burden + (int64_t)h * world->resources, world->resources);
+        sum += (one_each ? 1 : 2) * largest_size(burden + (int64_t)h * world->resources, world->resources);
     }
     return sum;
 }

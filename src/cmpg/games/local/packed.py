@@ -34,8 +34,10 @@ WIDEST_ROW = 4
 STAYS = 256
 """Flag of a transition: rows have two entries, and the first is the state itself."""
 
-BY_STATE, ONE_EACH = 1, 2
-"""Flags of uses: rows are listed by state; every row has exactly one entry."""
+BY_STATE, ONE_EACH, ONE_MORE = 1, 2, 4
+"""Flags of uses: rows are listed by state; every row has exactly one entry; all rows of a state begin with the same
+entry, and have at most one more.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +376,8 @@ class _Uses:
             kept = np.repeat(np.arange(len(lengths)) % self.num_actions == 0, lengths)
             columns, lengths = columns[kept], lengths[:: self.num_actions]
             starts, flags = np.concatenate([[0], np.cumsum(lengths)])[:-1], flags | BY_STATE
+        elif ((lengths == 1) | (lengths == 2)).all() and np.array_equal(columns[starts], columns[first]):
+            flags |= ONE_MORE
         return _Rows(starts, columns, np.ones(len(columns)), flags)
 
 
