@@ -10,8 +10,10 @@
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
+# make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
 # make picture      the README's picture, taken again
+# make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
 # make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing
 
 PYTHON ?= python3
@@ -21,7 +23,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench experiments picture release clean
+.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench oracles experiments picture audit release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -113,14 +115,36 @@ reproduce: $(VENV)/installed-plot
 bench: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks --page docs/benchmarks.md
 
+# The tools of others are not pinned: a new release of one of them is what this is for. Of MOMAland only the environments are used.
+.venv-oracles/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-oracles
+	.venv-oracles/bin/python $(PIP) -e '.[oracles,frames,plot,report]' pytest hypothesis pygame-ce
+	.venv-oracles/bin/python $(PIP) --no-deps momaland
+	touch $@
+
+MADP := $(wildcard ../shared/data/madp)
+
+oracles: .venv-oracles/installed
+	OMP_NUM_THREADS=1 .venv-oracles/bin/python -m pytest -q tests/test_interop docs/coming-from docs/coming-from.md
+	OMP_NUM_THREADS=1 .venv-oracles/bin/python -m cross_checks --page docs/cross-checks.md $(if $(MADP),--madp $(MADP))
+
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
 
 picture: $(VENV)/installed-dev
 	$(BIN)/python tools/take_picture.py docs/charging-page.png
 
+.venv-audit/installed:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python $(PIP) pip-audit
+	touch $@
+
+# What PyPI does not answer for is listed as skipped.
+audit: .venv-audit/installed
+	.venv-audit/bin/pip-audit --disable-pip --no-deps -r constraints.txt
+
 release: $(VENV)/installed-dev browser
 	$(BIN)/python tools/release.py --tests
 
 clean:
-	rm -rf $(VENV) .venv-lowest site build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-oracles .venv-audit site build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,7 @@ DOORS = (
     "cmpg.runs",
     "cmpg.sweeps",
     "cmpg.scenarios",
+    "cmpg.plugins",
 )
 """In the order of the navigation; a name is shown where it is lent first."""
 

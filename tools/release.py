@@ -1,7 +1,8 @@
 """Rehearse a release, without a secret and without publishing anything: `make release`.
 
 1. Build the source archive and the wheel twice, in two folders; the two wheels must have the same bytes.
-2. For every Python at hand, install the wheel in an empty environment, and solve every scenario far from the sources.
+2. For every Python at hand, install the wheel in an empty environment, and solve every scenario far from the sources;
+   then walk a new user's path: add the extra `pettingzoo` and run its guide, install a plugin and solve what it brings.
 3. Write what the wheel brings along, name, version and license, as a CycloneDX list: dist/sbom.json.
 4. With --tests, unpack the source archive, and run its own tests there.
 
@@ -78,6 +79,19 @@ def environment(folder: Path, python: str, *packages: str | Path) -> Path:
     return new
 
 
+def walk_the_guide(python: Path, wheel: Path, folder: Path) -> None:
+    """Do what a new user does: import an environment, solve, certify, play, all in an empty folder; add a plugin."""
+    folder.mkdir()
+    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", ROOT / "constraints.txt")
+    run(*install, f"{wheel}[pettingzoo]")
+    guide = shutil.copy(ROOT / "docs" / "guide" / "pettingzoo.md", folder)
+    run(python, "-m", "doctest", "-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE", guide, folder=folder)
+    print("  docs/guide/pettingzoo.md: every example as printed", flush=True)
+    run(*install, shutil.copytree(ROOT / "tests" / "example_plugin", folder / "plugin"))
+    told = run(python, "-m", "cmpg", "solve", "crossing", "--solver", "twice", folder=folder)
+    print(f"  crossing, of a plugin: {told.partition(':')[0]}", flush=True)
+
+
 def write_parts(python: Path, target: Path) -> None:
     """Write what is installed beside a Python as a CycloneDX list."""
     parts = sorted(json.loads(run(python, "-c", LIST_PARTS)), key=lambda part: part["name"].lower())
@@ -124,6 +138,7 @@ def main() -> None:
             print(run(new, "-c", SOLVE_EVERYTHING, folder=folder), end="", flush=True)
             if number == 0:
                 write_parts(new, DIST / "sbom.json")
+            walk_the_guide(new, wheel, folder / f"guide-{number}")
         if asked.tests:
             with tarfile.open(archive) as packed:
                 packed.extractall(folder / "unpacked", filter="data")

@@ -30,6 +30,8 @@ from typing import Any
 from cmpg.cmdp.response import Solver
 from cmpg.errors import CMPGError, PluginError
 
+__all__ = ["Plugin", "plugin_solver", "plugins"]
+
 SCENARIOS, SOLVERS = "cmpg.scenarios", "cmpg.solvers"
 """The groups of entry points."""
 
