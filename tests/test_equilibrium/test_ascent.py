@@ -268,5 +268,5 @@ def test_a_budget_spent_to_the_last_bit_is_advised_to_have_slack():
     result = coordinate_ascent(game, JointPolicy(([[[1, 0]]],)), multipliers=np.array([[1e20]]))
     assert result.status is Status.LIMIT
     assert result.certificate.rounding[0] > 1
-    assert "Give it a little slack" in result.message
+    assert "next to nothing is left of a budget" in result.message
     assert "epsilon of at least" not in result.message

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
+from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.certificate import certify
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.loads import LoadTree
@@ -353,3 +354,41 @@ def test_a_result_of_robots_pickles_small_and_comes_back():
     assert reward.tobytes() == game.agents[0].reward.tobytes()
     assert not reward.flags.writeable
     assert reward.strides[-1] == 0
+
+
+@pytest.mark.parametrize("agents", [5, 23])
+def test_everybody_outside_of_a_block_is_counted_once_and_burdens_have_the_same_bits(agents, monkeypatch):
+    """Blocks are those in which certificates count, so that nothing depends on how large they are."""
+    game = routing(num_agents=agents, seed=3)
+    start = JointPolicy([np.full(shape, 1 / shape[2]) for shape in game.policy_shapes])
+
+    def walk(most_apart):
+        monkeypatch.setattr("cmpg.games.local.sparse.MOST_APART", most_apart)
+        position, seen = game.at(start), []
+        for agent in (0, 1, 1, agents - 1, agents // 2, 0):
+            cmdp = position.induced_cmdp(agent)
+            multipliers = np.full((2, len(game.thresholds)), 0.5)
+            judged = position.judgements(multipliers, range(agent % (agents - 1), agent % (agents - 1) + 2))
+            seen += [cmdp.costs, cmdp.reward, cmdp.thresholds, judged.values, judged.bounds]
+            position = position.replace(agent, plan(cmdp, multipliers[0]).policy(cmdp.num_actions))
+        return seen, position.loads.outside(0).block
+
+    (few, small), (many, large) = walk(1), walk(agents)
+    assert len(small) < len(large) == agents
+    for one, other in zip(few, many, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_was_counted_outside_of_other_agents_is_refused():
+    game = routing(num_agents=9, seed=3)
+    loads = game.at(JointPolicy([np.full(shape, 1 / shape[2]) for shape in game.policy_shapes])).loads
+    counted, first, last = loads.packed.kernels.outside(loads.packed.arrays, loads.arrays, 0, 4)
+    assert (first, last) == (0, 4)
+    shape = loads.packed.table_shape
+    outputs = [np.empty(shape if loads.packed.has_delay else 0), np.empty((1, *shape)), np.empty(1)]
+    with pytest.raises(ValueError, match="other agents"):
+        loads.packed.kernels.burden(loads.packed.arrays, loads.arrays, counted, 5, *outputs)
+    with pytest.raises(ValueError, match="PyCapsule"):
+        loads.packed.kernels.burden(loads.packed.arrays, loads.arrays, "nothing", 5, *outputs)
+    with pytest.raises(IndexError):
+        loads.packed.kernels.outside(loads.packed.arrays, loads.arrays, 9, 4)

@@ -312,13 +312,13 @@ class _Answers:
 
         The next agents are likely to be asked next: twice as many each time, until somebody moves.
         """
-        if not isinstance(position, JudgesAgents) or not self._can_be_judged(agent):
+        if not self._can_be_judged(agent) or not isinstance(position, JudgesAgents):
             return None
-        known = self._screened
-        if known is None or known.position is not position or agent not in known.agents:
-            count = 4 if known is None or known.position is not position else 2 * len(known.agents)
+        known = self._screened if self._screened and self._screened.position is position else None
+        if known is None or agent not in known.agents:
+            last = position.neighbours(agent).stop if known is None else agent + 2 * len(known.agents)
             stop = agent + 1
-            while stop < min(agent + count, len(position.policy)) and self._can_be_judged(stop):
+            while stop < min(last, len(position.policy)) and self._can_be_judged(stop):
                 stop += 1
             multipliers = np.stack([self._last[i] for i in range(agent, stop)])
             judged = position.judgements(multipliers, range(agent, stop))

@@ -383,6 +383,9 @@ class JudgesAgents(Protocol):
         Where only some neighbouring agents are asked for, the multipliers are theirs.
         """
 
+    def neighbours(self, agent: int) -> range:
+        """Return an agent and those after it who are judged at little more than the price of one."""
+
 
 def in_floats(game: Game) -> Game:
     """Return a game in exact numbers rounded to floats, which solvers need; any other as it is."""

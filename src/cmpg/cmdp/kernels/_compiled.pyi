@@ -14,12 +14,20 @@ def accounts(
     packed: tuple[Any, ...], agents: tuple[int, ...], policies: tuple[Any, ...], values: FloatArray, costs: FloatArray
 ) -> tuple[bytes, bytes, bytes]: ...
 def totals(packed: tuple[Any, ...], usages: Usages, totals: FloatArray) -> None: ...
+def outside(packed: tuple[Any, ...], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
 def burden(
-    packed: tuple[Any, ...], usages: Usages, agent: int, delays: FloatArray, burdens: FloatArray, totals: FloatArray
+    packed: tuple[Any, ...],
+    usages: Usages,
+    outside: Any,
+    agent: int,
+    delays: FloatArray,
+    burdens: FloatArray,
+    totals: FloatArray,
 ) -> None: ...
 def judge(
     packed: tuple[Any, ...],
     usages: Usages,
+    outside: Any,
     first: int,
     last: int,
     policies: tuple[Any, ...],

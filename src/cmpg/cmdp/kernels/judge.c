@@ -21,6 +21,7 @@ typedef struct {
     const World *world;
     const Usage *all;
     double *mean;                /* [H·E] */
+    double *pairs;               /* [H·E]: Σ u_i·u_j, where costs are asked for; else NULL */
     Distribution *distributions; /* [H·R] */
     int64_t *changed_by; /* [H·E]: the half that changed a place last */
     int64_t half;        /* which is being added */
@@ -184,6 +185,94 @@ static int others_begin(Others *others, const World *world, const Usage *all)
     return 0;
 }
 
+/* Counts the half of a block without the agent, then a half of the other half, …, until a block of no more than `size`
+   agents is left, everybody outside of which is counted then. Blocks are those of `visit_block`, and so is the order. */
+static int count_outside(Others *others, int32_t *first, int32_t *last, int32_t agent, int32_t size)
+{
+    while (*last - *first > size) {
+        const int32_t middle = *first + (*last - *first) / 2;
+        const int32_t from = agent < middle ? middle : *first, to = agent < middle ? *last : middle;
+        for (int32_t i = from; i < to; i++) {
+            const Usage *usage = &others->all[i];
+            for (int64_t entry = 0; entry < usage->count; entry++) {
+                const int32_t place = usage->place[entry];
+                const double u = usage->probability[entry];
+                Distribution *one = others_at(others, place);
+                if (others->pairs != NULL)
+                    others->pairs[place] += u * others->mean[place];
+                others->mean[place] += u;
+                if (one != NULL && distribution_add(one, u, 0.0) < 0)
+                    return -1;
+            }
+        }
+        *first = agent < middle ? *first : middle;
+        *last = agent < middle ? middle : *last;
+    }
+    return 0;
+}
+
+/* Everybody outside of a block of agents, counted once for all that is asked about agents inside. */
+typedef struct {
+    int32_t agents, first, last; /* n, and the block first ≤ i < last */
+    int64_t places, rough;       /* H·E, H·R */
+    double *mean, *pairs;        /* [H·E] */
+    Distribution *distributions; /* [H·R] */
+} Outside;
+
+static const char OUTSIDE[] = "cmpg.outside";
+
+static void outside_free(Outside *outside)
+{
+    for (int64_t at = 0; outside->distributions != NULL && at < outside->rough; at++)
+        free(outside->distributions[at].probability);
+    free(outside->distributions);
+    free(outside->mean);
+    free(outside->pairs);
+    free(outside);
+}
+
+static void outside_end(PyObject *capsule)
+{
+    outside_free(PyCapsule_GetPointer(capsule, OUTSIDE));
+}
+
+/* Of a capsule or None, for agents from ≤ i < to of a world: 0 with *outside, which is NULL for None, or −1. */
+static int outside_of(const Outside **outside, PyObject *object, const World *world, int32_t from, int32_t to)
+{
+    *outside = NULL;
+    if (object == Py_None)
+        return 0;
+    const Outside *known = PyCapsule_GetPointer(object, OUTSIDE);
+    if (known == NULL)
+        return -1;
+    if (known->agents != world->agents || known->places != (int64_t)world->steps * world->resources ||
+        known->rough != (int64_t)world->steps * world->rough || from < known->first || to > known->last) {
+        PyErr_SetString(PyExc_ValueError, "the agents outside are those of other agents, or of another game");
+        return -1;
+    }
+    *outside = known;
+    return 0;
+}
+
+/* Begins where everybody outside is counted. */
+static int others_resume(Others *others, const Outside *outside)
+{
+    memcpy(others->mean, outside->mean, (size_t)outside->places * sizeof(double));
+    if (others->pairs != NULL)
+        memcpy(others->pairs, outside->pairs, (size_t)outside->places * sizeof(double));
+    for (int64_t at = 0; at < outside->rough; at++) {
+        const Distribution *known = &outside->distributions[at];
+        double *copy = malloc((size_t)(known->room + 1) * sizeof *copy);
+        if (copy == NULL)
+            return -1;
+        memcpy(copy, known->probability, (size_t)known->room * sizeof *copy);
+        free(others->distributions[at].probability);
+        others->distributions[at] = *known;
+        others->distributions[at].probability = copy;
+    }
+    return 0;
+}
+
 static void others_end(Others *others)
 {
     if (others->count > 0)
@@ -192,6 +281,7 @@ static void others_end(Others *others)
         free(others->distributions[at].probability);
     free(others->distributions);
     free(others->mean);
+    free(others->pairs);
     free(others->changed_by);
     free(others->delays);
     free(others->burdens);
@@ -221,11 +311,12 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
 static PyObject *judge_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *policies, *multipliers, *maxima, *present, *sizes;
+    PyObject *packed, *position, *policies, *multipliers, *maxima, *present, *sizes, *counted;
     int first, last;
-    if (!PyArg_ParseTuple(args, "OOiiO!OOOO", &packed, &position, &first, &last, &PyTuple_Type, &policies, &multipliers,
-                          &maxima, &present, &sizes))
+    if (!PyArg_ParseTuple(args, "OOOiiO!OOOO", &packed, &position, &counted, &first, &last, &PyTuple_Type, &policies,
+                          &multipliers, &maxima, &present, &sizes))
         return NULL;
+    const Outside *outside;
     Arrays arrays = {.count = 0}, one = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
@@ -244,6 +335,8 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_IndexError, "there are no such agents");
         goto done;
     }
+    if (outside_of(&outside, counted, &world, first, last) < 0)
+        goto done;
     own.first = first;
     if ((own.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", n * k)) == NULL ||
         (own.maxima = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
@@ -278,7 +371,9 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     others.visit = judge_agent;
     others.visitor = &own;
     failed = others_begin(&others, &world, usages.all) < 0 || planner_begin(&own.planner, &world, 0) < 0 ||
-             visit_block(&others, 0, world.agents, first, last) < 0;
+             (outside != NULL && others_resume(&others, outside) < 0) ||
+             visit_block(&others, outside == NULL ? 0 : outside->first, outside == NULL ? world.agents : outside->last, first,
+                         last) < 0;
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();
@@ -297,20 +392,55 @@ done:
     return told;
 }
 
-typedef struct {
-    double *delays, *burdens;
-    int64_t places;
-    int32_t constraints;
-} Copy;
-
-static int copy_burdens(void *visitor, int32_t agent, const double *delays, const double *burdens)
+/* Counts everybody outside of a block of agents around one: a capsule, and where the block begins and ends. */
+static PyObject *outside_kernel(PyObject *module, PyObject *args)
 {
-    const Copy *copy = visitor;
-    (void)agent;
-    if (delays != NULL)
-        memcpy(copy->delays, delays, (size_t)copy->places * sizeof(double));
-    memcpy(copy->burdens, burdens, (size_t)(copy->places * copy->constraints) * sizeof(double));
-    return 0;
+    (void)module;
+    PyObject *packed, *position;
+    int agent, size;
+    if (!PyArg_ParseTuple(args, "OOii", &packed, &position, &agent, &size))
+        return NULL;
+    Arrays arrays = {.count = 0};
+    World world;
+    Usages usages = {NULL, 0};
+    Others others;
+    memset(&others, 0, sizeof others);
+    Outside *outside = NULL;
+    PyObject *told = NULL;
+    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
+        goto done;
+    if (agent < 0 || agent >= world.agents || size < 1) {
+        PyErr_SetString(PyExc_IndexError, "there is no such agent, or no such block");
+        goto done;
+    }
+    const int64_t places = (int64_t)world.steps * world.resources;
+    int32_t first = 0, last = world.agents;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS;
+    outside = calloc(1, sizeof *outside);
+    others.pairs = calloc((size_t)places, sizeof(double));
+    failed = outside == NULL || others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
+             count_outside(&others, &first, &last, agent, size) < 0;
+    Py_END_ALLOW_THREADS;
+    if (failed) {
+        free(outside);
+        PyErr_NoMemory();
+        goto done;
+    }
+    *outside = (Outside){world.agents, first, last, places, (int64_t)world.steps * world.rough,
+                         others.mean, others.pairs, others.distributions};
+    others.mean = others.pairs = NULL;
+    others.distributions = NULL;
+    PyObject *capsule = PyCapsule_New(outside, OUTSIDE, outside_end);
+    if (capsule == NULL)
+        outside_free(outside);
+    else
+        told = Py_BuildValue("(Nii)", capsule, (int)first, (int)last);
+done:
+    others_end(&others);
+    usages_end(&usages);
+    release_arrays(&arrays);
+    return told;
 }
 
 /* What one more user beside everybody but one agent meets and adds: delays [H, E], burdens [k, H, E]; and what the loads
@@ -318,17 +448,18 @@ static int copy_burdens(void *visitor, int32_t agent, const double *delays, cons
 static PyObject *burden_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *delays, *burdens, *totals;
+    PyObject *packed, *position, *counted, *delays, *burdens, *totals;
     int agent;
-    if (!PyArg_ParseTuple(args, "OOiOOO", &packed, &position, &agent, &delays, &burdens, &totals))
+    if (!PyArg_ParseTuple(args, "OOOiOOO", &packed, &position, &counted, &agent, &delays, &burdens, &totals))
         return NULL;
     Arrays arrays = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
     Others others;
     memset(&others, 0, sizeof others);
+    const Outside *outside;
     PyObject *told = NULL;
-    double *total;
+    double *delay, *burden, *total;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
     if (agent < 0 || agent >= world.agents) {
@@ -336,19 +467,24 @@ static PyObject *burden_kernel(PyObject *module, PyObject *args)
         goto done;
     }
     const int64_t places = (int64_t)world.steps * world.resources;
-    Copy copy = {NULL, NULL, places, world.constraints};
-    if ((copy.delays = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? places : 0)) == NULL ||
-        (copy.burdens = array_with(&arrays, burdens, 'd', 1, "burdens", places * world.constraints)) == NULL ||
+    if (outside_of(&outside, counted, &world, agent, agent + 1) < 0 ||
+        (delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? places : 0)) == NULL ||
+        (burden = array_with(&arrays, burdens, 'd', 1, "burdens", places * world.constraints)) == NULL ||
         (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
         goto done;
-    others.visit = copy_burdens;
-    others.visitor = &copy;
+    int32_t first = outside == NULL ? 0 : outside->first, last = outside == NULL ? world.agents : outside->last;
     int failed;
     Py_BEGIN_ALLOW_THREADS;
-    failed = others_begin(&others, &world, usages.all) < 0 || visit_block(&others, 0, world.agents, agent, agent + 1) < 0;
+    others.pairs = calloc((size_t)places, sizeof(double));
+    failed = others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
+             (outside != NULL && others_resume(&others, outside) < 0) ||
+             count_outside(&others, &first, &last, agent, 1) < 0;
     if (!failed) {
-        usages.all[agent].count = 0;
-        failed = loads_costs(&world, usages.all, total) < 0;
+        weigh(&others);
+        if (world.has_delay)
+            memcpy(delay, others.delays, (size_t)places * sizeof(double));
+        memcpy(burden, others.burdens, (size_t)(places * world.constraints) * sizeof(double));
+        costs_of_loads(&world, others.mean, others.pairs, others.distributions, world.rough, total);
     }
     Py_END_ALLOW_THREADS;
     if (failed)
@@ -364,6 +500,7 @@ done:
 
 PyMethodDef judge_kernels[] = {
     {"judge", judge_kernel, METH_VARARGS, "Bound what every agent could get, and evaluate what it has."},
+    {"outside", outside_kernel, METH_VARARGS, "Count everybody outside of a block of agents."},
     {"burden", burden_kernel, METH_VARARGS, "Find what one agent meets and adds on every resource."},
     {NULL, NULL, 0, NULL},
 };

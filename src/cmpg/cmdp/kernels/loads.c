@@ -359,12 +359,32 @@ int loads_reweigh(Loads *loads, int32_t place)
     return 0;
 }
 
+void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t rough,
+                    double *costs)
+{
+    const int64_t E = world->resources, H = world->steps, C = world->charged, n = world->agents;
+    const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
+    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * (n + 1);
+    for (int j = 0; j < world->constraints; j++) {
+        double total = world->idle_costs[j];
+        for (int64_t h = 0; h < H; h++) {
+            const double *first = world->first_costs + j * first_size + h * world->first_stride;
+            const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
+            for (int64_t e = 0; e < E; e++)
+                total += first[e] * mean[h * E + e] + slope[e] * pairs[h * E + e];
+            for (int64_t r = 0; r < C; r++) {
+                const Distribution *one = &charged[h * rough + r];
+                const double *table = world->rough_costs + j * cost_size + (h * world->rough_cost_stride * C + r) * (n + 1);
+                total += expected(table, one->sure, one->probability, one->low, one->high);
+            }
+        }
+        costs[j] = total;
+    }
+}
+
 int loads_costs(const World *world, const Usage *all, double *costs)
 {
     const int64_t E = world->resources, H = world->steps, C = world->charged, n = world->agents;
-    const int k = world->constraints;
-    const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
-    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * (n + 1);
     double *mean = calloc((size_t)(H * E), sizeof *mean), *pairs = calloc((size_t)(H * E), sizeof *pairs);
     Distribution *charged = calloc((size_t)(H * C + 1), sizeof *charged);
     int failed = mean == NULL || pairs == NULL || charged == NULL;
@@ -380,21 +400,8 @@ int loads_costs(const World *world, const Usage *all, double *costs)
             if (r >= 0 && r < C)
                 failed = distribution_add(&charged[h * C + r], u, 0.0) < 0;
         }
-    for (int j = 0; !failed && j < k; j++) {
-        double total = world->idle_costs[j];
-        for (int64_t h = 0; h < H; h++) {
-            const double *first = world->first_costs + j * first_size + h * world->first_stride;
-            const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
-            for (int64_t e = 0; e < E; e++)
-                total += first[e] * mean[h * E + e] + slope[e] * pairs[h * E + e];
-            for (int64_t r = 0; r < C; r++) {
-                const Distribution *one = &charged[h * C + r];
-                const double *table = world->rough_costs + j * cost_size + (h * world->rough_cost_stride * C + r) * (n + 1);
-                total += expected(table, one->sure, one->probability, one->low, one->high);
-            }
-        }
-        costs[j] = total;
-    }
+    if (!failed)
+        costs_of_loads(world, mean, pairs, charged, C, costs);
     for (int64_t at = 0; charged != NULL && at < H * C; at++)
         free(charged[at].probability);
     free(charged);

@@ -113,6 +113,10 @@ int loads_reweigh(Loads *loads, int32_t place);  /* the burden of one more user,
 int loads_burden_without(Loads *loads, int32_t place, double probability, double *values);
 /* Σ_{h,e} E[g_j(N)] of fresh loads: in costs[j]. Adds only, where nothing is negative. */
 int loads_costs(const World *world, const Usage *all, double *costs);
+/* The same of loads that are known: means and sums of products of pairs at each place, and the distributions of `rough`
+   resources a step, of which the first are charged. */
+void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t rough,
+                    double *costs);
 
 /* Backward induction over the states that an agent can reach. */
 typedef struct {

@@ -153,13 +153,17 @@ class PackedGame:
         return read_usages(told), moves
 
     def judge(
-        self, usages: tuple[Any, ...], agents: range, tables: Sequence[Stored], multipliers: FloatArray
+        self, usages: tuple[Any, ...], agents: range, tables: Sequence[Stored], multipliers: FloatArray, outside: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return max V^{r − λ_i c} [n], the present V^r and V^c [n, 1 + k], and the sizes of both, of some agents."""
+        """Return max V^{r − λ_i c} [n], the present V^r and V^c [n, 1 + k], and the sizes of both, of some agents.
+
+        `outside` is what kernels counted outside of a block around those agents, or None.
+        """
         shape = (len(multipliers), 1 + self.num_constraints)
         maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
         plain = tuple(_readable(table) for table in tables)
-        self.kernels.judge(self.arrays, usages, agents.start, agents.stop, plain, multipliers, maxima, present, sizes)
+        written = (maxima, present, sizes)
+        self.kernels.judge(self.arrays, usages, outside, agents.start, agents.stop, plain, multipliers, *written)
         return maxima, present, sizes
 
 

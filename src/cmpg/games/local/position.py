@@ -199,9 +199,12 @@ class LocalPosition:
 
         Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
         """
-        # Where everybody together spends something else, others do, and that is all that is cheap to tell.
-        if isinstance(self.loads, SparseLoads) and not np.array_equal(self.costs, earlier.costs):
-            return False
+        # Burdens take long, and where costs or mean loads differ they differ too, but for a coincidence of bits.
+        if isinstance(self.loads, SparseLoads) and isinstance(earlier.loads, SparseLoads):
+            if not np.array_equal(self.costs, earlier.costs):
+                return False
+            if (self.loads.mean != earlier.loads.mean)[self.game.reach(agent)].any():
+                return False
         if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
             return False
         able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
@@ -264,7 +267,9 @@ class LocalPosition:
         packed, asked = self.loads.packed, range(self.game.num_agents) if agents is None else agents
         multipliers = np.ascontiguousarray(multipliers, dtype=np.float64)
         tables = self.policy.stored[asked.start : asked.stop]
-        maxima, present, sizes = packed.judge(self.loads.arrays, asked, tables, multipliers)
+        few = agents is not None and agents.stop <= self.neighbours(agents.start).stop
+        outside = self.loads.outside(asked.start).counted if few else None
+        maxima, present, sizes = packed.judge(self.loads.arrays, asked, tables, multipliers, outside)
         left = present[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
         sizes[:, 0] += self.game.cancelling[asked.start : asked.stop]
@@ -272,6 +277,12 @@ class LocalPosition:
         largest = sizes[:, 0] + (multipliers * (sizes[:, 1:] + np.abs(left))).sum(axis=1)
         rounding = 2 * packed.rounding[asked.start : asked.stop] * largest + 2 * multipliers @ self.cost_rounding
         return Judgements(frozen(present[:, 0].copy()), bounds, rounding)
+
+    def neighbours(self, agent: int) -> range:
+        """Return an agent and those after it who are judged at little more than the price of one."""
+        if not isinstance(self.loads, SparseLoads):
+            return range(agent, agent + 1)
+        return range(agent, self.loads.outside(agent).block.stop)
 
     @cached_property
     def _tree(self) -> LoadTree:

@@ -12,6 +12,7 @@ without rounding what they spend, and what is left for one agent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +38,17 @@ from cmpg.games.local.packed import PackedGame
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
+MOST_APART = 4
+"""Blocks of no more agents than this are not worth counting apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outside:
+    """Everybody outside of a block of agents, counted once: it holds while only agents of the block move."""
+
+    block: range
+    counted: Any  # a capsule of the kernels
+
 
 @dataclass(frozen=True, eq=False)
 class SparseLoads:
@@ -46,6 +58,7 @@ class SparseLoads:
     start: IntArray  # [n + 1]
     place: Any  # [m] of int32: h·E + e
     probability: FloatArray  # [m]
+    known: Outside | None = None
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
@@ -91,10 +104,26 @@ class SparseLoads:
             shape, has_delay = self.packed.table_shape, self.packed.has_delay
             delay = np.empty(shape if has_delay else 0)
             costs, totals = np.empty((self.packed.num_constraints, *shape)), np.empty(self.packed.num_constraints)
-            self.packed.kernels.burden(self.packed.arrays, self.arrays, agent, delay, costs, totals)
+            counted = self.outside(agent).counted
+            self.packed.kernels.burden(self.packed.arrays, self.arrays, counted, agent, delay, costs, totals)
             told = Burden(delay if has_delay else None, costs), totals
             self._last[0] = (agent, told)
         return told
+
+    def outside(self, agent: int) -> Outside:
+        """Count everybody outside of a block of agents around one, unless that has been done."""
+        known = self._outside[0]
+        if known is None or agent not in known.block:
+            # Then the others of the block are few to count, for each of those who are few to ask for.
+            size = max(MOST_APART, math.isqrt(len(self.start) - 1))
+            counted, first, last = self.packed.kernels.outside(self.packed.arrays, self.arrays, agent, size)
+            known = self._outside[0] = Outside(range(first, last), counted)
+        return known
+
+    @cached_property
+    def _outside(self) -> list[Outside | None]:
+        # One cell that is replaced whole, so that threads may share it.
+        return [self.known]
 
     @cached_property
     def _last(self) -> list[tuple[int, tuple[Burden, FloatArray] | None]]:
@@ -109,7 +138,9 @@ class SparseLoads:
         start[agent + 1 :] += len(place) - (last - first)
         places = np.concatenate([self.place[:first], place, self.place[last:]])
         probabilities = np.concatenate([self.probability[:first], probability, self.probability[last:]])
-        return SparseLoads(self.packed, frozen(start), frozen(places), frozen(probabilities))
+        known = self._outside[0]
+        still_known = known if known is not None and agent in known.block else None
+        return SparseLoads(self.packed, frozen(start), frozen(places), frozen(probabilities), still_known)
 
 
 @dataclass(frozen=True, eq=False)
