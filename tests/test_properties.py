@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.loop import GreatestGain, RoundRobin
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
 from cmpg.equilibrium.solve import solve
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy

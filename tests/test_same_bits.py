@@ -14,7 +14,7 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.equilibrium.schedule import GreatestGain
+from cmpg.equilibrium.loop import GreatestGain
 from cmpg.files.learning_folder import begin_learning_run, keep_trial
 from cmpg.learning.trials import Behind, BySharedModel, trials
 from oracles.random_games import draw

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
     from cmpg.equilibrium.certificate import certify as certify
     from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.loop import GreatestGain as GreatestGain
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
-    from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import Cheapest as Cheapest
     from cmpg.equilibrium.start import feasible_start as feasible_start
@@ -85,7 +85,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Result",
             "Status",
         ),
-        "equilibrium.schedule": ("GreatestGain",),
+        "equilibrium.loop": ("GreatestGain",),
         "equilibrium.solve": ("solve",),
         "equilibrium.start": (
             "Cheapest",

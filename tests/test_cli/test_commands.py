@@ -134,7 +134,7 @@ def test_solve_says_the_verdict_first_and_uses_names(radios):
 
 
 def test_progress_is_plain_lines_on_standard_error():
-    ran = cmpg("solve", "grid-world")
+    ran = cmpg("solve", "grid-world", "--start", "cheapest")
     assert re.fullmatch(
         r"iteration +1  potential \+0  cost 0/0.1  agent 0 gains 0.1  \d+\.\d s\n", ran.err.splitlines(True)[0]
     )
@@ -416,7 +416,7 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
         raise KeyboardInterrupt
 
     with patch("cmpg.cli.output.ProgressLine.show", stop):
-        ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
+        ran = cmpg("solve", "grid-world", "--start", "cheapest", "--out", tmp_path / "run")
     assert ran.code == 1
     assert ran.out.startswith("INTERRUPTED: ")
     record = json.loads((tmp_path / "run" / "result.json").read_text())
@@ -426,7 +426,7 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
 
 def test_an_interruption_before_there_is_a_policy(tmp_path):
     with patch("cmpg.equilibrium.start.feasible_start", side_effect=KeyboardInterrupt):
-        ran = cmpg("solve", "grid-world", "--out", tmp_path / "run")
+        ran = cmpg("solve", "grid-world", "--start", "cheapest", "--out", tmp_path / "run")
     assert ran.code == 130
     assert ran.err == "interrupted before a feasible policy was known: there is nothing to keep\n"
     assert not (tmp_path / "run").exists()
@@ -448,7 +448,7 @@ def test_ctrl_c_from_outside(tmp_path):
 
 
 def test_ctrl_c_between_restarts_keeps_the_best_so_far():
-    with patch("cmpg.equilibrium.solve.random_start", side_effect=KeyboardInterrupt):
+    with patch("cmpg.equilibrium.runs.random_start", side_effect=KeyboardInterrupt):
         ran = cmpg("solve", "counter-example", "--restarts", "10", "--json")
     assert ran.code == 0
     assert json.loads(ran.out)["status"] == "CERTIFIED"
@@ -456,7 +456,7 @@ def test_ctrl_c_between_restarts_keeps_the_best_so_far():
 
 def test_too_little_memory_is_no_traceback():
     with patch("cmpg.equilibrium.start.feasible_start", side_effect=MemoryError):
-        ran = cmpg("solve", "grid-world")
+        ran = cmpg("solve", "grid-world", "--start", "cheapest")
     assert ran.code == 2
     assert is_one_paragraph(ran.err)
 

@@ -7,9 +7,10 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.loop import GreatestGain, RoundRobin
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.schedule import GreatestGain, RoundRobin
 from cmpg.equilibrium.solve import by_welfare, solve
+from cmpg.equilibrium.start import Cheapest
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
@@ -18,7 +19,9 @@ from cmpg.scenarios import congestion_game, counter_example, grid_world, spectru
 
 def test_the_greatest_gain_moves():
     game = spectrum()
-    result = coordinate_ascent(game, solve(game, epsilon=10.0).policy, epsilon=1e-6, schedule=GreatestGain())
+    result = coordinate_ascent(
+        game, solve(game, epsilon=10.0, start=Cheapest()).policy, epsilon=1e-6, schedule=GreatestGain()
+    )
     movers = [step for step in result.trace if step.mover is not None]
     assert movers
     for step in movers:

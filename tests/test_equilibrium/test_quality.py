@@ -207,6 +207,15 @@ def test_the_command_says_how_good_it_is():
     assert record["quality"]["potential"]["upper_bound"] >= record["quality"]["potential"]["value"]
 
 
+def test_restarts_show_their_spread():
+    ran = command("solve", "spectrum", "--restarts", 6, "--seed", 1)
+    assert "spread: " in ran.out
+    record = json.loads(command("solve", "spectrum", "--restarts", 6, "--seed", 1, "--json").out)
+    scores = [run["score"] for run in record["runs"] if run["score"] is not None]
+    assert len(scores) > 5
+    assert f"{max(scores):.6g}" in ran.out
+
+
 def test_selfish_play_and_the_bound_stand_on_the_page(tmp_path):
     folder = tmp_path / "run"
     assert command("solve", "spectrum", "--selfish", "--out", folder).code == 0

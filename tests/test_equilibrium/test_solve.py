@@ -117,7 +117,6 @@ def test_one_deadline_holds_for_all_runs():
     "ask",
     [
         lambda: cmpg.certify(charging(), JointPolicy.uniform(charging().policy_shapes), exact=True),
-        lambda: cmpg.equilibrium.prove_infeasible(charging(), [1.0]),
         lambda: cmpg.duality.analyse_duality(charging()),
         lambda: cmpg.duality.analyse_duality(counting_congestion_game()),
         lambda: cmpg.learning.GameSimulator(charging(), rng=np.random.default_rng(1)),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, common_reward_game, known_of
 
+from cmpg.equilibrium.loop import RoundRobin
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.schedule import RoundRobin
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError, StartError
 from cmpg.games.joint.game import JointGame

@@ -16,6 +16,7 @@ from run_folders import SOLVED, PageReader, command, solve_into, write_page
 
 import cmpg
 from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.start import Cheapest
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -274,7 +275,7 @@ class TestWithoutThisLibrary:
 
 class TestVerdicts:
     def test_a_limit(self, tmp_path):
-        code = command("solve", "grid-world", "--max-iterations", "0", "--out", tmp_path / "run")
+        code = command("solve", "grid-world", "--start", "cheapest", "--max-iterations", "0", "--out", tmp_path / "run")
         assert code == 1
         assert command("report", tmp_path / "run") == 0
         text = PageReader((tmp_path / "run" / "report.html").read_text("utf-8")).text
@@ -298,13 +299,17 @@ class TestVerdicts:
     )
     def test_others(self, tmp_path, status, words):
         game = cmpg.scenarios.grid_world()
-        result = replace(cmpg.solve(game, max_iterations=0), status=Status[status], message="so it ended.")
+        result = replace(
+            cmpg.solve(game, start=Cheapest(), max_iterations=0), status=Status[status], message="so it ended."
+        )
         assert f"{words}: these policies meet every threshold" in PageReader(of_result(tmp_path, game, result)).text
 
     def test_a_witness_makes_it_certain(self, tmp_path):
         game = cmpg.scenarios.congestion_game(num_agents=3)
         witness = cmpg.check_potential(game, rng=np.random.default_rng(0)).witness
-        result = replace(cmpg.solve(game, max_iterations=0), status=Status.NOT_POTENTIAL, witness=witness)
+        result = replace(
+            cmpg.solve(game, start=Cheapest(), max_iterations=0), status=Status.NOT_POTENTIAL, witness=witness
+        )
         page = PageReader(of_result(tmp_path, game, result))
         assert "Not a potential game: " in page.text
         assert load_run(tmp_path / "run").result.witness.residual == witness.residual

@@ -67,8 +67,17 @@ def solve(
     workers: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
     ] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="<int>", help="Number of processes for restarts; -1 is all cores. Same answer.")
+    ] = 1,
     seed: Seed = None,
-    start: Annotated[Path | None, typer.Option(help="File of a feasible policy to start from.")] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            help="Where to begin: auto, planned, cheapest, common-price, or the file of a feasible policy.",
+            autocompletion=lambda: ["auto", *STARTS],
+        ),
+    ] = "auto",
     exact: Exact = False,
     selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
     output: Annotated[
@@ -97,6 +106,7 @@ def solve(
         "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
         "allow_rounding": finite("allow-rounding", allow_rounding),
         "workers": workers,
+        "jobs": jobs,
     }
     drawn = 0 if seed is None and restarts > 1 else seed
     began = time.monotonic()
@@ -111,7 +121,7 @@ def solve(
         if exact and rescaling.rows:
             remark(told_rescaling(rescaling.rows))
         free = _unbound(game) if selfish else None
-        first = None if start is None else policy_of(start, game)[0]
+        first = _start(start, game)
         course = _Course(progress, game, tensorboard)
         settings["on_progress"] = course.show
         progress.begin("looking for a feasible start")
@@ -127,7 +137,7 @@ def solve(
             if free is not None and result.status.name != "INTERRUPTED":
                 unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
     asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
-    asked |= {"exact": exact} | ({} if start is None else {"start": str(start)})
+    asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
     result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
     solved = _Solved(game, result, target.origin(seed=seed))
     solved.deliver(output=output, seed=drawn, as_json=as_json)
@@ -143,6 +153,24 @@ def _show_unbuilt(*, as_json: bool) -> None:
         show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": told})
     else:
         show(Face("FEASIBILITY_UNKNOWN", told, good=False))
+
+
+STARTS = ("planned", "cheapest", "common-price")
+
+
+def _start(word: str, game: Game) -> Any:
+    """Return a method that finds a start, or the policy of a file; None for `auto`."""
+    if word not in ("auto", *STARTS):
+        return policy_of(Path(word), game)[0]
+    if word == "auto":
+        return None
+    from cmpg import equilibrium
+
+    return {
+        "planned": equilibrium.Planned(),
+        "cheapest": equilibrium.Cheapest(),
+        "common-price": equilibrium.CommonPrice(),
+    }[word]
 
 
 def _auto_or(option: str, word: str, *others: str) -> str | None:

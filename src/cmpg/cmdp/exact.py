@@ -199,8 +199,13 @@ def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:
         multipliers = Exact()(cmdp).multipliers
     except SolverError:
         multipliers = np.zeros(cmdp.num_constraints)  # any multipliers prove something
+    return proved_bound(cmdp, multipliers), multipliers
+
+
+def proved_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
+    """Return the dual bound at multipliers [k], with an allowance for all rounding in it."""
     size = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
-    return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size, multipliers
+    return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size
 
 
 def greatest_slack(

@@ -34,14 +34,12 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
 from cmpg.comparison.gradients import IndependentGradient, LagrangianGradient, Scales, SwitchingGradient
 from cmpg.comparison.record import Comparator, Comparison, Run
-from cmpg.duality.branch_and_bound import marginals
 from cmpg.duality.dual_function import lagrangian
-from cmpg.equilibrium.loop import Answer, Rules, take_turns
-from cmpg.equilibrium.schedule import GreatestGain
+from cmpg.equilibrium.loop import Answer, GreatestGain, Rules, take_turns
 from cmpg.errors import GameError
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint.game import as_joint, joint_or_none
-from cmpg.games.joint.planner import joint_planner
+from cmpg.games.joint.planner import joint_planner, marginals
 from cmpg.policy import JointPolicy
 
 

@@ -32,6 +32,7 @@ from cmpg.equilibrium.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
 from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.planner import marginals
 from cmpg.games.joint.position import JointPosition
 from cmpg.policy import JointPolicy
 
@@ -230,13 +231,6 @@ class _Incumbent:
         if value <= self.value or not meets_thresholds(found):
             return self
         return _Incumbent(value, found.policy)
-
-
-def marginals(game: JointGame, joint: FloatArray) -> JointPolicy:
-    """Return each agent's own part of a correlated policy [H, S, ΠA]."""
-    table = joint.reshape(*joint.shape[:2], *game.num_actions)
-    agents = range(game.num_agents)
-    return JointPolicy(tuple(table.sum(axis=tuple(2 + j for j in agents if j != i)) for i in agents))
 
 
 def settled(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:

@@ -27,14 +27,14 @@ import numpy as np
 from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_exact, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
-from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, marginals, meets_thresholds, settled
+from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
 from cmpg.faces import MOST_ROWS, Face, Table, fields_line, fixed, html, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
-from cmpg.games.joint.planner import has_common_reward, joint_planner, with_common_reward
+from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
 
 MAX_JOINT_ACTIONS = 128

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.infeasibility import prove_infeasible as prove_infeasible
     from cmpg.equilibrium.loop import Answer as Answer
     from cmpg.equilibrium.loop import Ending as Ending
+    from cmpg.equilibrium.loop import GreatestGain as GreatestGain
     from cmpg.equilibrium.loop import OnProgress as OnProgress
+    from cmpg.equilibrium.loop import RoundRobin as RoundRobin
     from cmpg.equilibrium.loop import Rules as Rules
+    from cmpg.equilibrium.loop import Schedule as Schedule
     from cmpg.equilibrium.loop import take_turns as take_turns
     from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
@@ -30,9 +33,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Standing as Standing
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
-    from cmpg.equilibrium.schedule import GreatestGain as GreatestGain
-    from cmpg.equilibrium.schedule import RoundRobin as RoundRobin
-    from cmpg.equilibrium.schedule import Schedule as Schedule
+    from cmpg.equilibrium.runs import Planned as Planned
     from cmpg.equilibrium.solve import by_potential as by_potential
     from cmpg.equilibrium.solve import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
@@ -66,8 +67,11 @@ __all__, __getattr__, __dir__ = front_door(
         "loop": (
             "Answer",
             "Ending",
+            "GreatestGain",
             "OnProgress",
+            "RoundRobin",
             "Rules",
+            "Schedule",
             "take_turns",
         ),
         "result": (
@@ -80,11 +84,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Status",
             "Step",
         ),
-        "schedule": (
-            "GreatestGain",
-            "RoundRobin",
-            "Schedule",
-        ),
+        "runs": ("Planned",),
         "solve": (
             "by_potential",
             "by_welfare",

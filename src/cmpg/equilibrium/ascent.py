@@ -28,10 +28,24 @@ from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.deadline import limited
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, gain_rounding, proved_text, rounded_text
-from cmpg.equilibrium.loop import Answer, Ending, OnProgress, Rules, interrupted_at, take_turns
+from cmpg.equilibrium.certificate import (
+    certificate_seconds,
+    certify,
+    gain_rounding,
+)
+from cmpg.equilibrium.loop import (
+    Answer,
+    Ending,
+    GreatestGain,
+    OnProgress,
+    RoundRobin,
+    Rules,
+    Schedule,
+    interrupted_at,
+    take_turns,
+    verdict,
+)
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position
@@ -135,7 +149,7 @@ def coordinate_ascent(
             _require_feasible(position)
             deadline = began + time_limit
             if np.isfinite(time_limit):
-                deadline -= min(_certificate_seconds(position, game.num_agents), time_limit / 2)
+                deadline -= min(certificate_seconds(position, game.num_agents), time_limit / 2)
             with limited(deadline):
                 ending = take_turns(
                     position,
@@ -162,14 +176,6 @@ def coordinate_ascent(
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
 
 
-def _certificate_seconds(position: Position, num_agents: int) -> float:
-    """Return about how long the certificate at the end will take: a bound for every agent, of which one is timed."""
-    began = time.monotonic()
-    cmdp = position.induced_cmdp(0)
-    dual_bound(cmdp, np.zeros(cmdp.num_constraints))
-    return 1.5 * num_agents * (time.monotonic() - began)
-
-
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
     """Certify where the loop ended: the certificate decides, not the loop."""
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
@@ -178,7 +184,7 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
         with suppress(OutOfTimeError), limited(deadline):
             multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
     certificate = certify(game, ending.position.policy, multipliers)
-    status, message = _verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
+    status, message = verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(
         status=status,
         message=message,
@@ -409,42 +415,3 @@ def _require_feasible(position: Position) -> None:
             f"the start is infeasible: its costs are {position.costs}, {-slack:.6g} above a threshold. "
             "Pass a feasible start, or leave it out and one is sought."
         )
-
-
-def _verdict(
-    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
-) -> tuple[Status, str]:
-    """Say how it ended."""
-    if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
-        return Status.CERTIFIED, proved_text(certificate)
-    open_to_rounding = certificate.feasibility is Feasibility.TO_ROUNDING and certificate.epsilon <= epsilon
-    if open_to_rounding and ending.status is not Status.NOT_POTENTIAL:
-        return Status.TO_ROUNDING, rounded_text(certificate)
-    status, message = _unproved(ending, certificate, epsilon=epsilon, ranges=ranges, failed=failed)
-    return status, message if certificate.feasible else f"{message} {certificate.told_feasibility}."
-
-
-def _unproved(
-    ending: Ending[Position], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
-) -> tuple[Status, str]:
-    """Say why nothing is proved of the gains."""
-    if ending.status is not Status.CERTIFIED:
-        return ending.status, ending.message
-    if failed:
-        return Status.LIMIT, f"{failed} The last policy is kept."
-    rounding = float(certificate.rounding.max())
-    if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
-        return Status.LIMIT, (
-            "nobody gains more than epsilon/2 as far as floating point can tell, but next to nothing is left of a "
-            "budget, and its price has no bound that floating point can use. Raise its threshold a little; or lower it "
-            "to what the policy spends for sure: what nobody may spend at all is proved without a price."
-        )
-    if rounding > epsilon / 4:
-        return Status.LIMIT, (
-            f"nobody gains more than epsilon/2 as far as floating point can tell, but its rounding error here "
-            f"is up to {rounding:.3g}. Ask for an epsilon of at least {4 * rounding:.1g}, or rescale the rewards."
-        )
-    return Status.LIMIT, (
-        f"the solver's own gap leaves {certificate.epsilon:.3g} unproved, more than epsilon = {epsilon:.3g}. "
-        "Use Exact(), or a smaller tolerance."
-    )

@@ -18,6 +18,7 @@ that says so (`allow_rounding`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -310,6 +311,14 @@ def restriction(position: Position, agent: int, hard: BoolArray) -> Restricted |
     from cmpg.cmdp.support import restricted  # few budgets are hard
 
     return restricted(position.induced_cmdp(agent), known, hard)
+
+
+def certificate_seconds(position: Position, num_agents: int) -> float:
+    """Return about how long the certificate at the end will take: a bound for every agent, of which one is timed."""
+    began = time.monotonic()
+    cmdp = position.induced_cmdp(0)
+    dual_bound(cmdp, np.zeros(cmdp.num_constraints))
+    return 1.5 * num_agents * (time.monotonic() - began)
 
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:

@@ -2,7 +2,8 @@
 
 An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
 feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
-ones are not, and then there is none.
+ones are not, and then there is none. In local games agents who plan alone, at prices of what they use, take the
+planner's place (`Bounded`), and what they pay at least may be less.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Names, in_floats
+from cmpg.games.contract import Bounded, CentralPlanner, Game, IndependentAgents, Names, in_floats
 from cmpg.policy import JointPolicy
 
 
@@ -100,6 +101,9 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
         return policy, least, gain_rounding(spending, multipliers)
     alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
+    if alone is None and isinstance(game, Bounded):
+        # Every agent plans alone, at prices of what it uses; rounding is part of the bound.
+        return None, float(multipliers @ game.thresholds) - game.most_left(multipliers), 0.0
     if alone is None:
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)

@@ -21,9 +21,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import certify, proved_text
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, proved_text, rounded_text
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
-from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.errors import OutOfTimeError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
@@ -33,6 +32,60 @@ OnProgress = Callable[[Step], None]
 """Told each step as it is made, in the thread of the caller."""
 
 _LOG = logging.getLogger(__name__)
+
+
+# --- Who moves next? Two answers with the same guarantee: every move gains enough, and the end is quiet everywhere ----
+
+Gains = Callable[[Iterable[int]], FloatArray]
+"""The gains of the named agents at the current position; asking is what costs."""
+
+
+class Schedule(Protocol):
+    """Chooses the next mover."""
+
+    def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:
+        """Return an agent that gains more than `enough`, or None if none does; `last` is who moved last, or −1."""
+
+
+@dataclass(frozen=True)
+class GreatestGain:
+    """The paper's rule: all agents are solved for, and the one who gains most moves.
+
+    Examples
+    --------
+    >>> gains = np.array([0.1, 0.5, 0.3])
+    >>> GreatestGain().next_mover(lambda agents: gains[list(agents)], 3, last=-1, enough=0.2)
+    1
+    """
+
+    def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:  # noqa: ARG002
+        """Return the agent of greatest gain, if that is enough."""
+        all_gains = gains(range(num_agents))
+        best = int(np.argmax(all_gains))
+        return best if all_gains[best] > enough else None
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """Agents take turns, and whoever gains enough moves at once: often one solve per move instead of n.
+
+    Examples
+    --------
+    >>> gains = np.array([0.1, 0.5, 0.3])
+    >>> RoundRobin().next_mover(lambda agents: gains[list(agents)], 3, last=1, enough=0.2)
+    2
+    """
+
+    def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:
+        """Return the first agent after the last mover that gains enough."""
+        for offset in range(1, num_agents + 1):
+            agent = (last + offset) % num_agents
+            if gains([agent])[0] > enough:
+                return agent
+        return None
+
+
+# --- The loop ---------------------------------------------------------------------------------------------------------
 
 
 class Place(Protocol):
@@ -263,3 +316,42 @@ def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result
     told = "" if certificate.feasible else f" {certificate.told_feasibility}."
     message = f"interrupted by the user.{told}"
     return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game)
+
+
+def verdict(
+    ending: Ending[Any], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
+) -> tuple[Status, str]:
+    """Say how a loop ended whose last policy was judged; the certificate decides."""
+    if certificate.proves(epsilon) and ending.status is not Status.NOT_POTENTIAL:
+        return Status.CERTIFIED, proved_text(certificate)
+    open_to_rounding = certificate.feasibility is Feasibility.TO_ROUNDING and certificate.epsilon <= epsilon
+    if open_to_rounding and ending.status is not Status.NOT_POTENTIAL:
+        return Status.TO_ROUNDING, rounded_text(certificate)
+    status, message = _unproved(ending, certificate, epsilon=epsilon, ranges=ranges, failed=failed)
+    return status, message if certificate.feasible else f"{message} {certificate.told_feasibility}."
+
+
+def _unproved(
+    ending: Ending[Any], certificate: Certificate, *, epsilon: float, ranges: FloatArray, failed: str
+) -> tuple[Status, str]:
+    """Say why nothing is proved of the gains."""
+    if ending.status is not Status.CERTIFIED:
+        return ending.status, ending.message
+    if failed:
+        return Status.LIMIT, f"{failed} The last policy is kept."
+    rounding = float(certificate.rounding.max())
+    if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
+        return Status.LIMIT, (
+            "nobody gains more than epsilon/2 as far as floating point can tell, but next to nothing is left of a "
+            "budget, and its price has no bound that floating point can use. Raise its threshold a little; or lower it "
+            "to what the policy spends for sure: what nobody may spend at all is proved without a price."
+        )
+    if rounding > epsilon / 4:
+        return Status.LIMIT, (
+            f"nobody gains more than epsilon/2 as far as floating point can tell, but its rounding error here "
+            f"is up to {rounding:.3g}. Ask for an epsilon of at least {4 * rounding:.1g}, or rescale the rewards."
+        )
+    return Status.LIMIT, (
+        f"the solver's own gap leaves {certificate.epsilon:.3g} unproved, more than epsilon = {epsilon:.3g}. "
+        "Use Exact(), or a smaller tolerance."
+    )

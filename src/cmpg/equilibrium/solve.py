@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,21 +15,23 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import Solver
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
-from cmpg.equilibrium.loop import OnProgress, interrupted_at
-from cmpg.equilibrium.result import Incumbent, Result, Status, Step
-from cmpg.equilibrium.schedule import GreatestGain, RoundRobin, Schedule
-from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible, random_start
+from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
+from cmpg.equilibrium.result import Incumbent, Result, Status
+from cmpg.equilibrium.runs import Course, Planned, best_of, restarted
+from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
-from cmpg.games.contract import Game, Information, in_floats
+from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
 from cmpg.policy import JointPolicy
 
 Preference = Callable[[Game, JointPolicy], float]
+
+NOTHING = 1e-7
+"""An ending is the best possible if it misses the bound by no more than this, relative to it."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,11 +46,14 @@ def by_welfare(game: Game, policy: JointPolicy) -> float:
     return float(np.sum(game.at(policy).values))
 
 
+_OBJECTIVES: dict[Preference, Objective] = {by_potential: Objective.POTENTIAL, by_welfare: Objective.WELFARE}
+
+
 def solve(
     game: Game,
     *,
     epsilon: float = 1e-6,
-    start: JointPolicy | StartMethod | None = None,
+    start: JointPolicy | StartMethod | Sequence[StartMethod] | None = None,
     solver: Solver | Literal["exact", "lp", "primal-dual"] = "exact",
     schedule: Schedule | Literal["greatest-gain", "round-robin"] | None = None,
     polish: bool = True,
@@ -58,6 +63,7 @@ def solve(
     time_limit: float = np.inf,
     allow_rounding: float = 0.0,
     workers: int = 1,
+    jobs: int = 1,
     rng: np.random.Generator | None = None,
     seed: int | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -71,8 +77,10 @@ def solve(
     epsilon
         No agent shall gain more than this.
     start
-        A feasible joint policy, or a method that finds one: `Cheapest()`, or `CommonPrice()`, which is the default
-        where agents see their own states only and there are constraints.
+        A feasible joint policy, a method that finds one, or several methods, of which the best certified ending is
+        taken; later ones are left out when an ending is proved to be the best possible. Unless given:
+        `CommonPrice()` where agents see their own states only and there are constraints; `Planned()`, then
+        `Cheapest()`, where a planner can choose for all; else `Cheapest()`.
     solver
         Finds the best responses of the ascent. The search for a common price needs none: it plans without constraints.
     schedule
@@ -80,10 +88,11 @@ def solve(
     polish
         At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains.
     restarts
-        Runs in all: the first from `start`, the others from random feasible policies with random ties.
+        Runs in all: the first from `start` (its methods count as one), the others from random feasible policies with
+        random ties, each with random numbers of its own.
     prefer
-        Which of the distinct equilibria is returned; all are in `result.equilibria`. By potential in games that are
-        known to have one, and by welfare in others, unless given.
+        Which ending is the best. By potential in games that are known to have one, and by welfare in others, unless
+        given. With restarts, all distinct equilibria are in `result.equilibria`.
     max_iterations
         Moves of one ascent at most; Theorem 1's bound unless given.
     time_limit
@@ -93,6 +102,8 @@ def solve(
         exceeded by no more than this. Nothing that is computed depends on it, and no such policy is called certified.
     workers
         Threads that solve CMDPs at the same time, if the schedule asks several agents at once.
+    jobs
+        Processes that restarts are spread over (joblib); −1 for all cores. The answer has the same bits for any number.
     rng, seed
         For random starts and ties: a generator, or the seed of one; needed with restarts.
     on_progress
@@ -117,9 +128,13 @@ def solve(
         raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
     if restarts > 1 and draws is None:
         raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
+    if jobs != -1 and jobs < 1:
+        raise CMPGError(f"jobs is {jobs}; a number of processes is wanted, or -1 for all cores.")
     played = in_floats(game)
-    method = _start_method(played, start)
-    score = _preference(game, prefer) if restarts > 1 else by_welfare
+    asks_potential = prefer in (None, "potential") or prefer is by_potential
+    methods = _start_methods(played, start, by_potential=asks_potential)
+    several = restarts > 1 or len(methods) > 1
+    score = _preference(game, prefer) if several else by_welfare
     ascend = partial(
         coordinate_ascent,
         epsilon=epsilon,
@@ -129,43 +144,47 @@ def solve(
         max_iterations=max_iterations,
         workers=workers,
     )
+    course = Course(played, ascend, deadline)
     ties = draws if restarts == 1 else None
-    try:
-        with limited(deadline):
-            first = found = method(played, rng=ties, deadline=deadline, on_progress=on_progress)
-    except OutOfTimeError:
-        text = "the time limit was reached before a feasible policy was known."
-        return _told(Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game), asked)
-    if first.policy is None:
-        return _told(_without_start(game, first, epsilon), asked)
     runs: list[Result] = []
+    first: Start | None = None
     # Ctrl-C keeps what the runs so far have found.
-    with suppress(KeyboardInterrupt, OutOfTimeError):
-        while found.policy is not None:
-            spent = time.monotonic() - began
-            run = ascend(
-                played,
-                found.policy,
-                multipliers=_common_multipliers(found, played),
-                time_limit=0.0 if found.interrupted else _left(deadline),
-                rng=ties,
-                on_progress=partial(_tell_later, on_progress, spent),
-            )
-            runs.append(_with_search(run, found, method, spent))
-            if len(runs) == restarts or runs[-1].status is Status.INTERRUPTED or time.monotonic() > deadline:
+    with suppress(KeyboardInterrupt):
+        for method in methods:
+            try:
+                found = course.seek(method, rng=ties, on_progress=on_progress)
+            except OutOfTimeError:
                 break
+            first = found if first is None or first.policy is None else first
+            if found.proof is not None:
+                return _told(_without_start(game, found, epsilon), asked)
+            if found.policy is None:
+                continue
+            ended = course.climb(found, method, rng=ties, on_progress=on_progress)
+            runs.append(ended)
+            if ended.status is Status.INTERRUPTED or _is_best(played, ended, found, score) or not course.left:
+                break
+        if restarts > 1 and runs and runs[-1].status is not Status.INTERRUPTED:
             assert draws is not None
-            began, ties = time.monotonic(), draws
-            method = _again(method, played)
-            begin = random_start(played, first.begin or first.policy, rng=draws)
-            with limited(deadline):
-                found = method(played, begin, rng=draws, deadline=deadline, on_progress=on_progress)
-    if not runs:  # interrupted just before or after an ascent
-        runs = [interrupted_at(played, first.policy, epsilon=epsilon)]
+            assert first is not None
+            safe = first.begin or first.policy
+            assert safe is not None
+            again = _again(methods, played)
+            streams = (draws.spawn(1)[0] for _ in range(restarts - 1))  # as they are needed: there may be many
+            runs += restarted(course, again, safe, streams, jobs=jobs, on_progress=on_progress)
+    if not runs:
+        if first is None and time.monotonic() < deadline:
+            raise KeyboardInterrupt  # before anything was known of a start
+        if first is None:
+            text = "the time limit was reached before a feasible policy was known."
+            return _told(Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game), asked)
+        if first.policy is None:
+            return _told(_without_start(game, first, epsilon), asked)
+        runs = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
     result = replace(runs[0], game=game, allow_rounding=allow_rounding)
     try:
-        result = replace(_best_of(played, runs, score), game=game, allow_rounding=allow_rounding)
-        result = _with_witness(played, result)
+        chosen = best_of(played, runs, partial(_scored, played, score), _criterion(score), list_all=restarts > 1)
+        result = _with_witness(played, replace(chosen, game=game, allow_rounding=allow_rounding))
         result = _judged_exactly(game, result) if played is not game else result
         result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
         _told(result, asked)
@@ -173,6 +192,22 @@ def solve(
         if played is not game and result.certified and result.certificate.arithmetic != "exact":
             result = replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
     return result
+
+
+def _scored(game: Game, prefer: Preference, run: Result) -> float:
+    """Return what a certified ending is worth; its welfare is known already."""
+    return float(run.values.sum()) if prefer is by_welfare else prefer(game, run.policy)
+
+
+def _criterion(prefer: Preference) -> str:
+    return "potential" if prefer is by_potential else "total value" if prefer is by_welfare else "preference"
+
+
+def _is_best(game: Game, ended: Result, found: Start, prefer: Preference) -> bool:
+    """Whether an ending is proved to be the best possible, so that no other start can matter."""
+    if found.bound is None or not ended.certified or found.objective is not _OBJECTIVES.get(prefer):
+        return False
+    return _scored(game, prefer, ended) >= found.bound.value - NOTHING * (1 + abs(found.bound.value))
 
 
 def _told(result: Result, asked: float) -> Result:
@@ -204,26 +239,43 @@ class _Given:
         return "a given policy"
 
 
-def _start_method(game: Game, start: JointPolicy | StartMethod | None) -> StartMethod:
+def _start_methods(
+    game: Game, start: JointPolicy | StartMethod | Sequence[StartMethod] | None, *, by_potential: bool
+) -> tuple[StartMethod, ...]:
     if isinstance(start, JointPolicy):
-        return _Given(start)
+        return (_Given(start),)
     if start is None:
-        if game.information is not Information.OWN_STATE or len(game.thresholds) == 0:
-            return Cheapest()
+        return _default_starts(game, by_potential=by_potential)
+    methods = tuple(start) if isinstance(start, Sequence) else (start,)
+    if not methods or not all(callable(method) for method in methods):
+        wrong = next((type(each).__name__ for each in methods if not callable(each)), "an empty sequence")
+        raise PolicyError(
+            f"start is a {wrong}; a JointPolicy is wanted, such as JointPolicy((table_0, table_1)), "
+            "or a method: Planned(), Cheapest() or CommonPrice(), or several of them."
+        )
+    return methods
+
+
+def _default_starts(game: Game, *, by_potential: bool) -> tuple[StartMethod, ...]:
+    """Return the starts that are worth their time: a table over many games is in docs/quality.md."""
+    if game.information is Information.OWN_STATE:
+        if len(game.thresholds) == 0:
+            return (Cheapest(),)
         from cmpg.equilibrium.common_price import CommonPrice
 
-        return CommonPrice()
-    if not callable(start):
-        raise PolicyError(
-            f"start is a {type(start).__name__}; a JointPolicy is wanted, such as JointPolicy((table_0, table_1)), "
-            "or a method: Cheapest() or CommonPrice()."
-        )
-    return start
+        return (CommonPrice(),)
+    if not isinstance(game, PlansFor):
+        return (Cheapest(),)
+    known = by_potential and game.potential_proof() is not None
+    return (Planned(Objective.POTENTIAL if known else Objective.WELFARE), Cheapest())
 
 
-def _again(method: StartMethod, game: Game) -> StartMethod:
-    """Return how a restart begins: as the first run did, but not from the same policy again."""
-    return _start_method(game, None) if isinstance(method, _Given) else method
+def _again(methods: Sequence[StartMethod], game: Game) -> StartMethod:
+    """Return how a restart goes on from a random policy: as the first run did, but not from the same policy again."""
+    own_state = game.information is Information.OWN_STATE and len(game.thresholds) > 0
+    if isinstance(methods[0], _Given) and own_state:
+        return _default_starts(game, by_potential=False)[0]
+    return Cheapest() if isinstance(methods[0], _Given | Planned) else methods[0]
 
 
 def _solver(solver: Solver | str) -> Solver:
@@ -303,25 +355,6 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.0)
 
 
-def _common_multipliers(found: Start, game: Game) -> FloatArray | None:
-    return None if found.multipliers is None else np.tile(found.multipliers, (game.num_agents, 1))
-
-
-def _tell_later(tell: OnProgress, spent: float, step: Step) -> None:
-    """Count the seconds from when the search for a start began."""
-    tell(replace(step, seconds=step.seconds + spent))
-
-
-def _with_search(run: Result, found: Start, method: StartMethod, spent: float) -> Result:
-    """Put the rounds of the search before the iterations of the ascent, and name the method."""
-    ascent = tuple(replace(step, seconds=step.seconds + spent) for step in run.trace)
-    settings = {"start": repr(method), **run.settings}
-    result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings)
-    if found.interrupted and not result.certified:
-        return replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
-    return result
-
-
 def _without_start(game: Game, found: Start, epsilon: float) -> Result:
     if found.proof is not None:
         least, limit = found.proof.least_cost, found.proof.limit
@@ -329,25 +362,6 @@ def _without_start(game: Game, found: Start, epsilon: float) -> Result:
         return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=found.proof)
     text = f"{found.found_by}; the least violation seen is {-found.slack:.6g}. Pass a feasible `start` if you know one."
     return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
-
-
-def _best_of(game: Game, runs: list[Result], prefer: Preference) -> Result:
-    """Rank the certified endings, and drop those that repeat another's values and costs."""
-    certified = [run for run in runs if run.certified]
-    if not certified or len(runs) == 1:
-        return runs[0]
-    criterion = "potential" if prefer is by_potential else "total value" if prefer is by_welfare else "preference"
-    scored = [(prefer(game, run.policy), run) for run in certified]
-    distinct: list[Result] = []
-    for score, run in sorted(scored, key=lambda pair: -pair[0]):
-        if not any(_alike(run, other) for other in distinct):
-            distinct.append(replace(run, score=(criterion, score)))
-    return replace(distinct[0], equilibria=tuple(distinct))
-
-
-def _alike(one: Result, other: Result) -> bool:
-    first, second = np.concatenate([one.values, one.costs]), np.concatenate([other.values, other.costs])
-    return bool(np.all(np.abs(first - second) <= 1e-6 * np.maximum(1.0, np.abs(second))))
 
 
 def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], deadline: float) -> Result:

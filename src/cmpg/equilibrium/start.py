@@ -15,8 +15,11 @@ recipe, agent by agent, is wrong for two constraints or more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -29,11 +32,24 @@ from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
-from cmpg.faces import fields_line
-from cmpg.games.contract import CentralPlanner, Game, IndependentAgents, Position
+from cmpg.faces import counted, fields_line
+from cmpg.games.contract import (
+    Bounded,
+    CentralPlanner,
+    ExactCosts,
+    Game,
+    IndependentAgents,
+    Objective,
+    PlansFor,
+    Position,
+    UpperBound,
+)
 from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
+
+MOST_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
+"""Random starts of phase one in small games and in others; by agents × entries (step, state, action)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +64,8 @@ class Start:
     trace: tuple[Step, ...] = ()  # rounds of the search
     begin: JointPolicy | None = None  # where the search began, if it did not begin here
     interrupted: bool = False  # by the user, before the search was over
+    bound: UpperBound | None = None  # what no feasible policy exceeds, where the search has proved it on its way
+    objective: Objective | None = None  # what the bound bounds
 
     __repr__ = fields_line
 
@@ -172,16 +190,73 @@ def is_feasible(position: Position) -> bool:
     return bool(np.all(position.slacks >= position.cost_rounding))
 
 
+def is_surely_feasible(game: Game, policy: JointPolicy) -> bool:
+    """Whether the thresholds are met: with room for rounding, or exactly, where little enough can happen."""
+    position = game.at(policy)
+    if is_feasible(position):
+        return True
+    if not _may_be_feasible(position) or not isinstance(position, ExactCosts):
+        return False
+    costs = position.exact_costs(policy)
+    return costs is not None and all(
+        most <= Fraction(limit) for (_, most), limit in zip(costs, game.thresholds, strict=True)
+    )
+
+
 def _may_be_feasible(position: Position) -> bool:
     """Whether the thresholds are met as far as floating point can tell; for policies that leave no room for more."""
     return bool(np.all(position.slacks >= -position.cost_rounding))
 
 
 def _phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> Start:
-    """Let agents in turn move to their greatest slack, from the best simple candidate."""
-    position = _best_candidate(game)
+    """Let agents in turn move to their greatest slack: from the best simple candidate, then from others."""
+    slack, tried = -np.inf, 0
+    for policy in _phase_one_starts(game, rng):
+        found = _safest_near(game.at(policy), rng, deadline)
+        if found.policy is not None:
+            return found
+        slack, tried = max(slack, found.slack), tried + 1
+        if tried == 1 and (proof := _proof_by_prices(game)) is not None:
+            return Start(None, slack, proof, "prices that no policy can meet")
+        if time.monotonic() > deadline:
+            break
+    return Start(None, slack, None, f"phase one ended without a feasible policy, from {counted(tried, 'start')}")
+
+
+def _proof_by_prices(game: Game) -> InfeasibilityProof | None:
+    """Look for multipliers by which agents who plan alone pay too much, where the game can bound that."""
+    if not isinstance(game, Bounded) or isinstance(game, CentralPlanner):
+        return None
+    proof = prove_infeasible(game, game.scarcest())
+    return proof if proof.holds else None
+
+
+def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[JointPolicy]:
+    """The best simple candidate; the planner's, split; then agents who do different things, at random.
+
+    Simple candidates are alike for all agents, and where agents must differ (exactly one at a desk) nobody gains by
+    leaving them.
+    """
+    yield _best_candidate(game).policy
+    planner = game.planner(Objective.WELFARE) if isinstance(game, PlansFor) else None
+    if planner is not None and planner.marginals is not None:
+        yield planner.marginals(greatest_slack(planner.cmdp, rng=rng).policy)
+    draws, shapes = np.random.default_rng(0) if rng is None else rng, game.policy_shapes
+    work = game.num_agents * sum(prod(shape) for shape in shapes)
+    for attempt in range(MOST_STARTS if work <= SMALL else FEW_STARTS):
+        if attempt % 2:
+            yield JointPolicy.random(shapes, rng=draws)
+            continue
+        chosen = [np.full(shape[:2], draws.integers(shape[2])) for shape in shapes]
+        yield JointPolicy(tuple(certain_rows(each, shape[2]) for each, shape in zip(chosen, shapes, strict=True))).mix(
+            JointPolicy.uniform(shapes), 0.1
+        )
+
+
+def _safest_near(position: Position, rng: np.random.Generator | None, deadline: float) -> Start:
+    """Let agents in turn move to their greatest slack, until the thresholds are met or nobody gains."""
     found_by = "phase one: agents in turn lower the worst cost"
-    rules = Rules(max_answers=game.num_agents, deadline=deadline)
+    rules = Rules(max_answers=len(position.policy), deadline=deadline)
     for _ in range(MAX_PASSES):
         if is_feasible(position):
             return Start(position.policy, worst_slack(position), None, found_by)

@@ -313,6 +313,7 @@ class Planner:
     cmdp: CMDP  # its reward is at least what any joint action adds to the objective; rounding included
     split: Callable[[IntArray], JointPolicy]  # actions [H, S] of the CMDP
     told: str  # what the planner chooses
+    marginals: Callable[[FloatArray], JointPolicy] | None = None  # each agent's part of a policy [H, S, A] of the CMDP
 
     __repr__ = fields_line
 
@@ -335,6 +336,12 @@ class Bounded(Protocol):
         A good feasible policy and common multipliers [k] are known; a game may look near them. The potential is counted
         as by `potential`.
         """
+
+    def most_left(self, multipliers: FloatArray) -> float:
+        """Return what λ·(α − V^c) cannot exceed, whatever the policy: where that is negative, none is feasible."""
+
+    def scarcest(self) -> FloatArray:
+        """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
 
 
 At = TypeVar("At", covariant=True)

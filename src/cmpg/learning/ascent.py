@@ -43,9 +43,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import worst_case
-from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, Rules, take_turns
+from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRobin, Rules, Schedule, take_turns
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.schedule import RoundRobin, Schedule
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import BudgetError, SimulatorError, StartError, UnsupportedError
 from cmpg.learning.bounds import ascent_constants

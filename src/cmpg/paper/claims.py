@@ -30,8 +30,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.loop import GreatestGain
 from cmpg.equilibrium.result import Result
-from cmpg.equilibrium.schedule import GreatestGain
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game

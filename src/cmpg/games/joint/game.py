@@ -44,7 +44,6 @@ from cmpg.games.contract import (
     Objective,
     Planner,
     PotentialProof,
-    potential_by_moves,
 )
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import checked_names
@@ -195,8 +194,10 @@ class JointGame:
         return JointPosition(self, policy.exact() if self.is_exact else policy.floats())
 
     def potential(self, policy: JointPolicy) -> float:
-        """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
-        return potential_by_moves(self, policy)
+        """Return Φ(policy) − Φ(uniform): a common value, or by moving one agent at a time (Lemma 1)."""
+        from cmpg.games.joint.planner import potential_of
+
+        return potential_of(self, policy)
 
     def potential_proof(self) -> PotentialProof | None:
         """Return why the structure of the game proves a potential, or None where it does not."""

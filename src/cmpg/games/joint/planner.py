@@ -11,12 +11,14 @@ Guarantee: a unilateral change of V^φ is that of V^{r_i}, to within the residua
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, first_index, place
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective, Planner, PotentialKind, PotentialProof
+from cmpg.games.contract import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.policy import JointPolicy
 
@@ -64,7 +66,15 @@ def planner_of(game: JointGame, objective: Objective) -> Planner | None:
         zero = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0]) / length
     # The reward is a rounded sum over the agents.
     rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
-    return Planner(game.joint_cmdp(reward - zero + rounded), game.split, "a planner who chooses all actions")
+    told = "a planner who chooses all actions"
+    return Planner(game.joint_cmdp(reward - zero + rounded), game.split, told, partial(marginals, game))
+
+
+def marginals(game: JointGame, joint: FloatArray) -> JointPolicy:
+    """Return each agent's own part of a correlated policy [H, S, ΠA]."""
+    table = joint.reshape(*joint.shape[:2], *game.num_actions)
+    agents = range(game.num_agents)
+    return JointPolicy(tuple(table.sum(axis=tuple(2 + j for j in agents if j != i)) for i in agents))
 
 
 def proof_of(game: JointGame) -> PotentialProof | None:
@@ -74,6 +84,14 @@ def proof_of(game: JointGame) -> PotentialProof | None:
     from cmpg.games.potential.structure import prove_potential
 
     return prove_potential(game)
+
+
+def potential_of(game: JointGame, policy: JointPolicy) -> float:
+    """Return Φ(policy) − Φ(uniform): of a common reward by its values, else by moving one agent at a time (Lemma 1)."""
+    if not has_common_reward(game):
+        return potential_by_moves(game, policy)
+    uniform = JointPolicy.uniform(game.policy_shapes)
+    return float(game.at(policy).present(0).value - game.at(uniform).present(0).value)
 
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:

@@ -332,6 +332,19 @@ class LocalGame:
 
         return local_bound(self, objective, self.at(near), multipliers)
 
+    def most_left(self, multipliers: FloatArray) -> float:
+        """Return what λ·(α − V^c) cannot exceed, whatever the policy."""
+        from cmpg.games.local.relaxation import least_left  # on demand
+
+        return least_left(self, np.asarray(multipliers, dtype=np.float64), fixed=True)[0]
+
+    def scarcest(self) -> FloatArray:
+        """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
+        from cmpg.games.local.relaxation import least_left  # on demand
+
+        even = np.full(self.num_constraints, 1 / max(self.num_constraints, 1))
+        return even if self.num_constraints < 2 else least_left(self, even, fixed=False)[1]
+
     @cached_property
     def uniform_potential(self) -> float:
         """Φ of the uniform policy, from which `potential` is counted."""

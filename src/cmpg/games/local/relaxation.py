@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 STEPS, FEWEST = 40, 4
 """Points at which the bound is computed, at most and at least; each is one plan of every agent."""
 
+WARM_STEPS = 8
+"""Steps towards the prices of a mean load, where there is no policy to take prices from."""
+
 PATIENCE = 6
 """Steps without progress after which the length is halved, and the best point is gone back to."""
 
@@ -62,6 +65,7 @@ class Dual:
     value: float  # with the allowance for rounding
     spare: FloatArray  # [k]: α less what agents and conjugates spend; the slope of the bound in λ
     unused: FloatArray  # [H, E]: the loads of the conjugates less those of the agents; the slope in p
+    loads: FloatArray  # [H, E]: what the agents use
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +114,7 @@ class Relaxation:
             value=value + agents.rounding + count * UNIT_ROUNDOFF * size,
             spare=np.asarray(game.thresholds - spent - agents.costs),
             unused=chosen - agents.loads,
+            loads=agents.loads,
         )
 
     def _loss(self, multipliers: FloatArray) -> FloatArray:
@@ -310,3 +315,41 @@ def local_bound(
     dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
     shift = 0.0 if objective is Objective.WELFARE else game.uniform_potential
     return UpperBound(dual.value - shift, found, "common prices: every agent plans alone and pays for what it uses")
+
+
+def least_left(game: LocalGame, multipliers: FloatArray, *, fixed: bool) -> tuple[float, FloatArray]:
+    """Bound λ·(α − V^c) over all policies, by the best prices that are found; return the bound, and λ.
+
+    The bound grows in proportion to (λ, p), so that λ can be kept at a sum of one; steps aim below zero, where it would
+    prove that no policy is feasible. With `fixed`, only prices are sought.
+    """
+    relaxation = Relaxation(game, None)
+    prices = np.zeros((game.horizon, game.num_resources))
+    best = point = (relaxation.at(multipliers, prices), multipliers, prices)
+    mean = np.zeros_like(prices)
+    for step in range(WARM_STEPS):
+        # Towards the slopes at the mean of what agents use: Frank and Wolfe's steps.
+        mean += (point[0].loads - mean) / (step + 1)
+        prices = relaxation.prices_at(multipliers, mean)
+        point = (relaxation.at(multipliers, prices), multipliers, prices)
+        best = min(best, point, key=lambda each: each[0].value)
+    aim = -0.05 * float(multipliers @ np.abs(game.thresholds) + abs(best[0].value))
+    share, idle, point = 1.0, 0, best
+    for _ in range(STEPS):
+        dual, multipliers, prices = point
+        spare = np.zeros_like(multipliers) if fixed else dual.spare
+        norm = float((dual.unused**2).sum() + (spare**2).sum())
+        if norm == 0 or best[0].value < 0:
+            break
+        length = share * (dual.value - aim) / norm
+        multipliers, prices = np.maximum(multipliers - length * spare, 0.0), prices - length * dual.unused
+        total = float(multipliers.sum())
+        if not fixed and total > 0:
+            multipliers, prices = multipliers / total, prices / total
+        point = (relaxation.at(multipliers, prices), multipliers, prices)
+        better = point[0].value < best[0].value
+        idle = 0 if better else idle + 1
+        best = point if better else best
+        if idle > PATIENCE:
+            share, idle, point = share / 2, 0, best
+    return best[0].value, best[1]

@@ -1,0 +1,280 @@
+"""Several runs of one game: from a few planned starts, then from random ones, one after the other or side by side.
+
+The first run that ends where a planner proves that nothing is better ends the planned ones.
+Restarts begin from random feasible policies and break ties at random, each with a stream of random numbers of its own,
+so that what they find has the same bits for any number of jobs. Of all certified endings the best is taken, by what
+`prefer` says; every run is listed in the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.evaluation import evaluate, occupancy
+from cmpg.cmdp.exact import Exact, proved_bound
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import certain_rows, plan
+from cmpg.cmdp.response import BestResponse
+from cmpg.deadline import limited
+from cmpg.equilibrium.loop import OnProgress
+from cmpg.equilibrium.result import Attempt, Result, Status, Step
+from cmpg.equilibrium.start import (
+    Start,
+    StartMethod,
+    feasible_start,
+    is_feasible,
+    is_surely_feasible,
+    random_start,
+    worst_slack,
+)
+from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
+from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound
+from cmpg.policy import JointPolicy
+
+SAME = 1e-6
+"""Two endings whose values and costs differ by no more than this, relative to them, are one equilibrium."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Begin from what one planner who chooses all actions would do, split among the agents and made feasible.
+
+    The planner's best policy mixes a few deterministic ones, and mixing agents cannot correlate: where its split is not
+    feasible, it is moved towards one that is. Of that and the best deterministic plan the better one is taken. A game
+    without a planner has no such start.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> found = Planned()(grid_world())
+    >>> found.found_by, round(found.bound.value, 6)
+    ('the plan of a planner who chooses all actions', 46.2)
+    """
+
+    objective: Objective = Objective.WELFARE
+
+    def __repr__(self) -> str:
+        """Return what it is called in settings and tables."""
+        return f"Planned({self.objective.value})"
+
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,  # noqa: ARG002
+    ) -> Start:
+        """Return `begin`, or the planner's policy."""
+        if begin is not None:
+            return Start(begin, np.nan, None, "given")
+        planner = game.planner(self.objective) if isinstance(game, PlansFor) else None
+        if planner is None:
+            return Start(None, -np.inf, None, "there is no planner for this game")
+        try:
+            best = Exact()(planner.cmdp, rng=rng)
+        except (InfeasibleError, SolverError):
+            return feasible_start(game, rng=rng, deadline=deadline)  # which has a proof, or another way
+        policy = self._best_split(game, planner, best, rng, deadline)
+        if policy is None:
+            return feasible_start(game, rng=rng, deadline=deadline)
+        bound = UpperBound(proved_bound(planner.cmdp, best.multipliers), best.multipliers, planner.told)
+        told = f"the plan of {planner.told}"
+        return Start(policy, worst_slack(game.at(policy)), None, told, bound=bound, objective=self.objective)
+
+    def _best_split(
+        self, game: Game, planner: Planner, best: BestResponse, rng: np.random.Generator | None, deadline: float
+    ) -> JointPolicy | None:
+        """Return the better of the best plan and the planner's own mixture, as far as they are feasible."""
+        certain = planner.split(_rounded_plan(planner.cmdp, best.multipliers, rng))
+        mixed = certain if planner.marginals is None else planner.marginals(best.policy)
+        found = [policy for policy in (certain, mixed) if is_surely_feasible(game, policy)]
+        if mixed is not certain and not any(policy is mixed for policy in found):
+            safe = certain if found else feasible_start(game, rng=rng, deadline=deadline).policy
+            if safe is not None:
+                found = [safe, moved_inside(game, safe, mixed)]
+        if len(found) < 2 or found[0].fingerprint() == found[1].fingerprint():
+            return found[0] if found else None
+        if self.objective is Objective.WELFARE:
+            return max(found, key=lambda policy: float(game.at(policy).values.sum()))
+        return max(found, key=game.potential)
+
+
+def _rounded_plan(cmdp: CMDP, multipliers: FloatArray, rng: np.random.Generator | None) -> IntArray:
+    """Return a deterministic plan [H, S] that spends as much as it may, among those that are best at multipliers [k].
+
+    At the planner's own multipliers a cheap and a dear plan are equally good, and so is every plan that does in each
+    state what one of the two does; state by state, the dear action is taken while the thresholds are kept.
+    """
+    cheap = plan(cmdp, multipliers, rng=rng).actions
+    if not multipliers.any() or prod(cmdp.policy_shape) > LARGEST_ROUNDED:
+        return cheap
+    dear = plan(cmdp, multipliers * (1 - 1e-7), rng=rng).actions
+    visits = occupancy(cmdp, certain_rows(dear, cmdp.num_actions)).sum(axis=-1)
+    rows = np.argwhere((cheap != dear) & (visits > 0))
+    for step, state in rows[np.argsort(-visits[tuple(rows.T)], kind="stable")][:MOST_ROUNDED]:
+        trial = cheap.copy()
+        trial[step, state] = dear[step, state]
+        if np.all(evaluate(cmdp, certain_rows(trial, cmdp.num_actions)).costs <= cmdp.thresholds):
+            cheap = trial
+    return cheap
+
+
+MOST_ROUNDED, LARGEST_ROUNDED = 24, 2_000_000
+"""States in which a plan is rounded, at most, and the largest table (step, state, joint action) of which it is."""
+
+HALVINGS = 12
+"""How often the distance to a feasible policy is halved when a start is moved inside."""
+
+
+def moved_inside(game: Game, safe: JointPolicy, wild: JointPolicy) -> JointPolicy:
+    """Return a feasible mixture of a feasible policy and another one, with about as much of the other as can be."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_feasible(game.at(safe.mix(wild, middle))) else (low, middle)
+    return safe.mix(wild, low) if low else safe
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What all runs of one game share."""
+
+    game: Game
+    ascend: Callable[..., Result]  # from a feasible policy
+    deadline: float  # on the clock of time.monotonic, which all processes of a machine share
+
+    def seek(
+        self,
+        method: StartMethod,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Start:
+        """Find a start; the seconds that it took are in its trace, and count."""
+        with limited(self.deadline):
+            return method(self.game, begin, rng=rng, deadline=self.deadline, on_progress=on_progress)
+
+    def climb(
+        self, found: Start, method: StartMethod, *, rng: np.random.Generator | None, on_progress: OnProgress
+    ) -> Result:
+        """Go up from a start."""
+        assert found.policy is not None
+        spent = found.trace[-1].seconds if found.trace else 0.0
+        ended = self.ascend(
+            self.game,
+            found.policy,
+            multipliers=_common_multipliers(found, self.game),
+            time_limit=0.0 if found.interrupted else self.left,
+            rng=rng,
+            on_progress=partial(_tell_later, on_progress, spent),
+        )
+        return _with_search(ended, found, method, spent)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+
+def restarted(
+    course: Course,
+    method: StartMethod,
+    safe: JointPolicy,
+    streams: Iterable[np.random.Generator],
+    *,
+    jobs: int,
+    on_progress: OnProgress,
+) -> Iterator[Result]:
+    """Run from random feasible policies, one per stream; yield the results in the order of the streams."""
+    if jobs == 1:
+        for stream in streams:
+            ended = _from_random(course, method, safe, stream, on_progress)
+            if ended is None:
+                return
+            yield ended
+            if ended.status is Status.INTERRUPTED:
+                return
+        return
+    from joblib import Parallel, delayed  # heavy: imported where it is used
+
+    side_by_side = Parallel(n_jobs=jobs, return_as="generator")
+    tasks = (delayed(_from_random)(course, method, safe, stream) for stream in streams)
+    for ended in side_by_side(tasks):
+        if ended is not None:
+            yield replace(ended, game=course.game)
+
+
+def _from_random(
+    course: Course,
+    method: StartMethod,
+    safe: JointPolicy,
+    stream: np.random.Generator,
+    on_progress: OnProgress = lambda _: None,
+) -> Result | None:
+    """Run once; None where the time is over before there is anything to keep. The game is not sent back."""
+    if course.left == 0:
+        return None
+    try:
+        begin = random_start(course.game, safe, rng=stream)
+        found = course.seek(method, begin, rng=stream, on_progress=on_progress)
+        if found.policy is None:
+            return None
+        ended = course.climb(found, method, rng=stream, on_progress=on_progress)
+    except OutOfTimeError:
+        return None
+    return replace(ended, game=None, settings={**ended.settings, "begin": "random"})
+
+
+def best_of(
+    game: Game, runs: Sequence[Result], score: Callable[[Result], float], compared_by: str, *, list_all: bool
+) -> Result:
+    """Return the best certified ending, with all runs, and all distinct equilibria if they are to be listed."""
+    if len(runs) == 1:
+        return runs[0]
+    scores = [score(run) if run.certified else None for run in runs]
+    tried = tuple(
+        Attempt(run.settings.get("begin", run.settings["start"]), run.status, run.moves + run.search_moves, each)
+        for run, each in zip(runs, scores, strict=True)
+    )
+    certified = [(each, run) for each, run in zip(scores, runs, strict=True) if each is not None]
+    if not certified:
+        return replace(runs[0], game=game, runs=tried)
+    distinct: list[Result] = []
+    for each, run in sorted(certified, key=lambda pair: -pair[0]):
+        if not any(_alike(run, other) for other in distinct):
+            distinct.append(replace(run, game=game, score=(compared_by, each)))
+    return replace(distinct[0], runs=tried, equilibria=tuple(distinct) if list_all else ())
+
+
+def _alike(one: Result, other: Result) -> bool:
+    first, second = np.concatenate([one.values, one.costs]), np.concatenate([other.values, other.costs])
+    return bool(np.all(np.abs(first - second) <= SAME * np.maximum(1.0, np.abs(second))))
+
+
+def _common_multipliers(found: Start, game: Game) -> FloatArray | None:
+    return None if found.multipliers is None else np.tile(found.multipliers, (game.num_agents, 1))
+
+
+def _tell_later(tell: OnProgress, spent: float, step: Step) -> None:
+    """Count the seconds from when the search for a start began."""
+    tell(replace(step, seconds=step.seconds + spent))
+
+
+def _with_search(run: Result, found: Start, method: StartMethod, spent: float) -> Result:
+    """Put the rounds of the search before the iterations of the ascent, and name the method."""
+    ascent = tuple(replace(step, seconds=step.seconds + spent) for step in run.trace)
+    settings = {"start": repr(method), **run.settings}
+    result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings)
+    if found.interrupted and not result.certified:
+        return replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
+    return result
