@@ -195,3 +195,66 @@ def test_without_scripts_all_parts_stand_below_each_other(runs, browser):
 
 def test_every_scenario_is_looked_at():
     assert set(NAMES) <= set(SOLVED)
+
+
+@pytest.fixture
+def page_of(runs, browser):
+    """Open the page of one scenario; afterwards nothing may have been complained about."""
+
+    def opened(name):
+        browser.look()
+        browser.open(runs / name / "report.html")
+        browser.until("document.documentElement.dataset.ready === 'yes'")
+        return browser
+
+    yield opened
+    assert browser.complaints() == []
+
+
+FIRST_CELLS = "[...document.querySelectorAll('#{} tbody tr')].filter(row => !row.hidden).map(row => row.cells[{}])"
+
+
+def test_a_click_on_the_head_of_a_column_sorts_the_table_both_ways(page_of):
+    page = page_of("charging")
+    for place in (1, 2):
+        numbers = FIRST_CELLS.format("outcomes", place) + ".map(cell => Number(cell.querySelector('data').value))"
+        button = f"document.querySelectorAll('#outcomes thead button')[{place}]"
+        for sort in ("ascending", "descending"):
+            page.run(f"{button}.click()")
+            assert page.run(f"{button}.closest('th').getAttribute('aria-sort')") == sort
+            found = page.run(numbers)
+            assert found == sorted(found, reverse=sort == "descending")
+            assert len(set(found)) > 1
+    names = FIRST_CELLS.format("agents", 0) + ".map(cell => cell.textContent)"
+    page.run("document.querySelector('#agents thead button').click()")
+    assert page.run(names)[1:3] == ["car 1 at P-02", "car 2 at P-03"]  # 10 comes after 9
+
+
+def test_a_long_table_can_be_searched(page_of):
+    page = page_of("charging")
+    page.run("const f = document.querySelector('.filter input'); f.value = 'p-1'; f.dispatchEvent(new Event('input'))")
+    shown = page.run(FIRST_CELLS.format("outcomes", 0) + ".map(cell => cell.textContent)")
+    assert len(shown) == 10
+    assert all("P-1" in name for name in shown)
+    assert page.run("document.querySelector('.filter output').textContent") == "10 of 24"
+
+
+def test_charging_opens_at_the_busiest_hour_on_every_tab_in_the_same_words(page_of):
+    page = page_of("charging")
+    show(page, "policy")
+    at = page.run("document.getElementById('step-name').textContent")
+    assert at.endswith(":00")
+    assert at != "00:00"
+    assert page.run("document.querySelector('#view figcaption, #view .where').textContent").count(f"at {at}") == 1
+
+
+def test_a_fleet_is_drawn_with_a_colour_of_its_own_for_every_robot(page_of):
+    page = page_of("robots")
+    show(page, "policy")
+    titles = page.run("[...document.querySelectorAll('#view h3')].map(each => each.textContent)")
+    assert titles[:2] == ["Where everybody probably is", "One run, drawn at random"]
+    discs = "[...document.querySelectorAll('#view figure')][1].querySelectorAll('circle[r=\"2.9\"]')"
+    colours = page.run(f"[...{discs}].map(each => each.getAttribute('fill'))")
+    assert len(set(colours)) == len(colours) == 3
+    page.run("const s = document.getElementById('step'); s.value = 5; s.dispatchEvent(new Event('input'))")
+    assert page.run("document.querySelectorAll('#view figure')[1].querySelectorAll('polyline').length") > 0

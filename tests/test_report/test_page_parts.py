@@ -20,11 +20,14 @@ from cmpg.equilibrium.sensitivity import is_cheap, solve_around, threshold_curve
 from cmpg.files.run_folder import load_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.report import charts
-from cmpg.report.viewer import visits_by_agent, where_spent
+from cmpg.report.charts import equilibria_chart
+from cmpg.report.viewer import view_of, visits_by_agent, where_spent
 from cmpg.report.wording import readable
 from cmpg.scenarios.car_charging import charging
-from cmpg.scenarios.drawings import GridDrawing, NetworkDrawing, Origin, drawing_of
+from cmpg.scenarios.drawings import GridDrawing, NetworkDrawing, Origin, apart, drawing_of
 from cmpg.scenarios.paper import grid_world_local
+from cmpg.scenarios.robot_fleet import robots
+from command_line import cmpg as run
 from strategies import games, samples
 
 
@@ -193,7 +196,7 @@ class TestDrawings:
         wide = drawing_of(Origin("grid-world", {"width": 5}))
         assert isinstance(wide, GridDrawing)
         assert len(wide.cells) == 20
-        assert drawing_of(Origin("charging", {"capacity": 6})).capacities == (6.0,)
+        assert drawing_of(Origin("charging", {"capacity": 6})).capacities == ((6.0,) * 24,)
         assert drawing_of(Origin("spectrum", {})) is None
         assert drawing_of(Origin("mine.json", {})) is None
 
@@ -225,3 +228,81 @@ def test_readable_numbers_are_those_numbers(number, digits):
     text = readable(number, digits).replace("−", "-").replace("\u00a0×\u00a010", "e")
     superscripts = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     assert float(text.translate(superscripts)) == pytest.approx(number, rel=10.0 ** (1 - digits), abs=1e-300)
+
+
+def equilibrium(value, cost):
+    class Found:
+        values, costs = np.array([value]), np.array([cost])
+
+    return Found()
+
+
+def test_equilibria_of_equal_cost_are_drawn_by_their_number():
+    found = [equilibrium(1.5, 0.15), equilibrium(1.4, 0.15 + 1e-13), equilibrium(1.2, 0.15)]
+    chart = equilibria_chart(found, "interference")
+    assert chart.figure["data"][0]["x"] == [1, 2, 3]
+    assert chart.figure["layout"]["xaxis"]["range"] == [0.5, 3.5]
+    assert "All of them cost 0.15" in chart.caption
+    low, high = chart.figure["layout"]["yaxis"]["range"]
+    assert low < 1.2 < 1.5 < high
+
+
+def test_equilibria_that_are_all_alike_have_an_axis_of_few_digits():
+    chart = equilibria_chart([equilibrium(6.0, 0.0), equilibrium(6.0 + 1e-14, 0.5)], "both")
+    low, high = chart.figure["layout"]["yaxis"]["range"]
+    assert high - low > 0.1
+    assert chart.figure["layout"]["yaxis"]["tickformat"] == ".4~g"
+    assert chart.figure["data"][0]["x"] == [0.0, 0.5]
+
+
+def test_a_fleet_is_shown_with_goals_hot_spots_and_one_run_that_follows_the_rules():
+    game = robots(num_agents=5)
+    policy = cmpg.solve(game, epsilon=1e-2).policy
+    view = view_of(game, policy, drawing_of(Origin("robots", {"num_agents": 5})))
+    fields = view.fields
+    assert fields["goals"] == list(game.names.legend.goals)
+    assert len(fields["sample"]) == len(fields["likely"]) == 5
+    for agent, way in zip(game.agents, fields["sample"], strict=True):
+        assert len(way) == game.horizon
+        assert agent.initial[way[0]] == 1
+        steps = agent.transition[0].toarray().reshape(agent.num_states, agent.num_actions, -1).max(axis=1) > 0
+        assert all(steps[here, there] for here, there in itertools.pairwise(way))
+    pairs = [count for _, count in fields["hot"]]
+    assert pairs == sorted(pairs, reverse=True)
+
+
+def test_charging_opens_at_the_busiest_hour_and_speaks_in_kilowatts():
+    game = charging()
+    view = view_of(game, cmpg.solve(game).policy, drawing_of(Origin("charging", {})))
+    loads = np.array(view.fields["loads"][0])
+    assert loads[view.fields["first"]] == loads.max()
+    assert view.fields["words"] == {"agent": "car", "step": "hour", "unit": "kW"}
+    assert view.fields["each"] == pytest.approx(6.6)
+
+
+@pytest.mark.parametrize("name", ["robots", "routing", "charging", "grid-world"])
+def test_a_run_becomes_moving_pictures(name, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    assert run("solve", name, "--epsilon", 1e-2, "--out", tmp_path / "run").code == 0
+    told = run("show", tmp_path / "run", "--animate", tmp_path / "run.gif")
+    assert told.code == 0, told.err
+    with image.open(tmp_path / "run.gif") as made:
+        assert made.n_frames > 1
+        assert f"({made.n_frames} frames)" in told.out or name != "robots"
+    again = run("show", tmp_path / "run", "--animate", tmp_path / "run.gif")
+    assert (again.code, "is there already" in again.err) == (2, True)
+
+
+def test_what_has_no_picture_cannot_move(tmp_path):
+    assert run("solve", "spectrum", "--out", tmp_path / "run").code == 0
+    assert "has no picture" in run("show", tmp_path / "run", "--animate", tmp_path / "run.gif").err
+    assert ".gif is required" in run("show", tmp_path / "run", "--animate", tmp_path / "run.mp4").err
+
+
+def test_nodes_that_would_overlap_are_pushed_apart():
+    rng = np.random.default_rng(1)
+    places = apart(np.round(rng.random((24, 2)), 1))
+    gaps = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)) + np.eye(24)
+    assert gaps.min() > 0.08
+    far = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert np.array_equal(apart(far), far)

@@ -79,11 +79,23 @@ def show(
     agent: Annotated[str | None, typer.Option(help="Only this agent, by name or number, at every step.")] = None,
     step: Annotated[int | None, typer.Option(min=0, metavar="<int>", help="Only this step, counted from 0.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All rows, however many.")] = False,
+    animate: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="Write moving pictures of all steps to this .gif instead.")
+    ] = None,
 ) -> None:
     """Say who does what: schedules, ways, tables."""
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import decisions_face
 
+    if animate is not None:
+        from cmpg.games.contract import in_floats
+        from cmpg.report.animation import animate as write
+        from cmpg.report.viewer import view_of
+
+        run = load_run(folder)
+        made = write(view_of(in_floats(run.game), run.result.policy.floats(), run.drawing), animate)
+        tell(f"written to {animate} ({made} frames)")
+        return
     tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
 
 

@@ -177,24 +177,44 @@ def potential_chart(trace: Sequence[Step]) -> Chart:
 
 
 def equilibria_chart(equilibria: Sequence[Result], constraint: str) -> Chart:
-    """Draw the equilibria that the restarts found: total value against the first cost."""
+    """Draw the equilibria that restarts found: total value against the first cost, or by number if all cost the same.
+
+    An axis along which they hardly differ would show nothing but the last digits.
+    """
+    costs = np.array([float(each.costs[0]) for each in equilibria])
+    values = np.array([float(each.values.sum()) for each in equilibria])
     dots = {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [float(each.costs[0]) for each in equilibria],
-        "y": [float(each.values.sum()) for each in equilibria],
+        "x": costs.tolist(),
+        "y": values.tolist(),
         "text": [str(rank) for rank in range(1, len(equilibria) + 1)],
-        "textposition": "middle right",
+        "textposition": "top center",
         "marker": {"size": 11, "color": _colour(0)},
         "name": "",
         "cliponaxis": False,
     }
-    figure = _figure([dots], x=_axis(f"cost: {_label(constraint)}"), y=_axis("total value"))
-    return Chart("equilibria", "Equilibria found", "Numbered as in the table; the page shows number 1.", figure)
+    x, told = _axis(f"cost: {_label(constraint)}", **_room(costs)), ""
+    if np.ptp(costs) <= 1e-6 * max(1.0, float(np.abs(costs).max())):
+        dots["x"] = list(range(1, len(equilibria) + 1))
+        ends = [0.5, len(equilibria) + 0.5]
+        x = _counted("equilibrium", len(equilibria)) | {"range": ends}
+        told = f" All of them cost {readable(costs[0], 4)}."
+    figure = _figure([dots], x=x, y=_axis("total value", **_room(values)))
+    return Chart("equilibria", "Equilibria found", f"Numbered as in the table; the page shows number 1.{told}", figure)
 
 
-def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, threshold: float, kind: str) -> list[Chart]:
-    """Draw one cost by step and by place.
+def _room(numbers: FloatArray) -> dict[str, Any]:
+    """Return a range that holds all numbers with room around them, and ticks of few digits."""
+    low, high = float(numbers.min()), float(numbers.max())
+    room = max(0.15 * (high - low), 0.02 * max(abs(low), abs(high), 1e-6))
+    return {"range": [low - room, high + room], "tickformat": ".4~g", "nticks": 6}
+
+
+def spending_charts(
+    parts: FloatArray, places: Sequence[str], *, name: str, threshold: float, kind: str, steps: Sequence[str] = ()
+) -> list[Chart]:
+    """Draw one cost by step, with the steps' names where they have any, and by place.
 
     Parameters
     ----------
@@ -203,7 +223,7 @@ def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, thre
     """
     by_step, by_place = parts.sum(axis=1), parts.sum(axis=0)
     order = [place for place in np.argsort(-by_place, kind="stable")[:MOST_PLACES] if by_place[place] > 0][::-1]
-    steps = _bars(list(range(len(by_step))), by_step, horizontal=False)
+    bars = _bars(list(steps) or list(range(len(by_step))), by_step, horizontal=False)
     where = _bars([_label(places[place]) for place in order], by_place[order], horizontal=True)
     total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)
     caption = f"{total:.6g} of {threshold:.6g} is spent in all."
@@ -211,7 +231,8 @@ def spending_charts(parts: FloatArray, places: Sequence[str], *, name: str, thre
     tall = {"height": 120 + 26 * len(order), "bargap": 0.35}
     charts = []
     if len(by_step) > 1:
-        figure = _figure([steps], x=_counted("step", len(by_step), first=0), y=_axis("cost"))
+        named = _axis("", type="category", nticks=9) if steps else _counted("step", len(by_step), first=0)
+        figure = _figure([bars], x=named, y=_axis("cost"))
         charts.append(Chart("steps", f"{name}: by step", caption, figure))
     if len(places) > 1:
         figure = _figure([where], x=_axis("cost", rangemode="tozero"), y=_axis("", type="category"), **tall)

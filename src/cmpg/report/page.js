@@ -99,6 +99,57 @@
     });
   });
 
+  // Tables: a click on a head sorts, and long ones can be searched.
+  const number = (cell) => {
+    const data = cell.querySelector("data");
+    return data ? Number(data.value) : NaN;
+  };
+
+  function sortBy(table, place, button) {
+    const head = button.closest("th"), down = head.getAttribute("aria-sort") === "ascending";
+    table.querySelectorAll("thead th").forEach((each) => each.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const rows = [...table.tBodies[0].rows];
+    const order = (a, b) => {
+      const x = number(a.cells[place]), y = number(b.cells[place]);
+      if (Number.isNaN(x) || Number.isNaN(y)) return a.cells[place].textContent.localeCompare(b.cells[place].textContent, undefined, { numeric: true });
+      return x - y;
+    };
+    rows.sort((a, b) => (down ? -1 : 1) * order(a, b));
+    table.tBodies[0].append(...rows);
+  }
+
+  function makeHandy(table) {
+    if (!table.tHead || table.tBodies[0].rows.length < 3) return;
+    [...table.tHead.rows[0].cells].forEach((head, place) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      if (!button.textContent) button.setAttribute("aria-label", "sort by the first column");
+      head.append(button);
+      button.addEventListener("click", () => sortBy(table, place, button));
+    });
+    if (table.tBodies[0].rows.length <= 12) return;
+    const box = document.createElement("label"), field = document.createElement("input"), count = document.createElement("output");
+    box.className = "filter";
+    field.type = "search";
+    field.placeholder = "part of a name";
+    box.append("Show only ", field, count);
+    table.closest(".scroll").before(box);
+    field.addEventListener("input", () => {
+      const wanted = field.value.toLowerCase();
+      let shown = 0;
+      for (const row of table.tBodies[0].rows) {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+        shown += !row.hidden;
+      }
+      count.textContent = wanted ? `${shown} of ${table.tBodies[0].rows.length}` : "";
+    });
+  }
+
+  document.querySelectorAll(".scroll > table[id]").forEach(makeHandy);
+
   // The viewer: one function per kind of game, from a step to panels.
   const view = read("view-data");
 
@@ -158,10 +209,53 @@
     return panel(title, svg(10 * view.width, 10 * view.height, spoken, parts.join("")), words.join("; ") + more + key);
   }
 
+  // As many colours as there are agents, each far from the one before.
+  const ownColour = (i) => `hsl(${Math.round(i * 137.508) % 360} 62% var(--fleet))`;
+
+  // All agents on one map, each in its own colour: where it probably is or, in a drawn run, where it is, with its trail and its goal.
+  function fleetPanel(title, ways, step, chosen, words) {
+    const at = (place) => [10 * view.cells[place][0] + 5, 10 * (view.upwards ? view.height - 1 - view.cells[place][1] : view.cells[place][1]) + 5];
+    const parts = [`<rect class="ground" width="${10 * view.width}" height="${10 * view.height}"/>`];
+    for (const cell of view.cells) {
+      const [x, y] = [10 * cell[0], 10 * (view.upwards ? view.height - 1 - cell[1] : cell[1])];
+      parts.push(`<rect class="cell" x="${x}" y="${y}" width="10" height="10"/>`);
+    }
+    const most = view.hot.length ? view.hot[0][1] : 1;
+    for (const [place, pairs] of view.hot) {
+      const [x, y] = at(place);
+      parts.push(`<rect class="hot" x="${x - 4.8}" y="${y - 4.8}" width="9.6" height="9.6" opacity="${0.15 + 0.5 * pairs / most}"/>`);
+    }
+    ways.forEach((way, i) => {
+      const faint = chosen === null || chosen === i ? 1 : 0.6;
+      if (view.goals[i] !== null && view.goals[i] !== undefined) {
+        const [x, y] = at(view.goals[i]);
+        parts.push(`<circle cx="${x}" cy="${y}" r="4" fill="none" stroke="${ownColour(i)}" stroke-width="1.1" opacity="${faint}"/>`);
+      }
+      const trail = way.slice(Math.max(0, step - 6), step + 1).map((place) => at(place).join(","));
+      if (trail.length > 1) parts.push(`<polyline points="${trail.join(" ")}" fill="none" stroke="${ownColour(i)}" stroke-width="1.6" stroke-linejoin="round" stroke-linecap="round" opacity="${0.55 * faint}"/>`);
+      const [x, y] = at(way[step]);
+      parts.push(`<circle cx="${x}" cy="${y}" r="2.9" fill="${ownColour(i)}" opacity="${faint}"/>`);
+      if (chosen === i) parts.push(`<circle cx="${x}" cy="${y}" r="4.6" fill="none" stroke="var(--text)" stroke-width="0.9"/>`);
+    });
+    return panel(title, svg(10 * view.width, 10 * view.height, title, parts.join("")), words);
+  }
+
+  function meetings(ways, step) {
+    const here = new Map();
+    ways.forEach((way, i) => here.set(way[step], [...(here.get(way[step]) || []), i]));
+    const met = [...here].filter(([, who]) => who.length > 1).map(([place, who]) => `${who.map((i) => escape(view.agents[i] || String(i))).join(" and ")} meet on (${view.cells[place].join(", ")})`);
+    return met.join("; ") || "nobody meets at this step";
+  }
+
   function showGrid(step, agent) {
     const own = (i) => gridPanel(view.agents[i], view.frames[i][step], view.marks.filter((m) => m.agent === null || m.agent === i), series(i));
-    if (agent === null) return view.agents.map((_, i) => own(i));
-    return [gridPanel("Expected number of agents on each cell", view.together[step], view.marks.filter((m) => m.agent === null), series(0)), own(agent)];
+    if (view.goals.every((goal) => goal === null) && agent === null) return view.agents.map((_, i) => own(i));
+    const hot = view.hot.length ? `; red: where agents probably meet, most of all on (${view.cells[view.hot[0][0]].join(", ")}), ${chance(view.hot[0][1])} pairs expected in all` : "";
+    const key = "disc: where each agent probably is; line: its last six steps; ring: its goal" + hot;
+    const fleet = [fleetPanel("Where everybody probably is", view.likely, step, agent, key)];
+    if (view.sample.length) fleet.push(fleetPanel("One run, drawn at random", view.sample, step, agent, meetings(view.sample, step)));
+    if (agent === null) return [...fleet, ...view.agents.map((_, i) => own(i))];
+    return [...fleet, own(agent), gridPanel("Expected number of agents on each cell", view.together[step], view.marks.filter((m) => m.agent === null), series(0))];
   }
 
   function networkPanel(title, uses, visits, ends, most) {
@@ -227,7 +321,7 @@
 
   function heatMap(step) {
     const now = (h) => (h === step ? ' class="now"' : "");
-    const apart = 6, groups = Math.ceil(view.steps.length / apart);
+    const apart = Math.ceil(view.steps.length / 4), groups = Math.ceil(view.steps.length / apart);
     const head = [...Array(groups).keys()].map((g) => `<th scope="colgroup" colspan="${Math.min(apart, view.steps.length - g * apart)}">${escape(view.steps[g * apart])}</th>`).join("");
     const rows = view.agents.map((name, i) => {
       const cells = view.uses[i].map((uses, h) => {
@@ -239,6 +333,11 @@
     return `<table class="hours"><thead><tr><th></th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
   }
 
+  function amount(users) {
+    const inUnits = view.words.unit ? ` (${Number((users * view.each).toPrecision(4))} ${escape(view.words.unit)})` : "";
+    return `${Number(users.toFixed(2))} ${escape(view.words.agent)}s${inUnits}`;
+  }
+
   function showLoads(step) {
     const panels = [];
     view.resources.forEach((name, e) => {
@@ -246,11 +345,11 @@
       const over = chances.reduce((sum, p, m) => sum + (m > limit ? p : 0), 0);
       const beyond = chances.reduce((sum, p, m) => sum + p * Math.max(m - limit, 0), 0);
       const hours = { limits, chosen: step, names: view.steps, above: (h) => loads[h] > limits[h] };
-      panels.push(panel(`${name}: expected load by hour`, bars(`${name}: expected load by hour`, loads, hours), `dashed: capacity, ${Number(limit.toPrecision(4))} here; at ${view.steps[step]} the expected load is ${loads[step].toFixed(2)}`));
+      panels.push(panel(`${name}: expected load by ${view.words.step}`, bars(`${name}: expected load by ${view.words.step}`, loads, hours), `dashed: capacity, ${amount(limit)}; at ${view.steps[step]} the expected load is ${amount(loads[step])}`));
       const counts = { limits: [], chosen: null, names: chances.map((_, m) => String(m)), above: (m) => m > limit };
       panels.push(panel(`${name}: load at ${view.steps[step]}`, bars(`Probability of each load at ${view.steps[step]}`, chances, counts), `above capacity with probability ${over.toFixed(3)}; expected excess ${beyond.toFixed(3)}`));
     });
-    return [...panels, panel("Who draws power, by hour", heatMap(step), "the stronger the colour, the likelier", true)];
+    return [...panels, panel(`Which ${view.words.agent} uses what, by ${view.words.step}`, heatMap(step), "the stronger the colour, the likelier", true)];
   }
 
   function showTables(step) {
@@ -280,6 +379,7 @@
       target.innerHTML = show(step, choose ? Number(select.value) : null).join("");
       target.dataset.step = String(step);
     };
+    slider.value = String(view.first || 0);
     let timer = null;
     const stop = () => {
       clearInterval(timer);

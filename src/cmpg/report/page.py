@@ -38,6 +38,7 @@ from cmpg.report.charts import (
     spending_charts,
     threshold_chart,
 )
+from cmpg.report.tables import outcomes_table
 from cmpg.report.viewer import view_of, where_spent
 from cmpg.report.wording import (
     MOST_ROWS,
@@ -70,7 +71,8 @@ CHECKED_BY_HAND = ("joint", "local")
 """The forms of games that the script inside the page reads, where the horizon is finite."""
 
 VIEW_WORDS = {
-    "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there.",
+    "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there. A "
+    "fleet is first shown as a whole, each agent in its colour: as it is expected, and in one run, drawn at random.",
     "network": "Width: the expected load at this step. Protected links are orange, and red above what they bear.",
     "loads": "The expected load against the capacity, how likely each load is in the chosen hour, and who causes it.",
     "tables": "The probability of each action at this step.",
@@ -251,9 +253,9 @@ def _swept(found: Sweep) -> dict[str, Any]:
 def _without_claim(context: dict[str, Any], charts: list[Chart], downloads: list[dict[str, str]]) -> dict[str, Any]:
     """Add what a page has that is about several runs: no claim to check by hand."""
     gallery = _Gallery()
-    nothing = ("agents", "constraints", "equilibria", "course", "view", "budget", "script", "how_good", "quality")
+    nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "budget", "script")
     context = (
-        {name: None for name in (*nothing, "seeds", "sweep", "knees")}
+        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees")}
         | {"proof": "", "too_large": [], "equilibria_charts": []}
         | context
     )
@@ -280,8 +282,9 @@ def _is_checked_by_hand(run: FinishedRun) -> bool:
 
 def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     names, result = run.game.names, run.result
-    tables: dict[str, Table | None] = {"agents": None, "constraints": None, "equilibria": None}
+    tables: dict[str, Table | None] = {"agents": None, "constraints": None, "equilibria": None, "outcomes": None}
     if result.incumbent is not None:
+        tables["outcomes"] = outcomes_table(result)
         tables["agents"] = result.certificate.agents_table(None)
         tables["constraints"] = priced_constraints(result.certificate) if len(result.costs) else None
     charts: list[Chart] = []
@@ -348,7 +351,12 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
         if certificate.costs[j] > 0 and spent.places:
             limit = float(certificate.thresholds[j])
             spending += spending_charts(
-                spent.parts[j], spent.places, name=names.constraint(j), threshold=limit, kind=spent.kind
+                spent.parts[j],
+                spent.places,
+                name=names.constraint(j),
+                threshold=limit,
+                kind=spent.kind,
+                steps=names.legend.steps,
             )
     curves = () if sensitivity is None else sensitivity.curves
     resolved = () if sensitivity is None else sensitivity.resolved

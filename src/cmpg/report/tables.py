@@ -124,9 +124,8 @@ def _joint_schedule(game: Game, position: Position) -> Iterator[Row]:
 
 def _policy(result: Result) -> Iterator[Row]:
     """Yield every rule with its numbers beside its names: what another program needs to follow the policy."""
-    game, policy = game_of(result), result.policy.floats()
-    names = game.names
-    for i, table in enumerate(policy):
+    names = game_of(result).names
+    for i, table in enumerate(result.policy.floats()):
         for h, s, a in np.argwhere(table > 0).tolist():
             yield {
                 "agent": i,
@@ -161,6 +160,16 @@ def _outcomes(result: Result) -> Iterator[Row]:
             if legend.goals:
                 row |= way.arrival(legend.goals[i])
         yield row
+
+
+def outcomes_table(result: Result) -> Table | None:
+    """Return every agent's outcome in units, for a page; None where the game states none."""
+    rows = rows_of(result, "outcomes")
+    titles = [title for title in rows[0] if title != "value"]
+    if len(titles) < 2:
+        return None
+    body = [(row[titles[0]], *(_told(row[title]) for title in titles[1:])) for row in rows]
+    return Table(tuple(titles), tuple(body))
 
 
 class Itinerary:
@@ -206,6 +215,10 @@ class Itinerary:
             row = self._cmdp.matrix(h)[[state * table.shape[1] + action]]
             state = int(np.argmax(row.toarray() if sp.issparse(row) else row))
         return steps
+
+
+def _told(number: float | None) -> Cell:
+    return "" if number is None else fixed(number, 3)
 
 
 def _first(holds: Any) -> int | None:
@@ -377,7 +390,7 @@ def _ways(game: Game, position: Position, result: Result, most: int | None) -> T
     rows: list[tuple[Cell, ...]] = []
     for i in shown:
         steps = Itinerary(position.induced_cmdp(i), position.policy[i]).likely()
-        numbers = [significant(np.nan if outcomes[i][title] is None else outcomes[i][title], 4) for title in titles]
+        numbers = [_told(outcomes[i][title]) for title in titles]
         rows.append((names.agent(i), *numbers, _in_words(game, i, steps)))
     note = shown_of(shown, game.num_agents, f"{legend.agent}s; --all shows every one")
     return Table((legend.agent, *titles, "likeliest way"), tuple(rows), note)

@@ -20,7 +20,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.games.contract import Game, Information, SharedResources
+from cmpg.games.contract import Game, Information, PlayableInBatches, SharedResources
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 
@@ -103,12 +103,47 @@ def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: 
     visits = visits_by_agent(game, policy, places=len(drawing.cells))
     together = np.sum([each.sum(axis=2) for each in visits], axis=0)
     fields = asdict(drawing) | {
-        "steps": _step_names(len(together)),
+        "steps": _step_names(game, len(together)),
         "agents": game.names.all_agents(game.num_agents)[:agents],
         "together": [_sparse(row, floor) for row in together],
+        "likely": [each.sum(axis=2).argmax(axis=1).tolist() for each in visits],
+        "sample": _drawn_run(game, policy, len(drawing.cells)),
+        "goals": _goals(game, drawing),
+        "hot": _hot_spots(visits),
         "frames": [[_frame(step, floor) for step in each] for each in visits[:agents]],
     }
     return View("grid", _left_out(game, floor, agents), fields)
+
+
+def _drawn_run(game: Game, policy: JointPolicy, places: int) -> list[list[int]]:
+    """Return where every agent is at every step of one run, drawn at random; none where the game cannot be played."""
+    if not isinstance(game, PlayableInBatches):
+        return []
+    batch, rng = game.batch(policy), np.random.default_rng(0)
+    states, ways = batch.begin(1, rng), []
+    for h in range(policy.shapes[0][0]):
+        ways.append(states[:, 0])
+        states = batch.play(h, states, rng).states
+    if game.information is Information.OWN_STATE:
+        return [[int(place) for place in way] for way in zip(*ways, strict=True)]
+    seen = [np.unravel_index(int(way[0]), (places,) * game.num_agents) for way in ways]
+    return [[int(place) for place in way] for way in zip(*seen, strict=True)]
+
+
+def _goals(game: Game, drawing: GridDrawing) -> list[int | None]:
+    """Return the place of each agent's goal, where it has one of its own."""
+    if game.names.legend.goals:
+        return list(game.names.legend.goals)
+    marked = {mark.agent: drawing.cells.index(mark.cell) for mark in drawing.marks if mark.text == "goal"}
+    return [marked.get(agent) for agent in range(game.num_agents)]
+
+
+def _hot_spots(visits: list[FloatArray], most: int = 12) -> list[list[int]]:
+    """Return the places where most pairs of agents are expected together, over all steps: [place, thousandths]."""
+    present = np.stack([each.sum(axis=2) for each in visits])  # [n, H, places]
+    pairs = ((present.sum(axis=0) ** 2 - (present**2).sum(axis=0)) / 2).sum(axis=0)
+    hottest = [int(place) for place in np.argsort(-pairs, kind="stable")[:most] if pairs[place] >= FLOORS[0]]
+    return [[place, *_thousandths(pairs[place : place + 1])] for place in hottest]
 
 
 def _frame(occupied: FloatArray, floor: float) -> list[list[int]]:
@@ -129,7 +164,7 @@ def _network_view(
     used = [position.usage(agent) for agent in range(game.num_agents)]
     visits = visits_by_agent(game, policy, places=len(drawing.nodes))
     fields = asdict(drawing) | {
-        "steps": _step_names(len(used[0])),
+        "steps": _step_names(game, len(used[0])),
         "agents": game.names.all_agents(game.num_agents)[:agents],
         "loads": [_sparse(row, floor) for row in np.sum(used, axis=0)],
         "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
@@ -143,7 +178,7 @@ def _network_view(
 
 
 def _load_view(game: SharedResources, policy: JointPolicy, drawing: LoadDrawing) -> View:
-    position, resources = game.at(policy), game.all_resource_names
+    position, resources, legend = game.at(policy), game.all_resource_names, game.names.legend
     used, likely = [position.usage(agent) for agent in range(game.num_agents)], position.load_probabilities()
     seen = 1 + int(np.max(np.flatnonzero((likely >= FLOORS[0]).any(axis=(1, 2))), initial=0))
     fields = asdict(drawing) | {
@@ -152,8 +187,16 @@ def _load_view(game: SharedResources, policy: JointPolicy, drawing: LoadDrawing)
         "loads": [_thousandths(load) for load in np.sum(used, axis=0).T],
         "likely": [[_thousandths(row) for row in likely[:seen, :, e].T] for e in range(len(resources))],
         "uses": [[_sparse(row, FLOORS[0]) for row in each] for each in used],
+        "first": _busiest(np.sum(used, axis=0), np.array(drawing.capacities).T),
+        "words": {"agent": legend.agent, "step": legend.step, "unit": legend.load.unit},
+        "each": legend.load.each,
     }
     return View("loads", "", fields)
+
+
+def _busiest(loads: FloatArray, capacities: FloatArray) -> int:
+    """Return the step at which most of a capacity is used."""
+    return int(np.argmax((loads / np.maximum(capacities, 1e-9)).max(axis=1)))
 
 
 def _tables_view(game: Game, policy: JointPolicy) -> View:
@@ -182,7 +225,7 @@ def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> 
     note = "" if shown == states else f"the {shown} most likely of {states} states are shown at each step"
     note += "" if agents == game.num_agents else f"; the first {agents} of {game.num_agents} agents are shown"
     fields = {
-        "steps": _step_names(steps),
+        "steps": _step_names(game, steps),
         "columns": actions,
         "rows": game.names.all_agents(game.num_agents)[:agents],
         "panels": panels,
@@ -211,15 +254,15 @@ def _agent_tables(game: Game, policy: JointPolicy) -> View:
             panels[h].append([names[i], None, cells, labels, _action_names(game, i, policy.shapes[i][2])])
     note = f"the {rows} most likely states of each agent are shown, with their probabilities"
     note += "" if agents == game.num_agents else f"; the first {agents} of {game.num_agents} agents are shown"
-    return View("tables", note, {"steps": _step_names(steps), "columns": [], "rows": [], "panels": panels})
+    return View("tables", note, {"steps": _step_names(game, steps), "columns": [], "rows": [], "panels": panels})
 
 
 def _action_names(game: Game, agent: int, count: int) -> tuple[str, ...]:
     return game.names.all_actions(agent, count)
 
 
-def _step_names(steps: int) -> list[str]:
-    return [str(step) for step in range(steps)]
+def _step_names(game: Game, steps: int) -> list[str]:
+    return [game.names.step(h) for h in range(steps)]
 
 
 def _sparse(row: FloatArray, floor: float) -> list[list[int]]:

@@ -146,10 +146,10 @@ def _node_places(city: RoutingCity, network: Any) -> tuple[tuple[float, float], 
         beside = Path(network).with_name(Path(network).name.replace("_net.", "_node."))
         places = read_nodes(beside) if beside != Path(network) and beside.is_file() else None
     if places is None or any(node not in places for node in range(1, city.network.num_nodes + 1)):
-        return unit_square(_spread(city.network))
+        return unit_square(apart(np.array(unit_square(_spread(city.network)))))
     # Maps have north at the top, and the page counts downwards.
     known = [(places[node][0], -places[node][1]) for node in range(1, city.network.num_nodes + 1)]
-    return unit_square(np.array(known))
+    return unit_square(apart(np.array(unit_square(np.array(known)))))
 
 
 def _spread(network: Network) -> FloatArray:
@@ -165,6 +165,29 @@ def _spread(network: Network) -> FloatArray:
     sizes, axes = np.linalg.eigh(-centred / 2)
     spread: FloatArray = axes[:, [-1, -2]] * np.sqrt(np.maximum(sizes[[-1, -2]], 0.0))
     return spread
+
+
+def apart(points: FloatArray, *, least: float = 0.085, rounds: int = 200) -> FloatArray:
+    """Push points [m, 2] of the unit square away from each other until none overlap, and no further.
+
+    Examples
+    --------
+    >>> apart(np.array([[0.5, 0.5], [0.5, 0.52]]), least=0.1).round(2).tolist()
+    [[0.5, 0.46], [0.5, 0.56]]
+    """
+    least = min(least, 0.7 / max(len(points), 1) ** 0.5)
+    moved, order = points.astype(np.float64), np.arange(len(points))
+    for _ in range(rounds):
+        lines = moved[:, None] - moved[None]
+        lengths = np.sqrt((lines**2).sum(axis=2))
+        lengths[order, order] = np.inf
+        if (lengths >= least - 1e-9).all():
+            break
+        # Points on the same spot part to the sides, the later one to the right.
+        sides = np.stack([np.sign(order[:, None] - order), np.zeros(lengths.shape)], axis=2)
+        ways = np.where(lengths[..., None] > 1e-9, lines / np.maximum(lengths, 1e-9)[..., None], sides)
+        moved += (ways * np.maximum(least - lengths, 0.0)[..., None] / 2).sum(axis=1)
+    return moved
 
 
 def unit_square(points: FloatArray) -> tuple[tuple[float, float], ...]:
