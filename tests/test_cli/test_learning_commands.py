@@ -234,6 +234,7 @@ def test_a_start_that_breaks_a_constraint_is_refused(monkeypatch, capsys, tmp_pa
     [
         ("grid-world-local", "--epsilon", 2),
         ("robots", "--agents", 2, "--horizon", 12, "--epsilon", 5, "--reveal-support"),
+        ("grid-world-local", "--epsilon", 4, "--mode", "safe", "--growth", 0.5),
         ("congestion-counting", "--agents", 9, "--epsilon", 5),
         ("congestion-counting", "--agents", 9, "--epsilon", 5, "--mode", "shared"),
     ],
@@ -249,6 +250,8 @@ def test_what_local_games_do_not_have_is_refused(monkeypatch, capsys):
     told = refused(monkeypatch, capsys, "learn", "grid-world-local", "--payoff-noise", 0.5)
     assert "a LocalGame is learned with rewards and costs that are known" in told
     assert "which finds its own" in refused(monkeypatch, capsys, "learn", "grid-world-local", "--start", "x.npz")
+    told = refused(monkeypatch, capsys, "learn", "grid-world-local", "--mode", "safe", "--margin", 0.01)
+    assert "--margin is for responses" in told
     assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "bounds", "grid-world-local")
 
 

@@ -5,11 +5,15 @@ import pytest
 
 from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.best_responses import certify_with_best_responses
-from cmpg.errors import UnsupportedError
+from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.start import feasible_start
+from cmpg.errors import StartError, UnsupportedError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
+from cmpg.learning.exploration import Pace
 from cmpg.learning.local.model import LocalModel, convex_parts, monotone_parts, usage_ends
+from cmpg.learning.local.safe import _Run, learn_safely
 from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
 from cmpg.learning.outcome import judge
 from cmpg.learning.shared import learn_shared
@@ -135,6 +139,54 @@ def test_the_own_cell_grid_world_is_learned_with_less_than_a_million_samples():
     assert result.certified
     assert result.total_samples <= 1_000_000
     assert judge(game, result).right(0.5)
+
+
+class TestSafely:
+    def test_it_ends_on_the_own_cell_grid_world_and_plays_nothing_unsafe(self):
+        game = grid_world_local()
+        simulator = LocalSimulator(game, rng=np.random.default_rng(0))
+        start = feasible_start(game).policy
+        result = learn_safely(simulator, start=start, epsilon=2.0, delta=0.1, pace=Pace(growth=0.5))
+        judged = judge(game, result)
+        assert result.certified
+        assert judged.right(2.0)
+        assert judged.unsafe_policies == 0
+        assert result.total_samples == game.horizon * sum(each.episodes for each in result.played)
+        assert len(result.played) > 10
+        assert {each.agent for each in result.played} == {0, 1}
+
+    def test_what_is_played_is_safe_for_every_kernel_that_the_samples_allow(self):
+        """Judged with kernels of the box at the time, drawn at random, instead of the true one."""
+        game = grid_world_local()
+        simulator = LocalSimulator(game, rng=np.random.default_rng(0))
+        run = _Run(simulator, feasible_start(game).policy, epsilon=2.0, delta=0.1, pace=Pace(growth=0.5))
+        rng = np.random.default_rng(1)
+        for _ in range(40):
+            kernel = run.model.kernels[0]
+            run.explore()
+            weights = rng.dirichlet(np.full(16, 0.1), size=(1, 16, 4)) * kernel.upper
+            spare = 1 - kernel.lower.sum(axis=-1, keepdims=True)
+            share = weights / weights.sum(axis=-1, keepdims=True) * spare
+            other = kernel.lower + np.minimum(share, kernel.upper - kernel.lower)
+            other /= other.sum(axis=-1, keepdims=True)
+            played = run.played[-1].policy
+            if played is not run.start:
+                assert simulator.known.with_kernels([other]).at(played).costs[0] <= game.thresholds[0] + 1e-9
+
+    def test_a_start_that_samples_refute_is_told(self):
+        game = grid_world_local().with_thresholds([0.05])
+        simulator = LocalSimulator(game, rng=np.random.default_rng(0))
+        with pytest.raises(StartError, match=r"the start is infeasible with probability 0\.9") as caught:
+            learn_safely(simulator, start=game.uniform_policy(), epsilon=1.0, delta=0.1, pace=Pace(growth=0.5))
+        assert caught.value.result.played
+
+    def test_a_budget_ends_it_with_what_is_proved(self):
+        game = grid_world_local()
+        simulator = LocalSimulator(game, rng=np.random.default_rng(0), budget=3000)
+        result = learn_safely(simulator, start=feasible_start(game).policy, epsilon=1.0, delta=0.1)
+        assert result.status is Status.LIMIT
+        assert "budget of 3000" in result.void[0]
+        assert result.total_samples <= 3000
 
 
 def test_what_has_no_kernels_of_its_own_and_what_needs_a_shared_state_is_refused():

@@ -240,20 +240,23 @@ def _generative(wish: _Wish) -> Method:
 
 
 def _safe(wish: _Wish) -> Method:
-    from cmpg.errors import UnsupportedError
     from cmpg.learning.exploration import Pace
     from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.safe import safe_learner
-    from cmpg.learning.trials import ByResponses
+    from cmpg.learning.trials import ByResponses, BySafeModel
 
     known = wish.hidden.known
-    if isinstance(known, LocalKnown):
-        wanted = "is explored safely by learn_safely only"
-        raise UnsupportedError("LocalGame", wanted, "Use --mode generative.")
-    _check_margin(wish, known)
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
     growth = 0.1 if wish.growth is None else finite("growth", wish.growth, positive=True)
     pace = Pace(growth=growth, most=10**13)
+    if isinstance(known, LocalKnown):
+        if wish.margin is not None:
+            raise _refusal("--margin is for responses; in local games all agents explore for all. Leave it out.")
+        start = _start(wish)
+        assert start is not None, "a local game has a start, or is refused"
+        accuracy = {"epsilon": wish.epsilon, "delta": wish.delta, "time_limit": wish.time_limit}
+        return BySafeModel(start=start, pace=pace, **accuracy)
+    _check_margin(wish, known)
     learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
     return ByResponses(
         epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner, time_limit=wish.time_limit
@@ -315,9 +318,12 @@ def _start(wish: _Wish) -> JointPolicy | None:
     """
     from cmpg.equilibrium.start import feasible_start
     from cmpg.learning.ascent import safe_start
+    from cmpg.learning.local.simulator import LocalKnown
 
-    if wish.start is not None or wish.hidden.game is None or safe_start(wish.hidden.simulator) is not None:
+    if wish.start is not None or wish.hidden.game is None:
         return _given(wish)
+    if not isinstance(wish.hidden.known, LocalKnown) and safe_start(wish.hidden.simulator) is not None:
+        return None
     found = feasible_start(wish.hidden.game)
     if found.policy is None:
         raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")

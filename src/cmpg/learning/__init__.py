@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cmpg.learning.exploration import Pace as Pace
     from cmpg.learning.generative import Adaptive as Adaptive
     from cmpg.learning.local.model import LocalModel as LocalModel
+    from cmpg.learning.local.safe import learn_safely as learn_safely
     from cmpg.learning.local.simulator import LocalSimulator as LocalSimulator
     from cmpg.learning.outcome import Judgement as Judgement
     from cmpg.learning.outcome import LearnedResponse as LearnedResponse
@@ -59,6 +60,7 @@ __all__, __getattr__, __dir__ = front_door(
         "generative": ("Adaptive",),
         "ascent": ("learn", "learned_start"),
         "local.model": ("LocalModel",),
+        "local.safe": ("learn_safely",),
         "local.simulator": ("LocalSimulator",),
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
         "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),

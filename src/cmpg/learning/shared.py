@@ -48,6 +48,9 @@ from cmpg.policy import JointPolicy
 TIGHTENINGS = 6
 """Bisections for the tightened thresholds."""
 
+FAR = 8.0
+"""With a gap of more than this many ε a local game is not solved again with other thresholds."""
+
 HOPELESS = 64.0
 """With a gap of more than this many ε, this many times the samples are needed at least."""
 
@@ -188,7 +191,8 @@ class _Run:
         else:
             share = share / 2 if known.horizon > 1 else share
             model = model_of(known, samples, delta=share, interval=self.interval)
-        found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon)
+        far = FAR * self.epsilon if isinstance(model, LocalModel) else np.inf
+        found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon, far=far)
         if found is None:
             proof = model.proof_of_infeasibility()
             if proof:
@@ -278,17 +282,24 @@ class _Run:
         )
 
 
-def tightened(model: Model, limits: FloatArray, start: JointPolicy, *, epsilon: float) -> Round | None:
+def tightened(
+    model: Model, limits: FloatArray, start: JointPolicy, *, epsilon: float, far: float = np.inf
+) -> Round | None:
     """Return the policy for the loosest thresholds β − t·e that bring its worst costs to β, the limits [k]; None where
     none is found.
 
     As in `generative.tightened_candidate`, e is by how much the worst costs of the untightened policy exceed its
-    empirical ones, and t is found by bisection.
+    empirical ones, and t is found by bisection. This is not tried where even the untightened policy has a larger gap
+    than `far`.
     """
     best = _solved(model, limits, start, epsilon=epsilon)
     if best is None:
         return None
     ceilings = model.cost_ceilings(best)
+    if np.any(ceilings > limits) and far < np.inf:
+        bounds = model.bound(best)
+        if bounds.gap > far:
+            return Round(0, best, bounds.gap, bounds.cost_ceilings, feasible=False)
     if np.any(ceilings > limits):
         excess = np.maximum(ceilings - model.game.at(best).costs, 0.0)
         low, high = 0.0, 2.0

@@ -20,7 +20,9 @@ from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
+from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.local.safe import learn_safely
 from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
 from cmpg.learning.safe import SafeExploration
@@ -123,6 +125,36 @@ class BySharedModel:
 
         return learn_shared(
             simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BySafeModel:
+    """Safe exploration of a local game, by all agents for all."""
+
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    start: JointPolicy
+    pace: Pace
+    time_limit: float = np.inf
+
+    def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
+        """Run `learn_safely`."""
+
+        def on_round(found: Round) -> None:
+            state = "feasible" if found.feasible else "not proved feasible yet"
+            told = f"{state}, gains of at most {found.gap:.3g}"
+            watch(Progress(simulator.ledger.total, told, found.gap, self.epsilon, found.feasible))
+
+        return learn_safely(
+            simulator,
+            start=self.start,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            pace=self.pace,
+            time_limit=self.time_limit,
+            on_round=on_round,
         )
 
 
