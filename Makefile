@@ -11,7 +11,7 @@
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
 # make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
-# make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
+# make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
 # make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing
@@ -130,6 +130,7 @@ oracles: .venv-oracles/installed
 
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --structured --jobs 2
 
 picture: $(VENV)/installed-dev
 	$(BIN)/python tools/take_picture.py docs/charging-page.png

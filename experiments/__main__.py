@@ -1,6 +1,6 @@
-"""Run the experiments that are missing, and write the page.
+"""Run the experiments that are missing, and write their page: of joint games, or of those with more structure.
 
-python -m experiments [--jobs 2] [--seeds N] [--results experiments/results] [--page docs/experiments.md]
+python -m experiments [--structured] [--jobs 2] [--seeds N] [--results experiments/results] [--page docs/…]
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cmpg.runs import Jobs
-from experiments.cases import MOST_FAILURES, cases
-from experiments.page import Found, page
+from experiments.cases import MOST_FAILURES, cases, structured_cases
+from experiments.page import Found, page, structured_page
 from experiments.runner import number_missing, read_results, results_of, run_missing
 from experiments.throughput import measure
 
@@ -24,7 +24,8 @@ def main() -> int:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     given = _arguments()
-    chosen = [replace(case, seeds=min(case.seeds, given.seeds)) if given.seeds else case for case in cases()]
+    wanted = structured_cases() if given.structured else cases()
+    chosen = [replace(case, seeds=min(case.seeds, given.seeds)) if given.seeds else case for case in wanted]
     path = given.results / "seeds.jsonl"
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
@@ -37,8 +38,9 @@ def main() -> int:
         return 1
     records = read_results(path)
     found = [Found(case, results_of(case, records)) for case in chosen]
-    given.page.write_text(page(found, measure()), encoding="utf-8")
-    print(f"written to {given.page}")
+    target = given.page or ROOT / "docs" / ("experiments-structured.md" if given.structured else "experiments.md")
+    target.write_text(structured_page(found) if given.structured else page(found, measure()), encoding="utf-8")
+    print(f"written to {target}")
     return _verdict(found)
 
 
@@ -49,7 +51,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scheduler", help="address of a running dask or ray cluster")
     parser.add_argument("--seeds", type=int, default=0, help="at most so many seeds of everything, for a first look")
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results", help="folder of the records")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "experiments.md", help="where to write")
+    parser.add_argument("--page", type=Path, help="where to write; a page in docs/ if omitted")
+    parser.add_argument("--structured", action="store_true", help="local, counting and discounted games")
     return parser.parse_args()
 
 

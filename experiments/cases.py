@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from cmpg.equilibrium.start import feasible_start, random_start
-from cmpg.games.joint.game import JointGame
+from cmpg.games.contract import Game
 from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
+from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.safe import safe_learner
-from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Method
+from cmpg.learning.trials import Behind, ByResponses, BySafeModel, BySharedModel, Method
+from cmpg.learning.truncation import steps_for
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.paper import counter_example
+from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world_local
+from cmpg.scenarios.robot_fleet import robots
 from cmpg.scenarios.spectrum_sharing import spectrum
-from experiments.games import random_game, rare_catastrophe
+from experiments.games import discounted_congestion, discounted_spectrum, random_game, rare_catastrophe
 
 DELTA = 0.1
 ENTROPY = 20_240_611
@@ -27,11 +32,16 @@ SAFETY_SEEDS = 300
 MOST_FAILURES = 34
 """Of 200 seeds with a failure rate of 0.1, more than 34 fail with probability 0.0008."""
 
-GAMES: dict[str, Callable[[], JointGame]] = {
+GAMES: dict[str, Callable[[], Game]] = {
     "spectrum": spectrum,
     "counter-example": counter_example,
     "random": random_game,
     "rare catastrophe": rare_catastrophe,
+    "grid world, own cell": grid_world_local,
+    "robots": partial(robots, num_agents=2, horizon=20),
+    "congestion by counts": partial(counting_congestion_game, num_agents=6),
+    "spectrum, discounted": discounted_spectrum,
+    "congestion, discounted": discounted_congestion,
 }
 
 
@@ -46,6 +56,7 @@ class Case:
     seeds: int
     behind: Behind = field(default_factory=Behind)
     wander: bool = False  # a random feasible start for every seed, instead of the one of least cost
+    start: str = "vouched for"  # or learned, by draws and episodes
 
     @property
     def name(self) -> str:
@@ -61,19 +72,27 @@ class Case:
         """Return the seed's own stream of random numbers."""
         return np.random.SeedSequence([ENTROPY, *self.name.encode(), *self.mode.encode()], spawn_key=(seed,))
 
-    def method(self, game: JointGame, rng: np.random.Generator) -> Method:
+    def hidden(self, game: Game) -> Behind:
+        """Return how the game is hidden; a discounted one is cut off where ε allows it."""
+        return self.behind if game.discount is None else replace(self.behind, horizon=steps_for(game, self.epsilon))
+
+    def method(self, game: Game, rng: np.random.Generator) -> Method:
         """Return the way to learn."""
         if self.mode == "shared":
             return BySharedModel(epsilon=self.epsilon, delta=DELTA)
+        if self.mode == "generative" and self.start == "learned":
+            return ByResponses(epsilon=self.epsilon, delta=DELTA, start=None, learner=Adaptive())
         start = self._start(game, rng)
         if self.mode == "generative":
             return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
-        known = self.behind.hide(game, rng=rng).known
+        known: Any = self.hidden(game).hide(game, rng=rng).known
+        if isinstance(known, LocalKnown):
+            return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.5, most=10**12))
         pace = Pace(growth=0.2, most=10**12)
         learner = safe_learner(known, epsilon=self.epsilon, pace=pace)
         return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=learner)
 
-    def _start(self, game: JointGame, rng: np.random.Generator) -> JointPolicy:
+    def _start(self, game: Game, rng: np.random.Generator) -> JointPolicy:
         """A start that somebody vouches for, who knows the true game."""
         safe = feasible_start(game).policy
         if safe is None:
@@ -100,3 +119,15 @@ def cases() -> tuple[Case, ...]:
         Case("safety", "rare catastrophe", "safe", 0.5, SAFETY_SEEDS),
     ]
     return (*coverage, *safety)
+
+
+def structured_cases() -> tuple[Case, ...]:
+    """Return what is run of local, counting and discounted games."""
+    return (
+        Case("coverage", "grid world, own cell", "shared", 1.0, COVERAGE_SEEDS),
+        Case("coverage", "robots", "shared", 4.0, COVERAGE_SEEDS, Behind(reveal_support=True)),
+        Case("coverage", "congestion by counts", "generative", 5.0, COVERAGE_SEEDS, start="learned"),
+        Case("coverage", "spectrum, discounted", "generative", 0.5, COVERAGE_SEEDS, start="learned"),
+        Case("coverage", "congestion, discounted", "shared", 5.0, COVERAGE_SEEDS),
+        Case("safety", "grid world, own cell", "safe", 0.5, SAFETY_SEEDS),
+    )

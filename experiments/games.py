@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cmpg.games.contract import cheapest_policy
+from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.scenarios.paper import counting_congestion_game
+from cmpg.scenarios.spectrum_sharing import spectrum
 
 RANDOM_GAME_SEED = 11
 
@@ -36,6 +41,16 @@ def random_game() -> JointGame:
         initial=game.initial,
         horizon=horizon,
     )
+
+
+def discounted_spectrum() -> JointGame:
+    """Return `spectrum` with two users, for ever, with a discount of 0.6."""
+    return replace(spectrum(num_agents=2), horizon=None, discount=0.6)
+
+
+def discounted_congestion() -> CountingGame:
+    """Return the congestion game with four agents, by counts, for ever, with a discount of 0.5."""
+    return replace(counting_congestion_game(num_agents=4), horizon=None, discount=0.5)
 
 
 def rare_catastrophe(*, chance: float = 1e-3, threshold: float = 0.002, horizon: int = 3) -> JointGame:

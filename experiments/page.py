@@ -36,6 +36,17 @@ are in `experiments/games.py`. "Payoffs unknown": rewards and costs are observed
 Algorithm 2 needs a feasible start: it is the cheapest joint policy, vouched for by somebody who knows the game; in the
 counter-example a random feasible one for every seed."""
 
+STRUCTURED = """\
+# Experiments: local, counting and discounted games
+
+Written by `make experiments`, as [the others](experiments.md) are: every number comes from that run, and nothing is
+edited by hand. This run took {minutes:.0f} minutes of computing in all, with Python {python} and numpy {numpy}.
+δ = {delta:g} everywhere; every result is judged afterwards with the true game.
+
+`grid world, own cell` is `cmpg learn grid-world-local`; `robots` are two, for 20 steps, whose map is known; `congestion
+by counts` has six agents, `congestion, discounted` four and a discount of 0.5; `spectrum, discounted` has two users and
+a discount of 0.6. Nobody is given a start, but for safe exploration, which begins with the cheapest joint policy."""
+
 COVERAGE = """\
 ## Coverage
 
@@ -96,6 +107,26 @@ def page(found: Sequence[Found], speeds: Sequence[Speed]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def structured_page(found: Sequence[Found]) -> str:
+    """Return the page of local, counting and discounted games."""
+    coverage = [each for each in found if each.case.experiment == "coverage"]
+    safety = [each for each in found if each.case.experiment == "safety"]
+    seconds = sum(record["seconds"] for each in found for record in each.records)
+    versions = {"python": platform.python_version(), "numpy": np.__version__}
+    spent = [[*_coverage_row(each)[:3], f"{_median_samples(each):,.0f}"] for each in found]
+    parts = [
+        STRUCTURED.format(minutes=seconds / 60, delta=DELTA, **versions),
+        "## Coverage\n\nA failure is a policy that is infeasible, or from which an agent gains more than ε, in truth."
+        f"\nUp to {MOST_FAILURES} of {COVERAGE_SEEDS} are allowed.",
+        _table(COVERAGE_COLUMNS, [_coverage_row(each) for each in coverage]),
+        "## Safe exploration\n\nEverything that was executed is judged with the true game.",
+        _table(SAFETY_COLUMNS, [_safety_row(each) for each in safety]),
+        "## Samples\n\nMedians over the seeds above.",
+        _table(("game", "method", "ε", "samples"), spent),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -134,7 +165,7 @@ SAFETY_COLUMNS = (
 def _safety_row(each: Found) -> list[str]:
     records, case = each.records, each.case
     unsafe = Proportion.of([record["unsafe_policies"] > 0 for record in records])
-    steps = GAMES[case.game]().num_steps
+    steps = GAMES[case.game]().policy_shapes[0][0]
     episodes = np.median([sum(record["samples"].values()) / steps for record in records])
     certified = [record for record in records if record["certified"]]
     wrong = sum(not record["right"] for record in certified)

@@ -233,7 +233,7 @@ def test_a_start_that_breaks_a_constraint_is_refused(monkeypatch, capsys, tmp_pa
     "words",
     [
         ("grid-world-local", "--epsilon", 2),
-        ("robots", "--agents", 2, "--horizon", 12, "--epsilon", 5, "--reveal-support"),
+        ("robots", "--agents", 2, "--horizon", 20, "--epsilon", 8, "--reveal-support"),
         ("grid-world-local", "--epsilon", 4, "--mode", "safe", "--growth", 0.5),
         ("congestion-counting", "--agents", 9, "--epsilon", 5),
         ("congestion-counting", "--agents", 9, "--epsilon", 5, "--mode", "shared"),
