@@ -87,7 +87,7 @@ class Case:
             return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
         known: Any = self.hidden(game).hide(game, rng=rng).known
         if isinstance(known, LocalKnown):
-            return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.5, most=10**12))
+            return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.25, most=10**12))
         pace = Pace(growth=0.2, most=10**12)
         learner = safe_learner(known, epsilon=self.epsilon, pace=pace)
         return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=learner)

@@ -342,16 +342,16 @@ def draw_four_cycle(hand: HandWitness) -> Figure:
     return figure
 
 
-def draw_regret(regret: FloatArray, order: float) -> Figure:
-    """Draw the regret of every round, added up, beside its order C√t."""
+def draw_regret(regret: FloatArray, order: float, *, rounds: FloatArray | None = None) -> Figure:
+    """Draw the regret of every round, or after these numbers of rounds, added up, beside its order C√t."""
     figure = new_figure(4.2, 2.7)
     axes = figure.add_subplot()
     light_grid(axes)
-    rounds = np.arange(1, len(regret) + 1)
+    rounds = np.arange(1.0, len(regret) + 1) if rounds is None else rounds
     axes.plot(rounds, regret, color=BLUE, label="regret")
     axes.plot(rounds, order * np.sqrt(rounds), color=GREY, linestyle="--", label=r"$C\sqrt{t}$")
     axes.set_xlabel("round $t$")
-    axes.set_xlim(0, len(regret))
+    axes.set_xlim(0, rounds[-1])
     axes.set_ylim(bottom=0)
     axes.legend(loc="lower right")
     return figure

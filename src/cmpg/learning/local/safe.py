@@ -34,7 +34,7 @@ from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
 from cmpg.learning.outcome import LearnResult, claim
 from cmpg.learning.samples import Played
-from cmpg.learning.shared import ASSUMPTIONS, FAR, Round, tightened
+from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, tightened
 from cmpg.policy import JointPolicy
 
 VOUCHED = "the start meets the constraints"
@@ -161,8 +161,8 @@ class _Run:
         cheapest = feasible_start(self.model.game).policy
         if cheapest is not None and _dearest(self.model, cheapest) < _dearest(self.model, self.baseline):
             self.baseline = cheapest
-        near = self.best.feasible and self.best.gap <= FAR * self.epsilon
-        self.next_look = int(self.episodes * (1.2 if near else 2.0)) + 1
+        # A gap falls with the number of episodes at most: there is nothing to see before that.
+        self.next_look = int(self.episodes * np.clip(self.best.gap / self.epsilon / 2, 1.2, HOPELESS)) + 1
         return True
 
     def _check_start(self) -> None:
