@@ -11,17 +11,21 @@ import numpy as np
 
 from cmpg.equilibrium.start import feasible_start, random_start
 from cmpg.games.contract import Game
-from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.simulator import LocalKnown
-from cmpg.learning.safe import safe_learner
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.trials import Behind, ByResponses, BySafeModel, BySharedModel, Method
 from cmpg.learning.truncation import steps_for
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world_local
-from cmpg.scenarios.robot_fleet import robots
 from cmpg.scenarios.spectrum_sharing import spectrum
-from experiments.games import discounted_congestion, discounted_spectrum, random_game, rare_catastrophe
+from experiments.games import (
+    discounted_congestion,
+    discounted_spectrum,
+    random_game,
+    random_local_game,
+    rare_catastrophe,
+)
 
 DELTA = 0.1
 ENTROPY = 20_240_611
@@ -38,7 +42,7 @@ GAMES: dict[str, Callable[[], Game]] = {
     "random": random_game,
     "rare catastrophe": rare_catastrophe,
     "grid world, own cell": grid_world_local,
-    "robots": partial(robots, num_agents=2, horizon=20),
+    "random, local": random_local_game,
     "congestion by counts": partial(counting_congestion_game, num_agents=6),
     "spectrum, discounted": discounted_spectrum,
     "congestion, discounted": discounted_congestion,
@@ -125,7 +129,7 @@ def structured_cases() -> tuple[Case, ...]:
     """Return what is run of local, counting and discounted games."""
     return (
         Case("coverage", "grid world, own cell", "shared", 1.0, COVERAGE_SEEDS),
-        Case("coverage", "robots", "shared", 4.0, COVERAGE_SEEDS, Behind(reveal_support=True)),
+        Case("coverage", "random, local", "shared", 0.5, COVERAGE_SEEDS),
         Case("coverage", "congestion by counts", "generative", 5.0, COVERAGE_SEEDS, start="learned"),
         Case("coverage", "spectrum, discounted", "generative", 0.5, COVERAGE_SEEDS, start="learned"),
         Case("coverage", "congestion, discounted", "shared", 5.0, COVERAGE_SEEDS),

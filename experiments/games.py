@@ -9,6 +9,7 @@ import numpy as np
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.paper import counting_congestion_game
 from cmpg.scenarios.spectrum_sharing import spectrum
 
@@ -41,6 +42,30 @@ def random_game() -> JointGame:
         initial=game.initial,
         horizon=horizon,
     )
+
+
+def random_local_game() -> LocalGame:
+    """Return a local game drawn once and for all: 3 agents of two kinds, 3 states, 2 actions, 3 steps, 2 resources.
+
+    Dirichlet rows, uniform rewards, a delay that grows with the load, and a cost of 1 for each pair that meets; the
+    threshold is half of what everybody costs who plays at random.
+    """
+    rng = np.random.default_rng(RANDOM_GAME_SEED)
+    kernels = [rng.dirichlet(np.ones(3), size=(1, 3, 2)) for _ in range(2)]
+    uses = np.zeros((1, 3, 2, 2))
+    uses[0, :, 0, 0] = uses[0, :2, 1, 1] = 1
+    agents = [
+        LocalAgent(transition=kernels[i % 2], reward=rng.random((1, 3, 2)), uses=uses, initial=[1.0, 0.0, 0.0])
+        for i in range(3)
+    ]
+    game = LocalGame(
+        agents=agents,
+        delay=[[[0, 0, 0.2, 0.4]] * 2],
+        load_costs=[[[[0, 0, 1, 3]] * 2]],
+        thresholds=[1.0],
+        horizon=3,
+    )
+    return game.with_thresholds(game.at(game.uniform_policy()).costs / 2)
 
 
 def discounted_spectrum() -> JointGame:

@@ -43,9 +43,10 @@ Written by `make experiments`, as [the others](experiments.md) are: every number
 edited by hand. This run took {minutes:.0f} minutes of computing in all, with Python {python} and numpy {numpy}.
 δ = {delta:g} everywhere; every result is judged afterwards with the true game.
 
-`grid world, own cell` is `cmpg learn grid-world-local`; `robots` are two, for 20 steps, whose map is known; `congestion
-by counts` has six agents, `congestion, discounted` four and a discount of 0.5; `spectrum, discounted` has two users and
-a discount of 0.6. Nobody is given a start, but for safe exploration, which begins with the cheapest joint policy."""
+`grid world, own cell` is `cmpg learn grid-world-local`; `random, local` has 3 agents of two kinds, drawn once
+(`experiments/games.py`); `congestion by counts` has six agents, `congestion, discounted` four and a discount of 0.5;
+`spectrum, discounted` has two users and a discount of 0.6. Nobody is given a start, but for safe exploration, which
+begins with the cheapest joint policy."""
 
 COVERAGE = """\
 ## Coverage

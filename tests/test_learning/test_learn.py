@@ -15,10 +15,9 @@ from cmpg.learning.a_priori import APriori
 from cmpg.learning.ascent import cost_range, learn, learned_start
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.outcome import LearnedResponse, ResponseStatus, judge
-from cmpg.learning.safe import SafeExploration, safe_learner
+from cmpg.learning.safe import Pace, SafeExploration, safe_learner
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum

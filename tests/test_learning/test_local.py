@@ -11,11 +11,11 @@ from cmpg.errors import StartError, UnsupportedError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
-from cmpg.learning.exploration import Pace
 from cmpg.learning.local.model import LocalModel, convex_parts, monotone_parts, usage_ends
 from cmpg.learning.local.safe import _Run, learn_safely
 from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
 from cmpg.learning.outcome import judge
+from cmpg.learning.safe import Pace
 from cmpg.learning.shared import learn_shared
 from cmpg.scenarios import grid_world_local, spectrum
 

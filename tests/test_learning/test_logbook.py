@@ -11,10 +11,10 @@ from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import BudgetError, SimulatorError
 from cmpg.learning.ascent import learn
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.exploration import Pace
 from cmpg.learning.outcome import judge
-from cmpg.learning.safe import OnlineToBatch, safe_learner
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.simulator import GameSimulator, Logbook
+from cmpg.paper.algorithm_4 import OnlineToBatch
 from cmpg.scenarios import spectrum
 
 GAME = common_reward_game(0)  # two steps

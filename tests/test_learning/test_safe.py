@@ -15,11 +15,20 @@ from cmpg.cmdp.planning import plan
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, PolicyError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, PaperInterval
-from cmpg.learning.exploration import Baseline, Pace, exploration_policy, paper_bonus, tight_bonus
 from cmpg.learning.outcome import ResponseStatus
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.safe import GivenPolicy, OnlineToBatch, OwnPolicy, SafeExploration
+from cmpg.learning.safe import (
+    Baseline,
+    GivenPolicy,
+    OwnPolicy,
+    Pace,
+    SafeExploration,
+    exploration_policy,
+    paper_bonus,
+    tight_bonus,
+)
 from cmpg.learning.simulator import GameSimulator
+from cmpg.paper.algorithm_4 import OnlineToBatch
 
 FAST = Pace(growth=0.1, first=32)
 

@@ -6,9 +6,8 @@ from scipy.stats import binomtest
 
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import CMPGError
-from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.safe import safe_learner
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Proportion, trials, wrong_claims
 from cmpg.scenarios import counter_example, spectrum
 

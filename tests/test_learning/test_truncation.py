@@ -9,9 +9,8 @@ from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.ascent import learn
-from cmpg.learning.exploration import Pace
 from cmpg.learning.outcome import judge
-from cmpg.learning.safe import safe_learner
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.truncation import cut_off, finite_form, prolonged, steps_for, steps_until_rounding

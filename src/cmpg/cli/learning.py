@@ -240,9 +240,8 @@ def _generative(wish: _Wish) -> Method:
 
 
 def _safe(wish: _Wish) -> Method:
-    from cmpg.learning.exploration import Pace
     from cmpg.learning.local.simulator import LocalKnown
-    from cmpg.learning.safe import safe_learner
+    from cmpg.learning.safe import Pace, safe_learner
     from cmpg.learning.trials import ByResponses, BySafeModel
 
     known = wish.hidden.known

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cmpg.learning.bounds import bounds_table as bounds_table
     from cmpg.learning.environment import Environment as Environment
     from cmpg.learning.environment import EnvironmentSimulator as EnvironmentSimulator
-    from cmpg.learning.exploration import Pace as Pace
     from cmpg.learning.generative import Adaptive as Adaptive
     from cmpg.learning.local.model import LocalModel as LocalModel
     from cmpg.learning.local.safe import learn_safely as learn_safely
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from cmpg.learning.outcome import judge as judge
     from cmpg.learning.problem import InducedProblem as InducedProblem
     from cmpg.learning.safe import GivenPolicy as GivenPolicy
-    from cmpg.learning.safe import OnlineToBatch as OnlineToBatch
     from cmpg.learning.safe import OwnPolicy as OwnPolicy
+    from cmpg.learning.safe import Pace as Pace
     from cmpg.learning.safe import SafeExploration as SafeExploration
     from cmpg.learning.safe import safe_learner as safe_learner
     from cmpg.learning.samples import Known as Known
@@ -56,14 +55,13 @@ __all__, __getattr__, __dir__ = front_door(
         "a_priori": ("APriori",),
         "bounds": ("bounds_table",),
         "environment": ("Environment", "EnvironmentSimulator"),
-        "exploration": ("Pace",),
         "generative": ("Adaptive",),
         "ascent": ("learn", "learned_start"),
         "local.model": ("LocalModel",),
         "local.safe": ("learn_safely",),
         "local.simulator": ("LocalSimulator",),
         "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
-        "safe": ("GivenPolicy", "OnlineToBatch", "OwnPolicy", "SafeExploration", "safe_learner"),
+        "safe": ("GivenPolicy", "OwnPolicy", "Pace", "SafeExploration", "safe_learner"),
         "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
         "shared": ("Round", "learn_shared"),
         "problem": ("InducedProblem",),

@@ -1,21 +1,36 @@
-"""Algorithm 4: best responses by safe exploration, from episodes alone.
+"""Algorithm 4: best responses by safe exploration, from episodes alone: optimistic for the reward, pessimistic for the
+costs (DOPE).
 
-Both learners play only policies that `exploration.py` proves to be safe, and a baseline π_S that the caller vouches
-for. Every policy that was played is in the response, with its number of episodes, so that it can be judged afterwards.
+Two kernels of a box differ in V^l by at most the expectation of Σ_h b_h(s, a), where b_h is a bonus of one of these
+forms (C_h is the largest minus the least entry of l at step h, and the last step, which leads nowhere, has no bonus):
 
-`SafeExploration` (the default) ends by certificate. The box holds the true kernel with probability 1 − δ at all times
-together (`mixture_interval`), so at any time: the best value over the box bounds the optimum from above, the worst case
-over the box bounds the value of a candidate from below and its costs from above. It ends when the bounds are within ε
-and the candidate's costs at most α − margin. It needs no number of episodes beforehand, and no T_0: the baseline is
-played while nothing else is proved safe.
+- `paper_bonus`: Σ_{h'} C_{h'} · Σ_{s'} β_h(s' | s, a), β the distance from the empirical entry to the further end of
+  its interval; the paper's H·β̄ for costs in [0, 1];
+- `tight_bonus`: Σ_{h' > h} C_{h'} · d_h(s, a), d the largest total variation distance between rows of the box: what is
+  still to come can differ by its own range only, and rows by at most one.
 
-`OnlineToBatch` is the paper's: T episodes of DOPE, then M episodes of each policy that was played, and the one with
-the best mean. DOPE's regret bound hides a constant, so T proves nothing by itself; the answer is judged by the same
-upper bound, and certified if that is within ε of the mean minus Hoeffding's radius. Half of δ goes to the box, half
-to the means.
+So if a policy meets V^{c + b}(π, p) ≤ α under some kernel p of the box, it has V^c(π) ≤ α under all of them, and
+under the true one. The exploration policy solves the extended CMDP
 
-Policies are solved for anew after 2 % more episodes: what was safe stays safe, as no promise depends on when it was
-made.
+    maximise V^{r + B}(π, p)  subject to  V^{c_j + b_j}(π, p) ≤ α_j,   B = max_j b_j · G/(α_j − α_{S,j}),
+
+over policies and kernels of the box; where there is no solution, the baseline π_S is played. Since B makes up for
+what pessimism takes away, the value is at least the true optimum whenever π_S itself meets the raised costs under the
+true kernel: mix the best policy with π_S so that the raised costs meet α with weight w on π_S; this loses at most
+w·G, and gains w·G from B.
+
+Safety rests on three things only: π_S meets the constraints, the true kernel (and payoffs, where learned) are in the
+box, and nothing else that is played is outside the constraints above. On the event that the box holds at all times
+(probability 1 − δ) nothing that was proved once is lost: in an `Exploration` the ceiling on the optimum only falls, and
+the incumbent is replaced only by a better one.
+
+`SafeExploration` plays only such policies, and a baseline π_S that the caller vouches for; every policy that was played
+is in the response, with its number of episodes. It ends by certificate. The box holds the true kernel with probability
+1 − δ at all times together (`mixture_interval`), so at any time: the best value over the box bounds the optimum from
+above, the worst case over the box bounds the value of a candidate from below and its costs from above. It ends when the
+bounds are within ε and the candidate's costs at most α − margin. It needs no number of episodes beforehand, and no T_0:
+the baseline is played while nothing else is proved safe. Policies are solved for anew after 2 % more episodes: what was
+safe stays safe, as no promise depends on when it was made. The paper's own conversion is `cmpg.paper.OnlineToBatch`.
 """
 
 from __future__ import annotations
@@ -26,16 +41,246 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.arrays import check_shape, distributions, numbers
-from cmpg.errors import BudgetError, CMPGError, PolicyError
+from cmpg.arrays import FloatArray, check_shape, distributions, numbers
+from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
+from cmpg.cmdp.exact import Exact
+from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError
 from cmpg.faces import fields_line
-from cmpg.learning.bounds import Size, safe_constants
-from cmpg.learning.confidence import Interval, check_accuracy, hoeffding_count, hoeffding_radius, mixture_interval
-from cmpg.learning.exploration import Baseline, Bonus, Exploration, Pace, paper_bonus, tight_bonus
-from cmpg.learning.generative import bounded
-from cmpg.learning.outcome import LearnedResponse, ResponseStatus
+from cmpg.learning.confidence import Estimate, Interval, check_accuracy, estimate, mixture_interval, mixture_radius
+from cmpg.learning.generative import bounded, present_in_box, tightened_candidate
+from cmpg.learning.outcome import LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.samples import Known, Samples
+from cmpg.learning.samples import Known, Played, Samples
+
+Bonus = Callable[[Estimate], FloatArray]
+"""What the costs are raised by: [k, H, S, A]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A policy that is known to meet the constraints, and the most that it is known to cost."""
+
+    policy: FloatArray  # [H, S, A]
+    ceilings: FloatArray  # [k]: V^{c_j}(π_S) is at most this; infinite where only "at most α" is known
+
+    def informed(self, belief: Estimate) -> Baseline:
+        """Return the same policy with what the samples say about its costs."""
+        seen = np.array([worst_case(belief.box, self.policy, cost) for cost in belief.worst_costs])
+        return replace(self, ceilings=np.minimum(self.ceilings, seen))
+
+    def floors(self, belief: Estimate) -> FloatArray:
+        """Return the least that it can cost according to the samples: [k]."""
+        optimistic = belief.optimistic.nominal.costs
+        return np.array([-worst_case(belief.box, self.policy, -cost) for cost in optimistic])
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The policy to play next."""
+
+    policy: FloatArray  # [H, S, A]
+    is_baseline: bool
+    work: int  # dynamic programs
+
+
+def tight_bonus(belief: Estimate) -> FloatArray:
+    """Return the range of what is still to come times the largest distance between rows of the box: [k, H, S, A]."""
+    ranges = _ranges(belief.worst_costs)
+    to_come = np.cumsum(ranges[:, ::-1], axis=1)[:, ::-1] - ranges
+    return np.asarray(to_come[..., None, None] * belief.box.spread)
+
+
+def paper_bonus(belief: Estimate) -> FloatArray:
+    """Return the range of the whole cost times the sum of the intervals' radii: [k, H, S, A]."""
+    box = belief.box
+    kernel = box.nominal.transition
+    radii = np.maximum(box.upper - kernel, kernel - box.lower).sum(axis=-1)
+    return np.asarray(_ranges(belief.worst_costs).sum(axis=1)[:, None, None, None] * radii)
+
+
+def _ranges(tables: FloatArray) -> FloatArray:
+    """max − min of each step: [k, H]."""
+    return np.asarray(np.max(tables, axis=(2, 3)) - np.min(tables, axis=(2, 3)))
+
+
+def exploration_policy(
+    belief: Estimate, baseline: Baseline, *, bonus: Bonus = tight_bonus, reward_range: float
+) -> Choice:
+    """Return the policy that promises most among those that are safe whatever the kernel, or the baseline.
+
+    Parameters
+    ----------
+    belief
+        The box, with the empirical CMDP in it.
+    baseline
+        π_S and α_S.
+    bonus
+        What the costs are raised by.
+    reward_range
+        G: no two policies differ by more in value.
+    """
+    nominal = belief.box.nominal
+    slacks = nominal.thresholds - baseline.ceilings
+    if not np.all(slacks > 0):
+        return Choice(baseline.policy, is_baseline=True, work=0)
+    raised = bonus(belief)
+    shares = (raised / slacks[:, None, None, None]).max(axis=0, initial=0.0)
+    program = replace(
+        nominal,
+        reward=belief.optimistic.nominal.reward + reward_range * shares,
+        costs=belief.worst_costs + raised,
+        trusted=True,
+    )
+    try:
+        found = optimistic_response(BoxCMDP(program, belief.box.lower, belief.box.upper, trusted=True))
+    except InfeasibleError:
+        return Choice(baseline.policy, is_baseline=True, work=2)
+    return Choice(found.policy, is_baseline=False, work=found.work)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many episodes, and how often to solve anew."""
+
+    growth: float = 0.02  # solve after this share of more episodes
+    first: int = 8  # and after no fewer than this
+    most: int = 100_000_000  # episodes at most; the simulator's own budget holds besides
+
+    def __post_init__(self) -> None:
+        if not (self.growth > 0 and self.first >= 1 and self.most >= 1):
+            raise CMPGError(f"{self} does not advance; growth must be positive, first and most at least 1.")
+
+
+class Exploration:
+    """The state of one run of DOPE against one agent's unknown CMDP."""
+
+    def __init__(
+        self,
+        problem: InducedProblem,
+        baseline: Baseline,
+        *,
+        bonus: Bonus,
+        interval: Interval,
+        delta: float,
+        margin: float = 0.0,
+    ) -> None:
+        self.problem, self.baseline, self.bonus, self.interval, self.delta = problem, baseline, bonus, interval, delta
+        self.given_costs = baseline.ceilings
+        self.samples = problem.no_samples()
+        self.episodes, self.work = 0, 0
+        self.proved = Proved(problem.known.limits - margin)
+        self.proof_of_infeasibility = ""
+        self._next_search = 0
+        self._played: dict[bytes, Played] = {}
+        self._believe()
+
+    @property
+    def played(self) -> tuple[Played, ...]:
+        """Every joint policy that was executed, with its number of episodes."""
+        return tuple(self._played.values())
+
+    @property
+    def reward_range(self) -> float:
+        """G of this agent."""
+        return float(self.problem.known.reward_ranges[self.problem.agent])
+
+    def play(self, policy: FloatArray, episodes: int) -> Samples:
+        """Play episodes of one policy, and learn from them."""
+        try:
+            seen = self.problem.roll_out(policy, episodes)
+        except SimulatorError as fault:
+            fault.samples = self.samples if fault.samples is None else self.samples + fault.samples
+            raise
+        self.samples = self.samples + seen
+        self.episodes += episodes
+        joint = self.problem.policy.replace(self.problem.agent, policy)
+        before = self._played.get(policy.tobytes())
+        self._played[policy.tobytes()] = Played(joint, episodes + (before.episodes if before else 0))
+        self._believe()
+        return seen
+
+    def advance(self, pace: Pace) -> bool:
+        """Play the next batch; False where no episode is left."""
+        affordable = self.problem.simulator.ledger.left / self.problem.known.horizon
+        left = min(pace.most - self.episodes, affordable)
+        if left < 1:
+            return False
+        choice = exploration_policy(self.belief, self.baseline, bonus=self.bonus, reward_range=self.reward_range)
+        self.work += choice.work
+        batch = max(pace.first, int(np.ceil(pace.growth * self.episodes)))
+        self.play(choice.policy, int(min(batch, left)))
+        return True
+
+    def _believe(self) -> None:
+        self.belief = estimate(
+            self.problem, self.samples, delta=self.delta, interval=self.interval, radius=mixture_radius
+        )
+        self.baseline = self.baseline.informed(self.belief)
+
+    def bound(self) -> None:
+        """Lower the ceiling on what any policy that meets the constraints can be worth."""
+        try:
+            best = optimistic_response(self.belief.optimistic)
+        except InfeasibleError as proof:
+            self.proof_of_infeasibility = str(proof)
+            return
+        self.work += best.work
+        self.proved.lower(best.bound)
+
+    def propose(self, *, close: float = np.inf) -> None:
+        """Look for a better policy among those that keep to the thresholds, less the margin, under all kernels.
+
+        The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
+        the bounds within `close` of each other it waits for twice as many episodes.
+        """
+        proved = self.proved
+        proved.consider(replace(bounded(self.belief, self.baseline.policy), cost_ceilings=self.baseline.ceilings))
+        if proved.incumbent is not None:
+            proved.consider(bounded(self.belief, proved.incumbent.policy, multipliers=proved.incumbent.multipliers))
+        if self.problem.nash_epsilon is not None:
+            proved.present &= present_in_box(self.belief, self.problem.policy[self.problem.agent])
+        belief = _with_thresholds(self.belief, proved.thresholds)
+        if self.episodes < self._next_search and proved.gap > close and not self._promising(belief, close):
+            return
+        self._next_search = 2 * self.episodes + 1
+        found = tightened_candidate(belief)
+        self.work += found.work
+        proved.consider(found)
+
+    def _promising(self, belief: Estimate, close: float) -> bool:
+        """Whether a candidate's floor could be within `close` of the ceiling: it is at most the empirical optimum."""
+        self.work += 1
+        try:
+            return self.proved.ceiling - Exact()(belief.box.nominal).bound <= close
+        except InfeasibleError:
+            return False
+
+    def conclude(self, status: ResponseStatus, *, epsilon: float, delta: float, message: str = "") -> LearnedResponse:
+        """Return what is known now; the baseline where nothing is proved to keep to the thresholds."""
+        best, nash = self.proved.incumbent, self.problem.nash_epsilon
+        if best is None:
+            best = replace(bounded(self.belief, self.baseline.policy), cost_ceilings=self.baseline.ceilings)
+        return LearnedResponse(
+            status=status,
+            message=message or status.value,
+            policy=best.policy,
+            value_floor=best.value_floor,
+            value_ceiling=self.proved.ceiling,
+            cost_ceilings=best.cost_ceilings,
+            multipliers=best.multipliers,
+            epsilon=epsilon,
+            delta=delta,
+            samples=self.episodes * self.problem.known.horizon,
+            samples_per_entry=0,
+            work=self.work,
+            played=self.played,
+            present=None if nash is None else self.proved.present,
+        )
+
+
+def _with_thresholds(belief: Estimate, thresholds: FloatArray) -> Estimate:
+    nominal = replace(belief.box.nominal, thresholds=thresholds, trusted=True)
+    return replace(belief, box=BoxCMDP(nominal, belief.box.lower, belief.box.upper, trusted=True))
 
 
 class BaselineSource(Protocol):
@@ -141,7 +386,7 @@ class SafeExploration:
             return ResponseStatus.CERTIFIED, ""
         if proved.leaves(nash):
             return ResponseStatus.BETTER, ""
-        lack = _lack_of_slack(run, self.least_slack)
+        lack = lack_of_slack(run, self.least_slack)
         if lack:
             return ResponseStatus.NO_SLACK, f"cannot be certified: {lack}"
         if proved.incumbent is None:
@@ -183,7 +428,7 @@ def _margin(known: Known, epsilon: float) -> float:
     return float(budgets.min()) * min(epsilon / largest, 1.0) / 16
 
 
-def _lack_of_slack(run: Exploration, least_slack: float) -> str:
+def lack_of_slack(run: Exploration, least_slack: float) -> str:
     """Say why the baseline cannot be used to explore, or nothing where it can or may yet."""
     known, ceilings = run.problem.known, run.baseline.ceilings
     floors = run.baseline.floors(run.belief)
@@ -196,94 +441,3 @@ def _lack_of_slack(run: Exploration, least_slack: float) -> str:
         if ceilings[j] >= threshold and threshold - floors[j] < least_slack * float(known.cost_spans[j].sum()):
             return f"{place}, and the safe policy costs at least {floors[j]:.6g}: too little slack to explore with."
     return ""
-
-
-@dataclass(frozen=True)
-class OnlineToBatch:
-    """The paper's Algorithm 4: explore for T episodes, measure every policy that was played, return the best.
-
-    Parameters
-    ----------
-    baseline
-        Where the strictly feasible policy comes from.
-    rounds
-        T; None for the order that the paper's lemma gives, which needs the baseline's costs.
-    bonus
-        What the costs are raised by while exploring.
-    interval
-        How one probability is bounded, at all numbers of trials together.
-    pace
-        Episodes, and solves; more than `pace.most` in all is refused before anything is played.
-    """
-
-    baseline: BaselineSource = field(default_factory=OwnPolicy)
-    rounds: int | None = None
-    bonus: Bonus = paper_bonus
-    interval: Interval = mixture_interval
-    pace: Pace = field(default_factory=Pace)
-
-    def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
-        """Learn a best response, or raise BudgetError where the exploration or the measuring is not affordable."""
-        check_accuracy(epsilon, delta)
-        run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta / 2)
-        lack = _lack_of_slack(run, 0.0)
-        if lack:
-            told = f"cannot be certified: {lack}"
-            return run.conclude(ResponseStatus.NO_SLACK, epsilon=epsilon, delta=delta, message=told)
-        rounds = _paper_rounds(run, epsilon, delta) if self.rounds is None else self.rounds
-        self._refuse_beyond(rounds, "exploring")
-        while run.advance(replace(self.pace, most=int(rounds))):
-            pass
-        if run.episodes < rounds:
-            told = f"the budget ended after {run.episodes} of {rounds:.4g} episodes of exploration."
-            return run.conclude(ResponseStatus.LIMIT, epsilon=epsilon, delta=delta, message=told)
-        self._select(run, epsilon, delta / 2)
-        return _measured_response(run, epsilon, delta)
-
-    def _select(self, run: Exploration, epsilon: float, delta: float) -> None:
-        """Play every policy M times more, and make the one with the best mean the incumbent."""
-        policies = [each.policy[run.problem.agent] for each in run.played]
-        share = delta / len(policies)
-        episodes = hoeffding_count(epsilon / 4, span=run.reward_range, delta=share)
-        run.problem.simulator.ledger.require("measuring", episodes * len(policies) * run.problem.known.horizon)
-        self._refuse_beyond(run.episodes + episodes * len(policies), f"measuring {len(policies)} policies")
-        radius = float(hoeffding_radius(episodes, span=run.reward_range, delta=share))
-        means = [_mean_value(run.problem, run.play(policy, episodes)) for policy in policies]
-        best = int(np.argmax(means))
-        run.proved.incumbent = replace(bounded(run.belief, policies[best]), value_floor=means[best] - radius)
-
-    def _refuse_beyond(self, episodes: float, purpose: str) -> None:
-        if episodes > self.pace.most:
-            raise BudgetError(
-                f"OnlineToBatch would need {episodes:.3g} episodes for {purpose}; pace.most is {self.pace.most:.3g}. "
-                f"Use SafeExploration, or ask for a larger epsilon."
-            )
-
-
-def _paper_rounds(run: Exploration, epsilon: float, delta: float) -> float:
-    """T of the paper's lemma, without its hidden constant."""
-    known = run.problem.known
-    slack = float((known.thresholds - run.given_costs).min(initial=np.inf))
-    if not np.isfinite(slack):
-        raise CMPGError("T depends on what the safe policy costs. Use GivenPolicy(policy, costs), or give the rounds.")
-    return safe_constants(Size.of(known, run.problem.agent), margin=slack, epsilon=epsilon, delta=delta).iterations
-
-
-def _mean_value(problem: InducedProblem, seen: Samples) -> float:
-    """The mean of the total reward over episodes; a sum of counts decides it."""
-    episodes = int(seen.visits[0].sum())
-    if seen.observed is not None:
-        return float(seen.observed.rewards[problem.agent].sum()) / episodes
-    return float((seen.visits * problem.payoffs[0]).sum()) / episodes
-
-
-def _measured_response(run: Exploration, epsilon: float, delta: float) -> LearnedResponse:
-    run.bound()
-    best, gap = run.proved.incumbent, run.proved.gap
-    assert best is not None, "a policy was measured"
-    if run.proof_of_infeasibility:
-        return run.conclude(ResponseStatus.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
-    if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and gap <= epsilon:
-        return run.conclude(ResponseStatus.CERTIFIED, epsilon=epsilon, delta=delta)
-    told = f"after {run.episodes:,} episodes the bounds are {gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
-    return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=told)

@@ -20,12 +20,11 @@ from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
-from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.safe import learn_safely
 from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
-from cmpg.learning.safe import SafeExploration
+from cmpg.learning.safe import Pace, SafeExploration
 from cmpg.learning.shared import Round, learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.truncation import prolonged, steps_until_rounding

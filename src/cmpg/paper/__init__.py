@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cmpg.paper.algorithm_3 import UniformFill as UniformFill
     from cmpg.paper.algorithm_3 import primal_dual as primal_dual
     from cmpg.paper.algorithm_4 import Algorithm4 as Algorithm4
+    from cmpg.paper.algorithm_4 import OnlineToBatch as OnlineToBatch
     from cmpg.paper.claims import FULL as FULL
     from cmpg.paper.claims import QUICK as QUICK
     from cmpg.paper.claims import CheckedClaim as CheckedClaim
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = front_door(
     __name__,
     {
-        "algorithm_4": ("Algorithm4",),
+        "algorithm_4": ("Algorithm4", "OnlineToBatch"),
         "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
         "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
         "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),

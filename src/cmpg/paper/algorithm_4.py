@@ -12,21 +12,38 @@ one episode each, solved anew every time. The last step leads nowhere, so there 
 C = SH³√A/(α − α_S), M = 16H²/ε² ln(2C/εδ), and T_0 = S²AH⁴/(α − α_S)², all of them up to constants and logarithms that
 it hides; here the hidden factors are one. Where T_0 was too short the extended problem has no solution yet, and π_S is
 played on; those rounds are counted.
+
+`OnlineToBatch` is the same as a learner for Algorithm 2: T episodes of DOPE, then M episodes of each policy that was
+played, and the one with the best mean. DOPE's regret bound hides a constant, so T proves nothing by itself; the answer
+is judged by an upper bound, the best value over the box, and certified if that is within ε of the mean minus
+Hoeffding's radius. Half of δ goes to the box, half to the means.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import BoxCMDP, optimistic_response
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.learning.bounds import SafeConstants, Size, safe_constants
-from cmpg.learning.confidence import PaperInterval, empirical_cmdp, transition_box
+from cmpg.learning.confidence import (
+    Interval,
+    PaperInterval,
+    check_accuracy,
+    empirical_cmdp,
+    hoeffding_count,
+    hoeffding_radius,
+    mixture_interval,
+    transition_box,
+)
+from cmpg.learning.generative import bounded
+from cmpg.learning.outcome import LearnedResponse, ResponseStatus
 from cmpg.learning.problem import InducedProblem
+from cmpg.learning.safe import BaselineSource, Bonus, Exploration, OwnPolicy, Pace, lack_of_slack, paper_bonus
 from cmpg.learning.samples import Samples
 
 
@@ -125,3 +142,94 @@ def _exploration_policy(extended: BoxCMDP) -> FloatArray | None:
         return optimistic_response(extended).policy
     except InfeasibleError:
         return None
+
+
+@dataclass(frozen=True)
+class OnlineToBatch:
+    """The paper's Algorithm 4: explore for T episodes, measure every policy that was played, return the best.
+
+    Parameters
+    ----------
+    baseline
+        Where the strictly feasible policy comes from.
+    rounds
+        T; None for the order that the paper's lemma gives, which needs the baseline's costs.
+    bonus
+        What the costs are raised by while exploring.
+    interval
+        How one probability is bounded, at all numbers of trials together.
+    pace
+        Episodes, and solves; more than `pace.most` in all is refused before anything is played.
+    """
+
+    baseline: BaselineSource = field(default_factory=OwnPolicy)
+    rounds: int | None = None
+    bonus: Bonus = paper_bonus
+    interval: Interval = mixture_interval
+    pace: Pace = field(default_factory=Pace)
+
+    def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
+        """Learn a best response, or raise BudgetError where the exploration or the measuring is not affordable."""
+        check_accuracy(epsilon, delta)
+        run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta / 2)
+        lack = lack_of_slack(run, 0.0)
+        if lack:
+            told = f"cannot be certified: {lack}"
+            return run.conclude(ResponseStatus.NO_SLACK, epsilon=epsilon, delta=delta, message=told)
+        rounds = _paper_rounds(run, epsilon, delta) if self.rounds is None else self.rounds
+        self._refuse_beyond(rounds, "exploring")
+        while run.advance(replace(self.pace, most=int(rounds))):
+            pass
+        if run.episodes < rounds:
+            told = f"the budget ended after {run.episodes} of {rounds:.4g} episodes of exploration."
+            return run.conclude(ResponseStatus.LIMIT, epsilon=epsilon, delta=delta, message=told)
+        self._select(run, epsilon, delta / 2)
+        return _measured_response(run, epsilon, delta)
+
+    def _select(self, run: Exploration, epsilon: float, delta: float) -> None:
+        """Play every policy M times more, and make the one with the best mean the incumbent."""
+        policies = [each.policy[run.problem.agent] for each in run.played]
+        share = delta / len(policies)
+        episodes = hoeffding_count(epsilon / 4, span=run.reward_range, delta=share)
+        run.problem.simulator.ledger.require("measuring", episodes * len(policies) * run.problem.known.horizon)
+        self._refuse_beyond(run.episodes + episodes * len(policies), f"measuring {len(policies)} policies")
+        radius = float(hoeffding_radius(episodes, span=run.reward_range, delta=share))
+        means = [_mean_value(run.problem, run.play(policy, episodes)) for policy in policies]
+        best = int(np.argmax(means))
+        run.proved.incumbent = replace(bounded(run.belief, policies[best]), value_floor=means[best] - radius)
+
+    def _refuse_beyond(self, episodes: float, purpose: str) -> None:
+        if episodes > self.pace.most:
+            raise BudgetError(
+                f"OnlineToBatch would need {episodes:.3g} episodes for {purpose}; pace.most is {self.pace.most:.3g}. "
+                f"Use SafeExploration, or ask for a larger epsilon."
+            )
+
+
+def _paper_rounds(run: Exploration, epsilon: float, delta: float) -> float:
+    """T of the paper's lemma, without its hidden constant."""
+    known = run.problem.known
+    slack = float((known.thresholds - run.given_costs).min(initial=np.inf))
+    if not np.isfinite(slack):
+        raise CMPGError("T depends on what the safe policy costs. Use GivenPolicy(policy, costs), or give the rounds.")
+    return safe_constants(Size.of(known, run.problem.agent), margin=slack, epsilon=epsilon, delta=delta).iterations
+
+
+def _mean_value(problem: InducedProblem, seen: Samples) -> float:
+    """The mean of the total reward over episodes; a sum of counts decides it."""
+    episodes = int(seen.visits[0].sum())
+    if seen.observed is not None:
+        return float(seen.observed.rewards[problem.agent].sum()) / episodes
+    return float((seen.visits * problem.payoffs[0]).sum()) / episodes
+
+
+def _measured_response(run: Exploration, epsilon: float, delta: float) -> LearnedResponse:
+    run.bound()
+    best, gap = run.proved.incumbent, run.proved.gap
+    assert best is not None, "a policy was measured"
+    if run.proof_of_infeasibility:
+        return run.conclude(ResponseStatus.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
+    if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and gap <= epsilon:
+        return run.conclude(ResponseStatus.CERTIFIED, epsilon=epsilon, delta=delta)
+    told = f"after {run.episodes:,} episodes the bounds are {gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
+    return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=told)

@@ -27,13 +27,12 @@ from cmpg.learning.bounds import (
     rigorous_constants,
 )
 from cmpg.learning.confidence import bernstein_interval
-from cmpg.learning.exploration import Pace
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.safe import learn_safely
 from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import Judgement, LearnResult, judge
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.safe import safe_learner
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack, slater_constant

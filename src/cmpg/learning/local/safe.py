@@ -29,10 +29,10 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import BudgetError, StartError
 from cmpg.learning.confidence import Estimate, check_accuracy, mixture_interval
-from cmpg.learning.exploration import Baseline, Pace, exploration_policy
 from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
 from cmpg.learning.outcome import LearnResult, claim
+from cmpg.learning.safe import Baseline, Pace, exploration_policy
 from cmpg.learning.samples import Played
 from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, tightened
 from cmpg.policy import JointPolicy
