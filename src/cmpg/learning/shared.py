@@ -48,6 +48,9 @@ from cmpg.policy import JointPolicy
 TIGHTENINGS = 6
 """Bisections for the tightened thresholds."""
 
+NEARLY = 1.6
+"""Gaps of boxes fall by more than this factor when the samples are doubled, while there are few."""
+
 FAR = 8.0
 """With a gap of more than this many ε a local game is not solved again with other thresholds."""
 
@@ -204,7 +207,7 @@ class _Run:
         if isinstance(model, LocalModel):
             # Gaps fall with the number of samples at most, and by nothing else than the box.
             self.hopeless_below = count * min(self.best.gap / self.epsilon, HOPELESS) / 2
-        elif self.ended is None and known.horizon > 1:
+        elif self.ended is None and known.horizon > 1 and not self._nearly:
             try:
                 self._check(model, count, share)
             except SimulatorError as fault:
@@ -212,6 +215,11 @@ class _Run:
                 raise
         if self.ended is None and not self.simulator.ledger.total:
             self.ended, self.reason = Status.LIMIT, f"{self._bounds()} There is nothing to be drawn that would help."
+
+    @property
+    def _nearly(self) -> bool:
+        """Whether the box alone will do with twice the samples, so that a check is not worth its own."""
+        return self.best.feasible and self.best.gap <= NEARLY * self.epsilon
 
     def _check(self, model: JointModel | CountingModel, count: int, share: float) -> None:
         """Solve the empirical game with a little room, and check what comes of it with fresh samples."""
