@@ -41,7 +41,8 @@ STRUCTURED = """\
 
 Written by `make experiments`, as [the others](experiments.md) are: every number comes from that run, and nothing is
 edited by hand. This run took {minutes:.0f} minutes of computing in all, with Python {python} and numpy {numpy}.
-δ = {delta:g} everywhere; every result is judged afterwards with the true game.
+δ = {delta:g} everywhere; every result is judged afterwards with the true game. How many seeds were done when this page
+was written is in the tables; the rest follows when it is run again.
 
 `grid world, own cell` is `cmpg learn grid-world-local`; `random, local` has 3 agents of two kinds, drawn once
 (`experiments/games.py`); `congestion by counts` has six agents, `congestion, discounted` four and a discount of 0.5;
