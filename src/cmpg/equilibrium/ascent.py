@@ -183,6 +183,8 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
         known = ending.answers.get(agent)
         with suppress(OutOfTimeError), limited(deadline):
             multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
+    # Where values are beyond all floats, a solver may have no multiplier to tell; any will do, and zero is one.
+    multipliers[np.isnan(multipliers)] = 0.0
     certificate = certify(game, ending.position.policy, multipliers)
     status, message = verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(
