@@ -481,3 +481,49 @@ def test_json_is_laid_out_for_people():
 )
 def test_json_text_is_json(value):
     assert json.loads(json_text(value)) == value
+
+
+def test_a_folder_to_write_in_is_new_or_empty_and_ours(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "old").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "full")
+    for name, words in {
+        "link": "is a link, and none is followed",
+        "full": "is not empty; nothing is written over",
+        "file": "is a file; name a folder",
+        "none/deeper": "its parent folder does not exist",
+        "x" * 300: "cannot be made",
+    }.items():
+        with pytest.raises(FileError, match=words):
+            containers.check_out_folder(tmp_path / name)
+    containers.check_out_folder(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "theirs").mkdir(mode=0o555)
+    tmp_path.chmod(0o755)
+    with a_stranger(), pytest.raises(FileError, match=r"you may not write there|cannot be"):
+        containers.check_out_folder(tmp_path / "theirs")
+
+
+def test_only_one_writer_gets_a_folder(tmp_path, monkeypatch):
+    with containers.new_folder(tmp_path / "run"):
+        monkeypatch.setattr(containers, "check_out_folder", lambda _: None)
+        with pytest.raises(FileError, match="somebody else is writing there"), containers.new_folder(tmp_path / "run"):
+            pass
+        (tmp_path / "run" / "first").write_text("x")
+    assert [each.name for each in (tmp_path / "run").iterdir()] == ["first"]
+    with pytest.raises(FileError, match="somebody else is writing there"), containers.new_folder(tmp_path / "run"):
+        pass
+    with pytest.raises(FileError, match="cannot be made"), containers.new_folder(tmp_path / "none" / "deeper"):
+        pass
+
+
+def test_a_file_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    path = write_json(tmp_path / "a.json", {"a": 1})
+
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(containers, "parse_json", full)
+    with pytest.raises(FileError, match="does not fit into memory"):
+        read_fields(path)

@@ -54,6 +54,7 @@ TARGETS = (
         "certificate",
         "cmpg/equilibrium/certificate.py",
         (
+            "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_certificate.py",
             "tests/test_equilibrium/test_hard_budgets.py",
             "tests/test_sweep.py::test_no_claim_about_a_random_game_is_wrong[0]",
@@ -65,6 +66,7 @@ TARGETS = (
         "infeasibility",
         "cmpg/equilibrium/infeasibility.py",
         (
+            "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_certificate.py",
             "tests/test_equilibrium/test_start.py",
             "tests/test_sweep.py::test_claims_that_were_wrong_once_are_so_no_more",
