@@ -156,7 +156,15 @@ def test_the_judge_sees_a_forged_proof_of_infeasibility():
     assert findings(drawn, replace(result, proof=None)) == ["says infeasible without a proof"]
 
 
-@pytest.mark.parametrize("seed", [6086])
+ONCE_WRONG = {
+    6086: "a planner overlooked what is 1e-16 cheaper than the dearest, and the game was called infeasible",
+    **dict.fromkeys(
+        (3329, 8126, 8754, 11331, 12138, 13716, 15810, 17137, 18349, 19293),
+        "a hard budget that was met by the last bit was called violated",
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_claims_that_were_wrong_once_are_so_no_more(seed):
-    """6086: a planner overlooked what is 1e-16 cheaper than the dearest, and the game was called infeasible."""
-    assert sweep_one(seed).wrong == ()
+    assert sweep_one(seed).wrong == (), ONCE_WRONG[seed]

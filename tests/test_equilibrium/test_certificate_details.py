@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import cmpg
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.planning import dual_bound
 from cmpg.equilibrium.certificate import (
     Feasibility,
     certify,
@@ -56,6 +58,22 @@ def test_a_proof_by_multipliers_allows_for_the_rounding_of_all_constraints():
     assert (value, bound) == (1.0, pytest.approx(max(1.0 - 0.25, 2.0 - 3.125, 3.0 - 3.0625) + 0.3125, abs=1e-12))
     assert allowance == gain_rounding(position.induced_cmdp(0), prices) + float(2 * prices @ position.cost_rounding)
     assert allowance > 0
+
+
+def test_what_a_game_withholds_from_an_agent_for_rounding_is_given_back_in_the_bound():
+    agent = cmpg.LocalAgent(
+        transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1], costs=[[[[0, 1]]]]
+    )
+    game = cmpg.LocalGame(
+        agents=(agent, agent), delay=[[[0, 0, 0]]], load_costs=[[[[0, 0, 1]]]], thresholds=[3.0], horizon=2
+    )
+    position = game.at(game.uniform_policy())
+    cmdp, prices = position.induced_cmdp(0), np.array([2.0])
+    left = evaluate(cmdp, position.policy[0]).costs + position.slacks
+    assert left[0] > cmdp.thresholds[0]
+    _, bound, _ = judge_agent(position, 0, prices)
+    assert bound == dual_bound(cmdp, prices) + prices @ (left - cmdp.thresholds)
+    assert bound > dual_bound(cmdp, prices)
 
 
 def test_rounding_grows_with_every_size_and_vanishes_in_exact_arithmetic():
@@ -113,6 +131,21 @@ def test_a_threshold_next_to_the_cost_is_told_from_it():
         certificate = certify(one_agent().with_thresholds([0.0, threshold]), FIRST, [[np.inf, 0.0]])
         assert (certificate.feasibility is Feasibility.PROVEN) is met
         assert certificate.proves(1.0) is met
+        assert (0 < certificate.excess[1] < 1e-16) is not met
+
+
+def test_one_cost_beyond_all_floats_is_a_violation_whatever_the_others_are():
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, 1, 1)),
+        rewards=[[[[0.0]]]],
+        costs=[[[[1.7e308]]], [[[0.5]]]],
+        thresholds=[1.0, 2.0],
+        initial=[1.0],
+        horizon=2,
+    )
+    certificate = certify(game, game.uniform_policy())
+    assert certificate.feasibility is Feasibility.VIOLATED
+    assert certificate.costs[1] == 1.0
 
 
 class Own:
