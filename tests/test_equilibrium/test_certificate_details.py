@@ -39,6 +39,15 @@ def test_a_gap_of_exactly_epsilon_is_proved():
     assert not certificate.proves(np.nextafter(certificate.epsilon, 0))
 
 
+def test_a_gain_is_the_bound_above_the_value_and_never_negative_with_the_allowance_on_top():
+    for game, policy in ((one_agent(), FIRST), (cmpg.scenarios.grid_world_local(), None)):
+        certificate = certify(game, policy or game.uniform_policy())
+        above = np.maximum(certificate.bounds - certificate.values, 0.0)
+        assert np.array_equal(certificate.gains, above + certificate.rounding)
+        assert (certificate.rounding > 0).all()
+        assert certificate.epsilon == certificate.gains.max()
+
+
 def test_a_proof_by_support_allows_for_the_rounding_of_the_other_constraints_alone():
     position = one_agent().at(FIRST)
     cmdp, hard = position.induced_cmdp(0), np.array([True, False])

@@ -155,7 +155,9 @@ def test_a_gain_above_epsilon_is_not_proved(claim):
 
 def test_what_may_be_left_out(claim):
     assert claim(ONE | {"costs": None, "thresholds": None}, CLAIM | {"multipliers": None})[0] == 0
-    assert claim(ONE, CLAIM | {"multipliers": None})[0] == 0
+    assert claim(ONE, CLAIM | {"multipliers": None}) == claim(ONE, CLAIM)
+    lazy = CLAIM | {"agent_0": [[[1.0, 0.0], [1.0, 0.0]]] * 2}
+    assert "gains at most 2\n" in claim(ONE, lazy | {"multipliers": None})[1]
     assert claim(LOCAL | {"cost_0": [[[[0.0, 0.0]]]]}, BOTH, 1.0)[0] == 0
     own = {name.replace("_0", "_1"): value for name, value in LOCAL.items() if name.endswith("_0") or "_0_" in name}
     assert claim(LOCAL | own | {"like": None}, BOTH, 1.0)[0] == 0
@@ -263,6 +265,26 @@ def test_a_local_game_that_is_not_whole_is_refused(claim, changes, problem):
     code, _ = claim(LOCAL | changes, BOTH)
     assert str(code).startswith("not proved: ")
     assert problem in code
+
+
+HARD = {
+    "format": "cmpg-game",
+    "version": 1,
+    "form": "joint",
+    "horizon": 1,
+    "initial": [1.0],
+    "transition": [[[[1.0], [1.0]]]],
+    "rewards": [[[[0.0, 1.0]]]],
+    "costs": [[[[0.0, 1.0]]]],
+    "thresholds": [0.0],
+}
+STAYS = {"format": "cmpg-policy", "version": 1, "agent_0": [[[1.0, 0.0]]], "multipliers": [[np.inf]]}
+
+
+def test_a_hard_budget_is_proved_by_what_is_possible(claim):
+    assert claim(HARD, STAYS)[0] == 0
+    assert claim(HARD, STAYS | {"multipliers": [[0.0]]})[0] == 1
+    assert "a policy that keeps a hard budget" in claim(HARD, STAYS | {"agent_0": [[[1 - 1e-12, 1e-12]]]})[0]
 
 
 def test_likeness_is_passed_on_except_for_rewards(claim):
