@@ -237,6 +237,21 @@ def test_a_run_folder_is_checked_as_its_certificate_says(tmp_path):
     assert load_policy(tmp_path / "run" / "policy.npz")[1] is not None
 
 
+def test_the_guides_of_an_operator_are_what_their_script_writes(tmp_path):
+    """Numbers may differ in their last digits where another machine adds in another order."""
+    script = DOCS / "guide" / "write_guides.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=True)
+    pages = sorted(path.name for path in tmp_path.glob("*.md"))
+    assert pages == ["paths.md", "schedule.md", "simulate.md", "site.md"]
+    for name in pages:
+        written, kept = ((folder / name).read_text("utf-8") for folder in (tmp_path, DOCS / "guide"))
+        number = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+        assert re.sub(number, "#", written) == re.sub(number, "#", kept), name
+        pairs = zip(re.findall(number, written), re.findall(number, kept), strict=True)
+        assert all(float(one) == pytest.approx(float(other), rel=1e-6, abs=1e-9) for one, other in pairs), name
+        assert (tmp_path / name).with_suffix(".svg").is_file()
+
+
 def test_the_guides_quote_what_their_script_prints():
     script = DOCS / "guide" / "with_and_without.py"
     printed = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout

@@ -203,7 +203,8 @@ class Itinerary:
         found = self.first_arrivals(goal)
         total, sums = float(found.sum()), np.cumsum(found)
         mean = float(found @ np.arange(len(found)) / total) if total > FLOOR else None
-        by = {f"arrived by ({share:.0%})": _first(sums >= share - 1e-12) for share in (0.5, 0.9, 0.99)}
+        ends = [(share, np.flatnonzero(sums >= share - 1e-12)) for share in (0.5, 0.9, 0.99)]
+        by = {f"arrived by ({share:.0%})": int(steps[0]) if len(steps) else None for share, steps in ends}
         return {"arrives (probability)": min(total, 1.0), "arrival step (mean)": mean, **by}
 
     def likely(self) -> list[tuple[int, int]]:
@@ -219,10 +220,6 @@ class Itinerary:
 
 def _told(number: float | None) -> Cell:
     return "" if number is None else fixed(number, 3)
-
-
-def _first(holds: Any) -> int | None:
-    return int(np.argmax(holds)) if np.any(holds) else None
 
 
 def _loads(result: Result) -> Iterator[Row]:
@@ -287,6 +284,7 @@ def rows_text(rows: Sequence[Row], form: str) -> str:
     car,energy (kWh)
     A,6.6
     """
+    rows = [{name: _neat(value) for name, value in row.items()} for row in rows]
     if form == "json":
         return "[" + ",\n ".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows) + "]\n"
     text = io.StringIO()
@@ -294,6 +292,11 @@ def rows_text(rows: Sequence[Row], form: str) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def _neat(value: Any) -> Any:
+    """Return a float to twelve digits, in which sums of rounded numbers are those that people expect."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def write_rows(rows: Sequence[Row], path: Path, form: str) -> None:
@@ -403,12 +406,9 @@ def _in_words(game: Game, agent: int, steps: Sequence[tuple[int, int]]) -> str:
     if goals and goals[agent] in states:
         steps = steps[: states.index(goals[agent])]
     moves = [names.action(agent, action, state) for state, action in steps]
-    told = [f"{move} ×{count}" if count > 1 else move for move, count in _counted(moves)]
+    runs = [(move, len(list(same))) for move, same in groupby(moves)]
+    told = [f"{move} ×{count}" if count > 1 else move for move, count in runs]
     return f"{names.state(agent, states[0])}: {', '.join(told) or 'stays'}"
-
-
-def _counted(moves: Sequence[str]) -> list[tuple[str, int]]:
-    return [(move, len(list(same))) for move, same in groupby(moves)]
 
 
 def _joint_table(game: Game, position: Position, most: int | None) -> Table:

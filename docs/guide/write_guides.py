@@ -1,0 +1,295 @@
+"""Writes the guides of an operator: the question, one command, the picture, the numbers.
+
+    python docs/guide/write_guides.py               prints them
+    python docs/guide/write_guides.py docs/guide    writes them, and their pictures
+
+Every command on the pages is run here, on the package's own samples, and what it prints stands below it. The tests run
+this script and compare.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+import cmpg
+from cmpg.cli.main import main as command
+
+MOST_LINES = 16
+"""Of what a command prints; the rest is left out, and the page says so."""
+
+BLUE, RED, GREY = "#4477aa", "#ee6677", "#bbbbbb"
+
+TARIFF = "from,price\n00:00,0.18\n07:00,0.31\n20:00,0.22\n"
+SUN = "from,kw\n00:00,40\n09:00,60\n16:00,30\n"
+
+
+def run(line: str) -> str:
+    """Run a command of the library, and return what it printed on standard output."""
+    out, words = io.StringIO(), shlex.split(line)
+    with patch.object(sys, "argv", words), redirect_stdout(out), redirect_stderr(io.StringIO()):
+        try:
+            command()
+        except SystemExit as ending:
+            if ending.code:
+                raise RuntimeError(f"{line} ended with {ending.code}") from ending
+    return out.getvalue()
+
+
+def console(*lines: str) -> str:
+    """Return commands with what they print, as a block of a page."""
+    parts = []
+    for line in lines:
+        printed = run(line).rstrip().splitlines()
+        left_out = ["…"] if len(printed) > MOST_LINES else []
+        parts += [f"$ {line}", *(each.rstrip() for each in printed[:MOST_LINES]), *left_out]
+    return "\n".join(["```console", *parts, "```"])
+
+
+def simulate_page() -> tuple[str, Callable[[Path], None]]:
+    """Does it hold when the day comes?"""
+    run("cmpg solve charging --out day")
+    shown = console("cmpg simulate day --episodes 100000 --seed 1")
+    found = cmpg.load_run("day")
+    seen = cmpg.simulate(found.game, found.result.policy, 100_000, rng=np.random.default_rng(1))
+    above = seen.exceeding[0]
+    text = f"""# Does it hold when the day comes?
+
+**The question.** A certificate says that the transformer is overloaded by at most half a car-hour *on average*. What do
+single days look like, and is the claim true at all?
+
+**One command.** It plays the policy of a run 100,000 times, draws everything that is random, and sets what happened
+beside what was claimed:
+
+{shown}
+
+**The picture.** How many car-hours too many a day has:
+
+![share of days by overload](simulate.svg)
+
+**The numbers.** The mean is the claim, up to what 100,000 days can tell. The budget is kept on average, and yet
+exceeded on {100 * above:.1f} % of the days: a threshold is about means. If single days matter, lower the threshold and
+look again. The exit code is 0 where every mean agrees with its claim, and 1 where one is further
+away than four standard errors; `--json` prints all of it.
+
+In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form. `seen.realised` has
+the cost of every episode, and `seen.shown` a few whole episodes, the dearest among them: a table with one row per step
+and agent is `episode.rows(game.names)`. Ten million steps of an agent take about a second on one core
+([benchmarks](../benchmarks.md)). A game of your own needs a method `dynamics()` that plays one step, or
+`batch(policy)`, which plays many episodes side by side.
+"""
+
+    def draw(axes: object) -> None:
+        values, counts = seen.frequencies(0)
+        axes.bar(values, counts / seen.episodes, width=0.8, color=[BLUE if v <= 0.5 else RED for v in values])
+        axes.set(xlabel="car-hours too many", ylabel="share of days")
+
+    return text, draw
+
+
+def schedule_page() -> tuple[str, Callable[[Path], None]]:
+    """Who does what?"""
+    shown = console("cmpg show day", "cmpg show day --agent 9")
+    exported = console(
+        "cmpg export day --what outcomes",
+        "cmpg export day --what schedule --format json",
+        "cmpg export day --what policy",
+    )
+    found = cmpg.load_run("day")
+    usage = np.array([found.game.at(found.result.policy).usage(i)[:, 0] for i in range(found.game.num_agents)])
+    text = f"""# Who does what?
+
+**The question.** The policy is proved. When does each car charge, what does it get, and how does another program follow
+it?
+
+**One command.** `cmpg show` says it in a terminal; the higher a bar, the likelier the car charges in that hour:
+
+{shown}
+
+Robots are shown by their likeliest ways, platoons by their routes, small joint games as tables. `--agent` and `--step`
+look closer, `--all` leaves nobody out, and `--animate run.gif` makes moving pictures of what the page shows.
+
+**The picture.** The same for all cars:
+
+![probability of charging by car and hour](schedule.svg)
+
+**The numbers**, for a spreadsheet or a database, with names and units:
+
+{exported}
+
+The last table is the plain file that another program can follow: look up agent, step and state, and draw an action by
+its probability ([files](../files.md)). In Python it is `policy.act(agent, step, state, rng)`, and every table is
+`result.to_frame("schedule")`.
+"""
+
+    def draw(axes: object) -> None:
+        axes.imshow(usage, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+        axes.set(xlabel="hour", ylabel="car")
+
+    return text, draw
+
+
+def site_page() -> tuple[str, Callable[[Path], None]]:
+    """A charging site as its operator knows it."""
+    Path("tariff.csv").write_text(TARIFF)
+    Path("left.csv").write_text(SUN)
+    files = "--capacity-kw left.csv --tariff tariff.csv --currency EUR --shortfall 12"
+    line = f"cmpg solve charging --slot 30 --power 6.6 {files} --out site"
+    run(line)
+    phases = "cmpg solve charging --transformers 'phase 1=P-0*; phase 2=P-1*; phase 3=P-2*' --capacity 4 --out phases"
+    run(phases)
+    shown = console("cmpg show site", "cmpg export site --what loads", "cmpg show phases")
+    found = cmpg.load_run("site")
+    position = found.game.at(found.result.policy)
+    loads = np.sum([position.usage(i)[:, 0] for i in range(found.game.num_agents)], axis=0) * 6.6
+    capacity = np.array(found.drawing.capacities[0]) * 6.6
+    text = f"""# A charging site as its operator knows it
+
+**The question.** My site has half-hour meters, a tariff in euro per kWh, a solar roof that leaves more power for cars
+around noon, and a file of sessions. Who charges when?
+
+**One command.** Two small files say what changes with the time of the day, here by local time:
+
+```text tariff.csv
+{TARIFF}```
+
+```text left.csv
+{SUN}```
+
+```
+{line}
+```
+
+{shown}
+
+The last table is another run, with a constraint for each of three phases:
+
+```
+{phases}
+```
+
+**The picture.** The expected power against what is left for cars:
+
+![expected power against capacity](site.svg)
+
+**The numbers.** Slots are 15, 30 or 60 minutes, and an hour costs the same however it is cut. `--capacity-kw` is one
+number, one per transformer, or a file; `--transformers` are words, patterns, or a file with the columns `station` and
+`transformer`. The budget `--threshold` is in cars too many times hours. `--shortfall` is what an hour's energy is worth
+to a driver who leaves without it, here 12 EUR for 6.6 kWh: where it is worth less than the tariff asks, nobody charges.
+
+**Time.** Sessions are ACN-Data, as CSV or in the JSON of its own interface. Their times are read and not guessed: a
+time without an offset is the site's clock, one with an offset is a clock that has it, and a file in UTC is refused
+until `--timezone` says where the site is. With a time zone, the days on which the clock changes have 23 or 25 hours.
+"""
+
+    def draw(axes: object) -> None:
+        hours = np.arange(len(loads)) / 2
+        axes.step(hours, capacity, where="post", color=RED, label="left for cars")
+        axes.step(hours, loads, where="post", color=BLUE, label="expected")
+        axes.set(xlabel="hour", ylabel="kW")
+        axes.legend(frameon=False)
+
+    return text, draw
+
+
+def paths_page() -> tuple[str, Callable[[Path], None]]:
+    """Static routing."""
+    from cmpg.scenarios.path_choice import Roads
+    from cmpg.scenarios.readers.tntp import read_network
+    from cmpg.scenarios.samples import sample_file
+
+    line = "cmpg solve routing --mode static --vehicles 100 --out paths"
+    run(line)
+    shown = console("cmpg show paths")
+    found = cmpg.load_run("paths")
+    position = found.game.at(found.result.policy)
+    flows = 100 * np.sum([position.usage(i)[0] for i in range(found.game.num_agents)], axis=0)
+    with sample_file("sample_net.tntp") as path:
+        roads = Roads.of(read_network(path))
+    text = f"""# Routes for all traffic at once
+
+**The question.** The scenario [routing](routing.md) moves platoons link by link, and loads meet per step: two platoons
+delay each other only if they take a link at the same step. Traffic planners ask another thing: if everybody chooses a
+whole route, and all who use a link meet on it, what are the flows?
+
+**One command.** In static mode all trips of the table travel, in platoons of 100 vehicles; those of one pair of nodes
+are alike, and each chooses one path, once:
+
+```
+{line}
+```
+
+{shown}
+
+**The picture.** The flow of every link:
+
+![flow of every link](paths.svg)
+
+**The numbers.** {found.game.num_agents} platoons are at an equilibrium, certified. Beckmann's function, which the flows
+of infinitely small platoons minimise, is {roads.beckmann(flows):.1f} here. On Sioux Falls (3,606 platoons) the flows
+come within 0.0045 % of the best-known value; a test holds it below 0.01 %. The certificate is about the paths that were
+found by the Frank-Wolfe method before the game begins. No link is protected unless `--protected` names it.
+"""
+
+    def draw(axes: object) -> None:
+        names = found.game.resource_names
+        axes.bar(range(len(names)), flows, color=BLUE)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
+        axes.set(ylabel="vehicles")
+
+    return text, draw
+
+
+PAGES = {"simulate": simulate_page, "schedule": schedule_page, "site": site_page, "paths": paths_page}
+"""In an order in which later pages may use the runs of earlier ones."""
+
+
+@contextmanager
+def _elsewhere():
+    """Work in a folder of its own, so that the pages name runs by short names; wide lines are not broken."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {"COLUMNS": "200"}):
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def _save(draw: Callable[[Path], None], target: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "cmpg"
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 2.6), layout="constrained")
+    draw(axes)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(target, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main(folders: list[str]) -> None:
+    targets = [Path(folder).resolve() for folder in folders]
+    with _elsewhere():
+        for name, page in PAGES.items():
+            text, draw = page()
+            if not targets:
+                print(f"<!-- {name} -->\n{text}", end="")
+            for target in targets:
+                (target / f"{name}.md").write_text(text, "utf-8")
+                _save(draw, target / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
