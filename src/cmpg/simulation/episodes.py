@@ -33,7 +33,7 @@ from cmpg.policy import JointPolicy
 BLOCK = 65_536
 """Agents times episodes that are played at once: what they need stays in a processor's cache."""
 
-LARGEST_BLOCK = 2_000_000
+LARGEST_BLOCK = 400_000
 """Loads of resources times episodes at most."""
 
 FEW = 30
