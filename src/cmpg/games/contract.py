@@ -265,6 +265,8 @@ class BatchStep:
     costs: FloatArray  # [k, B]
     states: IntArray  # [n or 1, B], after the step
 
+    __repr__ = fields_line
+
 
 class BatchDynamics(Protocol):
     """How many episodes of a game are played side by side under one policy."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.faces import Cell, Face, Table, counted, fixed, html, largest, line, shown_of, significant, text
+from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
 from cmpg.games.batches import OneByOne, PolicyTable
 from cmpg.games.contract import BatchDynamics, Game, Names, Playable, PlayableInBatches, SharedResources
 from cmpg.policy import JointPolicy
@@ -55,6 +55,8 @@ class Estimates:
     claimed: FloatArray  # [m]
     seen: FloatArray  # [m]
     errors: FloatArray  # [m]: standard errors
+
+    __repr__ = fields_line
 
     @property
     def z(self) -> FloatArray:
