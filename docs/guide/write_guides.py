@@ -84,7 +84,7 @@ away than four standard errors; `--json` prints all of it.
 In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form. `seen.realised` has
 the cost of every episode, and `seen.shown` a few whole episodes, the dearest among them: a table with one row per step
 and agent is `episode.rows(game.names)`. Ten million steps of an agent take about a second on one core
-([benchmarks](../benchmarks.md)). A game of your own needs a method `dynamics()` that plays one step, or
+(`python -m benchmarks simulation` measures it). A game of your own needs a method `dynamics()` that plays one step, or
 `batch(policy)`, which plays many episodes side by side.
 """
 
