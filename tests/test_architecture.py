@@ -274,3 +274,9 @@ def test_no_game_is_copied_by_its_fields():
     """What changes in a copy is a method of the game: `with_thresholds`, and others where a form has them."""
     for path in SOURCE.rglob("*.py"):
         assert not re.search(r"\breplace\(\s*(?:self\.|model\.)?game\b", path.read_text("utf-8")), path
+
+
+def test_no_two_files_of_tests_share_a_name():
+    """Pytest imports them by their names alone."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from cmpg.games.joint.game import JointGame
-from cmpg.learning import generative, optimism, rollout
+from cmpg.learning import generative, optimism
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval, mean_ceiling
 from cmpg.learning.generative import Adaptive
@@ -60,8 +60,7 @@ def scaled_ceiling(factor):
 def false_claims(monkeypatch, *, box, factor):
     """How many of the runs claim what is not so: that the last policy is feasible, or, where certified, ε-Nash."""
     if not box:
-        for module in (optimism, rollout):
-            monkeypatch.setattr(module, "mean_ceiling", scaled_ceiling(factor))
+        monkeypatch.setattr(optimism, "mean_ceiling", scaled_ceiling(factor))
     if factor < 1:  # candidates that are safe by themselves would hide bounds that are too short
         monkeypatch.setattr(generative._Run, "_tightened", lambda _, empirical, best, share, caution: best)
     game = two_drivers()
