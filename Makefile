@@ -12,6 +12,8 @@
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
 # make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
+# make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
+# make quality      how good one solve is over 52 games, written to docs/quality.md
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
 # make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing
@@ -23,7 +25,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench oracles experiments picture audit release clean
+.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench oracles experiments quality picture audit release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -132,6 +134,11 @@ oracles: .venv-oracles/installed
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --structured --jobs 2
+
+# The values of before are in experiments/quality_before.json; experiments/quality.py says how they were recorded.
+quality: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.quality record experiments/results/quality_after.json
+	$(BIN)/python -m experiments.quality page
 
 picture: $(VENV)/installed-dev
 	$(BIN)/python tools/take_picture.py docs/charging-page.png

@@ -1,5 +1,8 @@
 """Feasible starts: least cost for one constraint, columns and phase one for several, proofs where there is none."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -7,12 +10,14 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start, worst_slack
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import counter_example, grid_world, spectrum
+from test_equilibrium.small_crowds import crowd
 
 
 def one_shot(costs, thresholds, rewards=None):
@@ -139,3 +144,75 @@ def test_a_budget_of_zero_is_met_by_idling_even_where_costs_have_both_signs():
     start = feasible_start(game)
     assert game.at(start.policy).costs.tolist() == [0.0]
     assert solve(game).status is Status.CERTIFIED
+
+
+# Feasible starts where agents must differ, and proofs by prices
+
+
+def desk(agents, *, threshold):
+    """Exactly one agent shall be at the desk: nobody there costs 1, as two or more do."""
+    member = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1.0])
+    costs = [1.0, 0.0, *(1.0 for _ in range(agents - 1))]
+    return LocalGame(
+        agents=(member,) * agents,
+        delay=np.zeros((1, 1, agents + 1)),
+        load_costs=[[[costs]]],
+        thresholds=[threshold],
+        horizon=1,
+    )
+
+
+@pytest.mark.parametrize("threshold", [0.25, 0.01])
+@pytest.mark.parametrize("agents", [2, 5])
+def test_one_agent_is_found_who_goes_to_the_desk(agents, threshold):
+    assert solve(desk(agents, threshold=threshold)).certified
+
+
+@pytest.mark.parametrize("thresholds", [(0.3, 0.9), (0.45, 0.7), (0.55, 0.55), (0.6, 0.9)])
+def test_all_two_by_two_games_with_two_costs_of_zero_or_one_have_a_start_where_one_exists(thresholds):
+    grid = np.linspace(0, 1, 21)
+    p, q = grid[:, None], grid[None]
+    outcomes = np.stack([(1 - p) * (1 - q), (1 - p) * q, p * (1 - q), p * q])
+    tried = 0
+    for bits in product((0.0, 1.0), repeat=8):
+        costs = np.array(bits).reshape(2, 2, 2)
+        left = np.array(thresholds)[:, None, None] - np.tensordot(costs.reshape(2, 4), outcomes, axes=1)
+        if left.min(axis=0).max() <= 1e-9:
+            continue
+        tried += 1
+        game = JointGame.from_matrices([[3, 2], [2, 4]], cost=costs, threshold=thresholds)
+        assert feasible_start(game).policy is not None, (bits, thresholds)
+    assert tried > 200
+
+
+def doors(agents, *, threshold):
+    """Everybody goes through one of two doors at both of two steps, and pairs at a door cost 1."""
+    member = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=np.eye(2)[None, None], initial=[1.0])
+    loads = np.arange(agents + 1)
+    return LocalGame(
+        agents=(member,) * agents,
+        delay=np.zeros((1, 2, agents + 1)),
+        load_costs=np.broadcast_to(loads * (loads - 1) / 2, (1, 1, 2, agents + 1)),
+        thresholds=[threshold],
+        horizon=2,
+    )
+
+
+def test_prices_prove_that_a_local_game_with_load_costs_is_infeasible():
+    """Of four agents two meet at each door, at each step: 4 in all."""
+    result = solve(doors(4, threshold=3.9))
+    assert result.status is Status.INFEASIBLE
+    assert result.proof.least_cost == pytest.approx(4)
+    assert prove_infeasible(doors(4, threshold=3.9), [1.0]).holds
+    assert not prove_infeasible(doors(4, threshold=4.0), [1.0]).holds
+    assert solve(doors(4, threshold=4.1)).certified
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_prices_never_refute_what_is_feasible(seed):
+    game = crowd(np.random.default_rng(seed), agents=3, horizon=2, constraints=2, rough=True)
+    policy = game.random_policy(rng=np.random.default_rng(seed))
+    spent = game.at(policy).costs
+    tight = replace(game, thresholds=spent)
+    for multipliers in ([1.0, 0.0], [0.5, 0.5], tight.scarcest()):
+        assert not prove_infeasible(tight, multipliers).holds
