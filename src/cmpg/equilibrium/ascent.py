@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -48,14 +48,13 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position
+from cmpg.games.contract import BindsSome, Game, Information, Judgements, JudgesAgents, Position, only_binding
 from cmpg.policy import JointPolicy
-
-if TYPE_CHECKING:
-    from cmpg.equilibrium.best_responses import Within
 
 FEW_AGENTS = 4
 """Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
+
+IN_A_CIRCLE = "the moves went in a circle: where constraints bind some agents only, there need not be an equilibrium."
 
 DOUBT = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
@@ -129,7 +128,7 @@ def coordinate_ascent(
         schedule=schedule or (GreatestGain() if game.num_agents <= FEW_AGENTS else RoundRobin()),
         enough=epsilon / 2,
         max_moves=theorem_1_bound(game, epsilon) if max_iterations is None else max_iterations,
-        most_gain=float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
+        most_gain=np.inf if isinstance(game, BindsSome) else float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
         no_return=True,
     )
     settings = {
@@ -178,6 +177,8 @@ def coordinate_ascent(
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
     """Certify where the loop ended: the certificate decides, not the loop."""
+    if ending.status is Status.NOT_POTENTIAL and isinstance(game, BindsSome):
+        ending = replace(ending, status=Status.LIMIT, message=IN_A_CIRCLE)
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):
         known = ending.answers.get(agent)
@@ -185,6 +186,7 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
             multipliers[agent] = known.detail.multipliers if known else answers.multipliers(ending.position, agent)
     # Where values are beyond all floats, a solver may have no multiplier to tell; any will do, and zero is one.
     multipliers[np.isnan(multipliers)] = 0.0
+    multipliers = only_binding(game, multipliers)
     certificate = certify(game, ending.position.policy, multipliers)
     status, message = verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(
@@ -206,16 +208,12 @@ def best_response(
 
     Parameters
     ----------
-    position
-        Where everybody stands.
-    agent
-        Who responds.
-    solver
-        Finds best responses in CMDPs.
+    position, agent
+        Where everybody stands, and who responds.
+    solver, rng
+        Finds best responses in CMDPs, and breaks ties.
     epsilon
         What is to be proved: a budget above zero is taken to be hard only if rounding would hide more of it.
-    rng
-        For the solver.
 
     Examples
     --------
@@ -228,34 +226,20 @@ def best_response(
     """
     spent = np.abs(position.slacks) <= DOUBT * position.cost_rounding
     unspent = spent & np.asarray(position.costs == 0)
-    if unspent.any() and (hard := _within(position, agent, unspent)) is not None:
-        return hard.respond(solver, rng=rng)
+    if unspent.any() and (hard := _hard_budgets().within(position, agent, unspent)) is not None:
+        return hard.respond(solver, rng=rng)  # type: ignore[no-any-return]
     cmdp = position.induced_cmdp(agent)
     response = solver(cmdp, rng=rng)
     hidden = gain_rounding(cmdp, response.multipliers) + 2 * response.multipliers @ position.cost_rounding
-    if spent.any() and hidden > epsilon / 4 and (hard := _within(position, agent, spent)) is not None:
-        return hard.respond(solver, rng=rng)
+    if spent.any() and hidden > epsilon / 4 and (hard := _hard_budgets().within(position, agent, spent)) is not None:
+        return hard.respond(solver, rng=rng)  # type: ignore[no-any-return]
     return response
 
 
-def _within(position: Position, agent: int, spent: Any) -> Within | None:
-    from cmpg.equilibrium.best_responses import within
+def _hard_budgets() -> Any:
+    from cmpg.equilibrium import best_responses  # few games need it
 
-    return within(position, agent, spent)
-
-
-def _bound_by_support(position: Position, agent: int, multipliers: FloatArray) -> float:
-    from cmpg.equilibrium.best_responses import bound_at
-
-    return bound_at(position, agent, multipliers)
-
-
-def _greedy(position: Position, agent: int, multipliers: FloatArray, rng: np.random.Generator | None) -> FloatArray:
-    if np.isfinite(multipliers).all():
-        return greedy_policy(position.induced_cmdp(agent), multipliers, rng=rng)
-    from cmpg.equilibrium.best_responses import greedy_at
-
-    return greedy_at(position, agent, multipliers, rng=rng)
+    return best_responses
 
 
 def theorem_1_bound(game: Game, epsilon: float) -> int:
@@ -291,6 +275,9 @@ class _Answers:
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
+        over = position.slacks < -DOUBT * position.cost_rounding
+        if over.any() and (position.present(agent).costs > position.induced_cmdp(agent).thresholds).any():
+            return self._made_feasible(position, agent, rng)
         proved = self._proved(position, agent)
         if proved is not None:
             return proved
@@ -298,7 +285,8 @@ class _Answers:
         present = position.present(agent)
         last = self._last.get(agent)
         if last is not None:
-            bound = dual_bound(cmdp, last) if np.isfinite(last).all() else _bound_by_support(position, agent, last)
+            hard = np.isinf(last).any()
+            bound = _hard_budgets().bound_at(position, agent, last) if hard else dual_bound(cmdp, last)
             if bound - present.value <= self._epsilon / 2:
                 proof = BestResponse(table, present.value, present.costs, last, bound, 1)
                 return Answer(table, max(float(bound - present.value), 0.0), proof)
@@ -314,6 +302,15 @@ class _Answers:
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
         return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
+
+    def _made_feasible(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
+        """Where others have spent a budget that does not bind them, whoever it binds has to move, whatever it gains."""
+        cmdp, table = position.induced_cmdp(agent), position.policy[agent]
+        try:
+            response = self._solver(cmdp, rng=rng)
+        except (InfeasibleError, SolverError) as problem:
+            return self._unanswered(agent, table, position.present(agent), str(problem), cmdp.num_constraints)
+        return Answer(response.policy, cmdp.reward_range + self._epsilon, response)
 
     def _proved(self, position: Position, agent: int) -> Answer | None:
         """Bound what an agent could gain at its last multipliers, where a position can do that for several at once.
@@ -404,7 +401,9 @@ class _Polish:
         if visited.all() or position.policy.fingerprint() == self._polished:
             return position
         for agent in range(self._num_agents):
-            best = _greedy(position, agent, answers[agent].detail.multipliers, self._rng)
+            prices, cmdp = answers[agent].detail.multipliers, position.induced_cmdp(agent)
+            hard = _hard_budgets().greedy_at(position, agent, prices, rng=self._rng) if np.isinf(prices).any() else None
+            best = greedy_policy(cmdp, prices, rng=self._rng) if hard is None else hard
             position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
         self._polished = position.policy.fingerprint()
         return position

@@ -22,7 +22,7 @@ from cmpg.cmdp.support import Restricted, restricted
 from cmpg.equilibrium.ascent import best_response
 from cmpg.equilibrium.certificate import Certificate, certify, restriction
 from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game, HardBudgets, Position
+from cmpg.games.contract import Game, HardBudgets, Position, only_binding
 from cmpg.policy import JointPolicy
 
 
@@ -91,7 +91,7 @@ def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
             prices[agent] = best_response(position, agent, Exact()).multipliers
         except InfeasibleError:
             continue  # no deviation is feasible, so any price is as good: the policy itself is not feasible either
-    return prices
+    return only_binding(game, prices)
 
 
 def certify_with_best_responses(game: Game, policy: JointPolicy) -> Certificate:

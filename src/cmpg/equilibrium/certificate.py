@@ -47,6 +47,7 @@ from cmpg.faces import (
     text,
 )
 from cmpg.games.contract import (
+    BindsSome,
     CountsUnderflow,
     ExactCosts,
     ExactForm,
@@ -104,6 +105,7 @@ class Certificate:
     arithmetic: str  # "floating point", "exact"
     names: Names = field(default_factory=Names)
     rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
+    binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
 
     @property
     def feasible(self) -> bool:
@@ -173,9 +175,16 @@ class Certificate:
         rows: list[tuple[Cell, ...]] = []
         for i in shown:
             cells = (fixed(self.values[i]), fixed(self.bounds[i]), significant(self.gains[i], 2))
-            rows.append((self.names.agent(i), *cells, *(_price(self.multipliers[i, j]) for j in range(num_prices))))
+            rows.append((self.names.agent(i), *cells, *(self._price(i, j) for j in range(num_prices))))
         note = shown_of(shown, len(self.gains), "agents with the largest gains; --json has all")
         return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
+
+    def _price(self, agent: int, constraint: int) -> Cell:
+        """Show a multiplier; a proof by support has none, nor has a constraint that does not bind the agent."""
+        if self.binds is not None and not self.binds[agent, constraint]:
+            return "not bound"
+        multiplier = float(self.multipliers[agent, constraint])
+        return "support" if multiplier == np.inf else fixed(multiplier, 4)
 
     def constraints_table(self, most: int | None = MOST_ROWS) -> Table:
         """Return what each constraint costs, and what is left below its threshold."""
@@ -186,11 +195,6 @@ class Certificate:
             rows.append((self.names.constraint(j), *cells))
         note = shown_of(shown, len(self.costs), "constraints with the least slack; --json has all")
         return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
-
-
-def _price(multiplier: float) -> Cell:
-    """Show a multiplier; a proof by support has none."""
-    return "support" if multiplier == np.inf else fixed(multiplier, 4)
 
 
 def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
@@ -263,6 +267,7 @@ def _certified(
         information=game.information,
         arithmetic="exact" if _is_exact(game) else "floating point",
         names=game.names,
+        binds=game.binds if isinstance(game, BindsSome) else None,
     )
 
 
@@ -343,6 +348,9 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     check_shape("multipliers", given.shape, shape, error=PolicyError)
     if (given < 0).any():
         raise PolicyError("multipliers has a negative entry; a multiplier is at least zero.")
+    if isinstance(game, BindsSome) and (free := (given != 0) & ~game.binds | hard & ~game.binds).any():
+        i, j = (int(place[0]) for place in np.nonzero(free))
+        raise PolicyError(f"multipliers[{i}, {j}] is not zero; constraint {j} does not bind agent {i}.")
     return frozen(np.where(hard, np.inf, given)) if hard.any() else given
 
 

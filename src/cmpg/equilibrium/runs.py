@@ -35,7 +35,7 @@ from cmpg.equilibrium.start import (
     worst_slack,
 )
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound
+from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound, only_binding
 from cmpg.policy import JointPolicy
 
 SAME = 1e-6
@@ -262,7 +262,9 @@ def _alike(one: Result, other: Result) -> bool:
 
 
 def _common_multipliers(found: Start, game: Game) -> FloatArray | None:
-    return None if found.multipliers is None else np.tile(found.multipliers, (game.num_agents, 1))
+    if found.multipliers is None:
+        return None
+    return only_binding(game, np.tile(found.multipliers, (game.num_agents, 1)))
 
 
 def _tell_later(tell: OnProgress, spent: float, step: Step) -> None:

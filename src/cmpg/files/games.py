@@ -18,7 +18,8 @@ step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, 
 `legend`, the words and units of `cmpg.games.Legend` as JSON.
 
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
-(n lists), `constraints` [k]. Every form is a pair of functions, game → fields and fields → game; which one a game has
+(n lists), `constraints` [k]. Whose constraint it is: `binds` [n, k] of zeros and ones; left out, every constraint binds
+everybody. Every form is a pair of functions, game → fields and fields → game; which one a game has
 is decided here, and nowhere else.
 """
 
@@ -49,7 +50,7 @@ from cmpg.files.fields import (
     whole_numbers,
     written_names,
 )
-from cmpg.games.contract import Game, Legend
+from cmpg.games.contract import BindsSome, Game, Legend
 from cmpg.games.counting.classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
@@ -106,9 +107,14 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     forms, form = _forms(), fields.get("form")
     if not isinstance(form, str) or form not in forms:
         raise FileError(f"{path}: its form is {reprlib.repr(form)}; one of {', '.join(forms)} is required.")
-    body = {name: value for name, value in fields.items() if name not in ("format", "version", "form")}
+    body = {name: value for name, value in fields.items() if name not in ("format", "version", "form", "binds")}
     try:
-        return cast(Game, forms[form].from_fields(body, exact=exact))
+        game = cast(Game, forms[form].from_fields(body, exact=exact))
+        if "binds" not in fields:
+            return game
+        from cmpg.games.constraints import bind  # few games have private constraints
+
+        return bind(game, number_table("binds", fields["binds"]))
     except KeyError as missing:
         raise FileError(f"{path}: the field {missing} is missing; a {form} game needs it.") from None
     except CMPGError as problem:
@@ -118,14 +124,18 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
 
 def form_of(game: Game) -> str | None:
     """Return the form in which a game is stored: "joint", "local" or "counting"; None for a class of a user's own."""
-    return next((name for name, form in _forms().items() if isinstance(game, form.kind)), None)
+    stored = game.game if isinstance(game, BindsSome) else game
+    return next((name for name, form in _forms().items() if isinstance(stored, form.kind)), None)
 
 
 def fields_of(game: Game) -> Fields:
     """Return all fields of the file of a game that has a form."""
     form = form_of(game)
     assert form is not None
-    return {"format": "cmpg-game", "version": 1, "form": form} | _forms()[form].to_fields(game)
+    fields: Fields = {"format": "cmpg-game", "version": 1, "form": form}
+    if isinstance(game, BindsSome):
+        return fields | _forms()[form].to_fields(game.game) | {"binds": game.binds.astype(np.int64)}
+    return fields | _forms()[form].to_fields(game)
 
 
 class Form(NamedTuple):

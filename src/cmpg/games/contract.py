@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import BoolArray, FloatArray, IntArray
 from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
@@ -195,6 +195,19 @@ class CountsUnderflow(Protocol):
 
     def underflow(self) -> Underflow | None:
         """Return what may be hidden, or None where no product of the policy's probabilities is that small."""
+
+
+@runtime_checkable
+class BindsSome(Protocol):
+    """A game whose constraints bind some agents only; see `cmpg.games.bind`."""
+
+    @property
+    def binds(self) -> BoolArray:
+        """Whether constraint j binds agent i: [n, k]."""
+
+    @property
+    def game(self) -> Any:
+        """The same game with constraints that bind everybody."""
 
 
 @runtime_checkable
@@ -394,6 +407,11 @@ class JudgesAgents(Protocol):
 
     def neighbours(self, agent: int) -> range:
         """Return an agent and those after it who are judged at little more than the price of one."""
+
+
+def only_binding(game: Game, multipliers: FloatArray) -> FloatArray:
+    """Return multipliers [n, k] of which those are zero that belong to constraints that do not bind their agent."""
+    return np.where(game.binds, multipliers, 0.0) if isinstance(game, BindsSome) else multipliers
 
 
 def in_floats(game: Game) -> Game:

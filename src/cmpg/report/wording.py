@@ -125,11 +125,18 @@ MOST_ROWS = 300
 
 MOST_VALUES = 8
 
+MOST_BOUND = 8
+"""Agents that are named whom a constraint binds, where it does not bind all."""
+
 
 def priced_constraints(certificate: Certificate) -> Table:
     """Return the constraints of a certificate, with what one more unit of each threshold is worth, and to whom."""
     table, agents = certificate.constraints_table(None), certificate.names.all_agents(len(certificate.values))
     words = [price_words(certificate.multipliers[:, j], agents) for j in range(len(certificate.costs))]
+    if certificate.binds is not None:
+        bound = [", ".join(np.asarray(agents)[each][:MOST_BOUND].tolist()) for each in certificate.binds.T]
+        more = [", …" if each.sum() > MOST_BOUND else "" for each in certificate.binds.T]
+        words = [f"{told} (binds: {who}{etc})" for told, who, etc in zip(words, bound, more, strict=True)]
     rows = tuple((*row, told) for row, told in zip(table.rows, words, strict=True))
     return Table((*table.columns, "price of one more unit"), rows)
 
