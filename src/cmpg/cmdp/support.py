@@ -72,6 +72,7 @@ class Forbidden:
 
     actions: BoolArray  # [H, S, A]
     after: Sequence[Successors]  # one per step, or one for all
+    for_ever: bool = False  # the sum is discounted: one step is all of them
 
     def taken_by(self, table: FloatArray, initial: FloatArray) -> bool:
         """Whether a policy [H, S, A] may come to one of them from its initial states [S]; discounted, ever."""
@@ -86,9 +87,9 @@ class Forbidden:
             present = np.zeros(len(initial), dtype=bool)
             present[following.states[np.repeat(pairs.ravel(), lengths)]] = True
             step += 1
-            if (last and step > last) or (not last and not (present & ~seen).any()):
+            if (not self.for_ever and step > last) or (self.for_ever and not (present & ~seen).any()):
                 return False
-            if not last:
+            if self.for_ever:
                 seen = present = present | seen
 
 
@@ -172,7 +173,8 @@ def forbidden_in(
     """
     following = after or successors(cmdp)
     if left == 0 and not (least < 0).any():  # all that matters is what is zero
-        return Forbidden(np.broadcast_to(np.asarray(most > 0, dtype=bool), cmdp.policy_shape), following)
+        costly = np.broadcast_to(np.asarray(most > 0, dtype=bool), cmdp.policy_shape)
+        return Forbidden(costly, following, for_ever=cmdp.discount is not None)
     if cmdp.discount is not None:
         return None
     costs = PossibleCosts.between(least, most, left, horizon=cmdp.num_steps)

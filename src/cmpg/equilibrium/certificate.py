@@ -68,6 +68,7 @@ MOST_PRICES = 3
 
 
 LARGEST = Fraction(np.finfo(np.float64).max)
+SMALLEST = float(np.nextafter(0.0, 1.0))
 
 
 class Feasibility(Enum):
@@ -368,6 +369,9 @@ def _judge_feasibility(
     certain = np.array([each is True for each in kept], dtype=bool)
     most = costs + margins
     excess = np.where(certain, 0.0, _rounded_up(most - thresholds))
+    broken = np.array([each is False for each in kept], dtype=bool)
+    if broken.any():  # however little: it may be too little for a float
+        return Feasibility.VIOLATED, np.where(broken, np.maximum(excess, SMALLEST), excess)
     if not excess.any():
         return Feasibility.PROVEN, excess
     if np.any((costs - margins > thresholds) & ~certain):
