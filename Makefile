@@ -6,6 +6,8 @@
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
 # make fuzz         spoilt files at every door, and games of hard numbers: five minutes, or MINUTES=300; findings become tests
 # make mutants      one decision of the library changed at a time, and whether a test notices: a sample, or SAMPLE=0 for all; docs/mutants.md
+# make forgeries    two thousand forged claims, proofs and run folders, each of which must be refused
+# make oversized    a hundred requests that are too large, under an address space of 1 GiB
 # make sweep        a hundred thousand random games before an exact judge, written to docs/sweep.md; stop it and start it as you like
 # make docs         the documentation as a site in site/, built without a network
 # make reproduce    every figure, number and claim of the paper, as a page in reproduction/
@@ -25,7 +27,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest sweep fuzz mutants docs reproduce bench oracles experiments quality picture audit release clean
+.PHONY: demo test browser lint sanitize cover lowest forgeries oversized sweep fuzz mutants docs reproduce bench oracles experiments quality picture audit release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -105,6 +107,12 @@ mutants: $(VENV)/installed-dev
 	$(BIN)/python tools/mutants.py --sample $(SAMPLE)
 
 GAMES ?= 100000
+forgeries: $(VENV)/installed-dev
+	$(BIN)/python tools/forgeries.py
+
+oversized: $(VENV)/installed-dev
+	$(BIN)/python tools/oversized.py
+
 sweep: $(VENV)/installed-dev
 	$(BIN)/python tools/sweep.py --games $(GAMES)
 

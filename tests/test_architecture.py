@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "cmpg"
 ROOMS = [
     "errors",
     "deadline",
+    "sizes",
     "runs",
     "arrays",
     "faces",

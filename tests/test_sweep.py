@@ -12,6 +12,7 @@ import pytest
 from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
+from oracles.forging import forged as forged_claim
 from oracles.judge import judge
 from oracles.random_games import draw, shapes_of
 from oracles.sweeping import build, findings, suitable_epsilon, sweep_one
@@ -168,3 +169,10 @@ ONCE_WRONG = {
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_claims_that_were_wrong_once_are_so_no_more(seed):
     assert sweep_one(seed).wrong == (), ONCE_WRONG[seed]
+
+
+def test_forged_claims_proofs_and_folders_are_refused(tmp_path):
+    """A hundred of the two thousand of `make forgeries`."""
+    for seed in range(100):
+        kind, refused = forged_claim(seed, tmp_path)
+        assert refused, (seed, kind)

@@ -37,6 +37,11 @@ def limited(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
+def has_deadline() -> bool:
+    """Whether there is a deadline at all."""
+    return _DEADLINE.get() < np.inf
+
+
 def check_time() -> None:
     """Raise if the deadline has passed."""
     deadline = _DEADLINE.get()

@@ -27,6 +27,10 @@ class UnsupportedError(GameError):
         self.form, self.wanted = form, wanted
 
 
+class TooLargeError(GameError):
+    """Something would need more memory, or more time, than there is; the message says how much, and what to do."""
+
+
 class PolicyError(CMPGError):
     """A policy is not well formed, or does not fit the game."""
 

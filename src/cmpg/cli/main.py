@@ -103,8 +103,12 @@ def main() -> None:
         sys.exit(130)
     except _errors_on_purpose() as error:
         complain(str(error))
-    except MemoryError:
-        complain("there is not enough memory for a game of this size. Try fewer agents, states or steps.")
+    except MemoryError as error:
+        from cmpg.sizes import memory_left, told_bytes
+
+        missing = f": {error}" if str(error) else ""
+        left = told_bytes(memory_left())
+        complain(f"there is not enough memory{missing}. About {left} are left. Try fewer agents, states or steps.")
     except OSError as error:
         complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
     sys.exit(2)

@@ -95,7 +95,7 @@ class ProgressLine:
     """Shows where a run stands; use it in a `with`.
 
     Building a large game, or looking for a start, is one long call that tells nothing. So a thread tells which phase it
-    is and how long it has taken: every second on a terminal, and elsewhere after 1, 2, 4, … seconds of silence.
+    is and how long it has taken: every second on a terminal, and elsewhere after 1, 2, 3, 3, … seconds of silence.
     """
 
     def __init__(self, phase: str) -> None:
@@ -139,7 +139,7 @@ class ProgressLine:
             with self._writing:
                 now = time.monotonic()
                 if now - self._told >= (1.0 if self._status is not None else self._pause):
-                    self._pause = min(2 * self._pause, 30.0)
+                    self._pause = min(2 * self._pause, 3.0)
                     self._write(f"{self._phase}  {now - self._began:.0f} s")
 
     def _write(self, text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -27,6 +28,9 @@ from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
 from cmpg.policy import JointPolicy
+
+LARGE = 1_000_000
+"""Policies with more entries than this are looked at before anything is done: is there memory and time for them?"""
 
 Preference = Callable[[Game, JointPolicy], float]
 
@@ -130,6 +134,10 @@ def solve(
         raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
     if jobs != -1 and jobs < 1:
         raise CMPGError(f"jobs is {jobs}; a number of processes is wanted, or -1 for all cores.")
+    if sum(prod(map(float, shape)) for shape in game.policy_shapes) > LARGE:
+        from cmpg.sizes import require_solve
+
+        require_solve(game, time_limit)
     played = in_floats(game)
     asks_potential = prefer in (None, "potential") or prefer is by_potential
     methods = _start_methods(played, start, by_potential=asks_potential)

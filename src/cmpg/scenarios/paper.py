@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray, frozen, numbers
 from cmpg.errors import GameError
 from cmpg.games.contract import Legend
+from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 
@@ -33,6 +34,9 @@ CostSteps = Literal["every step", "first step"]
 
 GRID_REWARDS: Mapping[Cell, float] = MappingProxyType({(1, 0): 2.0, (0, 1): 1.0, (3, 2): 10.0})
 """What an agent gets at each step that it stands on a cell, in the paper's grid world."""
+
+MANY_CELLS = 100
+"""Grids with more cells than this are looked at first: do they fit into memory?"""
 
 MOVES: Mapping[str, Cell] = MappingProxyType({"up": (0, 1), "right": (1, 0), "down": (0, -1), "left": (-1, 0)})
 
@@ -94,6 +98,11 @@ def grid_world(
     """
     _check_cells((start, target, *cell_rewards), width, height)
     cells = width * height
+    if cells > MANY_CELLS:
+        from cmpg.sizes import OBJECT, require_joint_tables
+
+        named = OBJECT / 12 / len(MOVES) ** 2  # every state has a name
+        require_joint_tables(float(cells) ** 2, (len(MOVES),) * 2, tables=6, successors=3 + named)
     per_cell = np.zeros(cells)
     for (x, y), reward in cell_rewards.items():
         per_cell[y * width + x] = reward
@@ -209,6 +218,7 @@ def _congestion_tables(num_agents: int, weights: FloatArray, unsafe_penalty: flo
         raise GameError(f"num_agents is {num_agents}; at least 1 is required.")
     if weights.ndim != 1 or not len(weights):
         raise GameError(f"weights has shape {list(weights.shape)}; one weight per action is required.")
+    check_agents(num_agents)
     joint = (len(weights),) * num_agents
     entries = 2.0 * num_agents * float(len(weights)) ** num_agents
     if entries > MAX_JOINT_ENTRIES:
@@ -263,9 +273,16 @@ def grid_world_local(
     from cmpg.games.local.game import LocalAgent, LocalGame  # loaded by who asks for this form
 
     _check_cells((start, target, *cell_rewards), width, height)
+    if width * height > MANY_CELLS:
+        from cmpg.sizes import OBJECT, require_memory
+
+        what = f"the tables of {width * height:,} cells over {horizon:,} steps"
+        needed = float(width * height) * (4 * OBJECT + 8 * len(MOVES) * (8 + 2 * float(horizon)))
+        require_memory(what, needed, advice="Take a smaller grid, or fewer steps.")
     cells = [(x, y) for y in range(height) for x in range(width)]
     shared = [cell for cell in cells if cell not in (start, target)]
-    resource_of = np.array([shared.index(cell) if cell in shared else -1 for cell in cells])
+    places = {cell: place for place, cell in enumerate(shared)}
+    resource_of = np.array([places.get(cell, -1) for cell in cells])
     reward = np.array([cell_rewards.get(cell, 0.0) for cell in cells])
     agent = LocalAgent(
         transition=move_table(next_cells(np.ones((height, width), dtype=bool), MOVES.values())),
@@ -329,6 +346,10 @@ def counting_congestion_game(
     per_agent = numbers("weights", weights)
     if per_agent.ndim != 1 or not len(per_agent):
         raise GameError(f"weights has shape {list(per_agent.shape)}; one weight per action is required.")
+    if num_agents > MANY_CELLS:
+        from cmpg.sizes import require_agents
+
+        require_agents(num_agents, 2.0 * len(per_agent) * (2 + horizon))
     if cost_at not in ("every step", "first step"):
         raise GameError(f"cost_at is {cost_at!r}; it must be 'every step' or 'first step'.")
     payoffs = per_agent[:, None] * np.arange(num_agents + 1)

@@ -35,6 +35,7 @@ from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
+from cmpg.sizes import require_agents
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE_BRIDGES = ((4, 7), (7, 4))
@@ -90,6 +91,7 @@ def routing_city(
     """
     if num_agents < 1 or horizon < 1:
         raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
+    require_agents(num_agents, 8.0 * horizon)
     if network is None and trips is None:
         with (
             sample_file("sample_net.tntp") as sample_network,

@@ -29,6 +29,7 @@ from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.samples import sample_file
+from cmpg.sizes import require_agents
 
 MOVES = {"stay": (0, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 
@@ -79,6 +80,7 @@ def robots_world(
     """
     if num_agents < 1 or horizon < 1:
         raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
+    require_agents(num_agents, 8.0 * horizon)
     if map is None:
         if scen is not None:
             raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")

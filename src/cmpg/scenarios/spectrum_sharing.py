@@ -18,7 +18,11 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import GameError
+from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import JointGame
+
+MANY_ENTRIES = 1_000_000
+"""Tables with more entries than this are looked at first: do they fit into memory?"""
 
 
 def spectrum(
@@ -50,19 +54,26 @@ def spectrum(
     """
     if num_agents < 1 or not len(weights):
         raise GameError(f"there are {num_agents} users and {len(weights)} channels; at least one of each is required.")
+    check_agents(num_agents)
+    states = 2.0 ** len(weights)
+    if states * (1 + len(weights)) ** num_agents > MANY_ENTRIES:
+        from cmpg.sizes import require_joint_tables
+
+        require_joint_tables(states, (1 + len(weights),) * num_agents, tables=2 * num_agents, successors=states)
     sensed = np.array(list(product((0, 1), repeat=len(weights))))
     present = np.asarray(presence, dtype=np.float64)[sensed]
     rewards, costs = _tables(num_agents, np.asarray(weights, dtype=np.float64), present)
     one_channel = np.array([[1 - to_busy, to_busy], [to_free, 1 - to_free]])
     flow = one_channel[sensed[:, None, :], sensed[None, :, :]].prod(axis=-1)
-    states = len(sensed)
-    transition = np.broadcast_to(flow.reshape(1, states, *(1,) * num_agents, states), (1, *rewards.shape[2:], states))
+    transition = np.broadcast_to(
+        flow.reshape(1, len(flow), *(1,) * num_agents, len(flow)), (1, *rewards.shape[2:], len(flow))
+    )
     return JointGame(
         transition=transition.copy(),
         rewards=rewards,
         costs=costs,
         thresholds=np.array([threshold]),
-        initial=np.full(states, 1 / states),
+        initial=np.full(len(flow), 1 / len(flow)),
         horizon=horizon,
         agent_names=tuple(f"user {user}" for user in range(num_agents)),
         state_names=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),

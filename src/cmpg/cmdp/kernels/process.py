@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
-from cmpg.deadline import check_time
+from cmpg.deadline import check_time, has_deadline
 
 if TYPE_CHECKING:
     from cmpg.cmdp.model import CMDP
+
+LONG = 1 << 27
+"""A kernel that reads more triples of step, state and action than this takes a second, and cannot be stopped."""
 
 
 def kernels_for(cmdp: CMDP) -> tuple[Any, Any] | None:
@@ -24,6 +27,8 @@ def kernels_for(cmdp: CMDP) -> tuple[Any, Any] | None:
     check_time()  # once a call: the twins look at every block of steps
     kernels = compiled()
     if kernels is None or cmdp.packed is None:
+        return None
+    if has_deadline() and cmdp.num_steps * cmdp.num_states * cmdp.num_actions > LONG:
         return None
     return kernels, cmdp.packed
 

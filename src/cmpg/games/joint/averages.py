@@ -20,10 +20,17 @@ import scipy.sparse as sp
 
 from cmpg.arrays import BoolArray, FloatArray
 from cmpg.deadline import check_time
+from cmpg.errors import UnsupportedError
 from cmpg.policy import JointPolicy
 
 BLOCK = 1 << 19
 """Averages of more numbers than this are made for some states after the others, and no half is kept."""
+
+
+MOST_AGENTS = 28
+"""Arrays have few axes more than this that everything can be done with."""
+
+OTHER_FORMS = "Many agents are a LocalGame, if they meet at resources, or a CountingGame, if only counts matter."
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,3 +273,9 @@ def possible_moves(transition: Any, possible: Sequence[BoolArray], *, keep: int)
         return average_rows(ones, counted, keep=keep)
     counts = average_over(np.asarray(transition > 0, dtype=np.float64), counted, keep=keep)
     return list(counts.reshape(len(counts), -1, counts.shape[-1]))
+
+
+def check_agents(count: int) -> None:
+    """Raise if there are more agents than tables over joint actions can have axes for."""
+    if count > MOST_AGENTS:
+        raise UnsupportedError("JointGame", f"has at most {MOST_AGENTS} agents, not {count}", OTHER_FORMS)

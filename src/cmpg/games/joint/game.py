@@ -45,6 +45,7 @@ from cmpg.games.contract import (
     Planner,
     PotentialProof,
 )
+from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import checked_names
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
@@ -396,6 +397,8 @@ def as_joint(game: Game, *, wanted: str) -> JointGame:
 
 def _checked_tables(game: JointGame) -> dict[str, Any]:
     check_length_of_time(game.horizon, game.discount)
+    if isinstance(game.rewards, (Sequence, np.ndarray)):
+        check_agents(len(game.rewards))
     rewards = numbers("rewards", game.rewards)
     if rewards.ndim < 4 or rewards.ndim != 3 + rewards.shape[0]:
         raise GameError(

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, check_shape, exact_distributions, frozen, numbers, to_exact, to_floats
 from cmpg.deadline import check_time
 from cmpg.errors import GameError
+from cmpg.games.joint.averages import check_agents
+from cmpg.sizes import require_joint_tables
 
 StepFunction = Callable[[int, tuple[int, ...]], tuple[Mapping[int, float] | Sequence[float], Any, Any]]
 
@@ -30,6 +32,9 @@ def tabulate(step: StepFunction, shape: tuple[int, ...], num_constraints: int) -
     """
     if len(shape) < 2 or min(shape) < 1:
         raise GameError(f"num_states and num_actions are {shape[0]} and {shape[1:]}; each must be at least 1.")
+    check_agents(len(shape) - 1)
+    # Beside the tables, three Python objects for each entry of the transition, while it is being collected.
+    require_joint_tables(shape[0], shape[1:], tables=len(shape) + num_constraints, successors=8)
     rewards = np.empty((len(shape) - 1, 1, *shape))
     costs = np.empty((num_constraints, 1, *shape))
     rows, columns, probabilities = [], [], []

@@ -1,0 +1,114 @@
+"""Sizes are known before they are paid for: requests that are too large are refused with a number and a way out."""
+
+import math
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cmpg
+from cmpg import sizes
+from cmpg.errors import GameError, TooLargeError, UnsupportedError
+from cmpg.games.joint.game import JointGame
+
+
+def large_step(state, actions):
+    return {0: 1.0}, [0.0] * len(actions), []
+
+
+def test_a_function_over_ten_thousand_million_joint_actions_is_refused_before_it_is_called():
+    with pytest.raises(TooLargeError, match=r"1 states and 1e\+10 joint actions would need .* TB?"):
+        JointGame.from_function(large_step, num_states=1, num_actions=[10] * 10, thresholds=[], initial=[1], horizon=1)
+
+
+@pytest.mark.parametrize("agents", [32, 40, 1000])
+def test_many_agents_in_a_joint_game_are_pointed_to_other_forms(agents):
+    wanted = "at most 28 agents.*LocalGame.*CountingGame"
+    with pytest.raises(UnsupportedError, match=wanted):
+        JointGame.from_function(
+            large_step, num_states=1, num_actions=[1] * agents, thresholds=[], initial=[1], horizon=1
+        )
+    with pytest.raises(UnsupportedError, match=wanted):
+        cmpg.scenarios.congestion_game(num_agents=agents)
+    with pytest.raises(UnsupportedError, match=wanted):
+        JointGame(transition=[], rewards=np.zeros((agents, 1, 1)), costs=[], thresholds=[], initial=[1], horizon=1)
+
+
+def test_as_many_agents_as_a_joint_game_may_have_are_solved():
+    shape = (1,) * 28
+    game = JointGame.from_matrices(np.zeros(shape), cost=np.zeros(shape), threshold=0.0)
+    assert cmpg.solve(game).certified
+
+
+@pytest.mark.parametrize(
+    ("ask", "wanted"),
+    [
+        (
+            lambda: cmpg.scenarios.grid_world(width=100, height=100),
+            "100,000,000 states and 16 joint actions would need",
+        ),
+        (lambda: cmpg.scenarios.grid_world_local(width=10**5, height=10**5), "10,000,000,000 cells over 6 steps"),
+        (lambda: cmpg.scenarios.counting_congestion_game(num_agents=10**9), "policies of 1,000,000,000 agents"),
+        (lambda: cmpg.scenarios.routing(num_agents=10**9), "policies of 1,000,000,000 agents"),
+        (lambda: cmpg.scenarios.robots(num_agents=10**9, seed=1), "policies of 1,000,000,000 agents"),
+        (lambda: cmpg.scenarios.spectrum(num_agents=20), "3.49e+09 joint actions would need"),
+        (lambda: cmpg.solve(cmpg.scenarios.grid_world(horizon=10**8)), "2 agents over 100,000,000 steps would need"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_number(ask, wanted):
+    with pytest.raises(GameError) as refused:
+        ask()
+    assert isinstance(refused.value, TooLargeError)
+    assert wanted in str(refused.value)
+    assert "may be used." in str(refused.value)
+
+
+def test_hours_of_work_need_a_time_limit():
+    """A game of two hundred bytes with a horizon of forty million."""
+    game = JointGame.from_matrices([[3, 2], [2, 4]], cost=[[0, 0], [0, 1]], threshold=0.5)
+    long = JointGame(
+        transition=game.transition,
+        rewards=game.rewards,
+        costs=game.costs,
+        thresholds=game.thresholds,
+        initial=game.initial,
+        horizon=40_000_000,
+    )
+    with pytest.raises(TooLargeError, match=r"1\.6e\+08 entries of policies.*--time-limit"):
+        cmpg.solve(long)
+
+
+def test_what_is_left_is_the_least_of_all_limits(monkeypatch):
+    monkeypatch.setattr(sizes, "_free", lambda: 3e9)
+    monkeypatch.setattr(sizes, "_group_left", lambda: 2e9)
+    monkeypatch.setattr(sizes, "_address_space_left", lambda: math.inf)
+    assert sizes.memory_left() == 2e9
+    with pytest.raises(TooLargeError, match=r"a page would need 2\.5 GB, and 2 GB may be used\. Draw less\."):
+        sizes.require_memory("a page", 2.5e9, advice="Draw less.")
+    sizes.require_memory("a page", 2e9, advice="Draw less.")
+    with pytest.raises(TooLargeError, match="nan"):
+        sizes.require_memory("nothing", math.nan, advice="")
+
+
+def test_limits_of_containers_are_read(monkeypatch, tmp_path):
+    for name, content in (("memory.max", "1000000\n"), ("memory.current", "400000\n")):
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(sizes, "Path", lambda path: tmp_path if path == "/sys/fs/cgroup" else tmp_path / "none")
+    assert sizes._group_left() == 600_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert sizes._group_left() == math.inf
+    assert sizes._free() == math.inf
+
+
+def test_an_address_space_of_one_gibibyte_is_known():
+    code = "from cmpg.sizes import memory_left; print(memory_left())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+    )
+    assert 1e8 < float(done.stdout) < 2**30
