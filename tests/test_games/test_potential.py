@@ -265,14 +265,30 @@ def test_a_potential_game_of_no_class_is_tested_with_a_probability(seed):
     assert check_potential(two_step_game(seed=seed, shared_later=False), rng=rng()).verdict is Verdict.REFUTED
 
 
-def test_float_noise_beyond_the_reading_claims_no_probability():
+def noisy_game():
+    """A game that was meant to have a potential, with more noise than reading forgives, less than floats can tell."""
     game = two_step_game()
-    rewards = game.rewards * (1 + 1e-15 * rng(3).normal(size=game.rewards.shape))
-    check = check_potential(with_rewards(game, rewards), rng=rng())
-    assert check.verdict is Verdict.TESTED
+    return with_rewards(game, game.rewards * (1 + 1e-15 * rng(3).normal(size=game.rewards.shape)))
+
+
+def test_what_the_exact_test_refutes_is_never_called_tested():
+    game = noisy_game()
+    check = check_potential(game, rng=rng())
+    assert check.verdict is Verdict.REFUTED
+    assert "nothing speaks against" not in str(check)
     assert check.error_probability is None
-    assert "no error probability" in check.reason
-    assert abs(check.residual) < 1e-13
+    assert check.witness is not None
+    assert check.witness.rounding == 0
+    assert 0 < abs(check.residual) < 1e-13
+    assert recheck(game.exact(), check.witness) == check.residual
+
+
+def test_what_the_exact_test_refutes_needs_no_witness_in_large_games(monkeypatch):
+    monkeypatch.setattr("cmpg.games.potential.check.MOST_EXACT_ENTRIES", 0)
+    check = check_potential(noisy_game(), rng=rng())
+    assert check.verdict is Verdict.REFUTED
+    assert check.witness is None
+    assert "do not add up to 0" in check.reason
 
 
 def test_a_discounted_potential_game_of_no_class_claims_no_probability():
@@ -342,3 +358,30 @@ def test_the_same_generator_gives_the_same_answer():
 def test_at_least_one_trial_is_required(options):
     with pytest.raises(GameError, match="must be at least 1"):
         check_potential(spectrum(), rng=rng(), **options)
+
+
+def test_a_proof_prints_what_it_proves_of_the_tables_as_stored():
+    rough = np.random.default_rng(2).normal(size=(2, 2))
+    game = JointGame.from_matrices(rough, rough + np.array([[0.1], [0.7]]))
+    check = check_potential(game, rng=rng())
+    assert check.verdict is Verdict.PROVEN
+    assert f"no 4-cycle adds up to more than {check.residual:.2g}." in str(check) or check.residual == 0
+    moved = np.array([[0.1, 0.7]])
+    proven = check_potential(JointGame.from_matrices(rough, rough + moved.T, cost=None), rng=rng())
+    assert proven.residual > 0
+    assert "no 4-cycle adds up to more than" in str(proven)
+
+
+def test_a_large_reward_elsewhere_does_not_hide_a_cycle():
+    """In state 1 the rewards are 1e15; in state 0 two agents play matching pennies."""
+    pennies = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    rewards = np.stack([np.stack([pennies, np.full((2, 2), 1e15)]), np.stack([-pennies, np.full((2, 2), 1e15)])])
+    game = JointGame(
+        transition=np.broadcast_to(np.eye(2)[None, :, None, None], (1, 2, 2, 2, 2)).copy(),
+        rewards=rewards[:, None],
+        costs=[],
+        thresholds=[],
+        initial=[1.0, 0.0],
+        horizon=1,
+    )
+    assert check_potential(game, rng=rng()).verdict is Verdict.REFUTED

@@ -40,7 +40,7 @@ def _potential(check: PotentialCheck) -> Face:
     face = check.face()
     odds = check.error_probability
     wrong = "" if odds is None else f" (wrong with probability at most {odds:.1e})"
-    told = check.reason.rstrip(".") if check.witness is None else "no Markov potential game"
+    told = f"{check.reason}{check.told_residual}".rstrip(".") if check.witness is None else "no Markov potential game"
     parts = () if check.witness is None else check.witness.told(check.names)
     return replace(face, word=f"potential {face.word}", sentence=f"{told}{wrong}", parts=parts)
 

@@ -9,6 +9,8 @@ Guarantee.
 - PROVEN: `structure.py`; or the game's own form says so (`potential_proof`).
 - REFUTED: the residual of the witness exceeds `FourCycle.rounding`, a rigorous bound on the rounding error of its
   computation; 0 on games of Fractions.
+- REFUTED, too, if the test modulo random primes finds a loop that is not zero, which is certain; the witness is then a
+  4-cycle in rationals, or there is none, where the game is too large for them.
 - TESTED: no 4-cycle was found to differ from zero. Modulo random primes (`modular.py`) the answer is wrong with at most
   the stated probability, for all pairs of agents together; in floating point alone no probability is stated.
 """
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -28,9 +31,12 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
 from cmpg.games.contract import Game, Names, Position, PotentialKind, PotentialProof
-from cmpg.games.joint.game import joint_or_none
+from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.potential.modular import loop_test
 from cmpg.policy import JointPolicy
+
+MOST_EXACT_ENTRIES = 20_000
+"""Games with more entries of the transition, over all steps, are not evaluated in rationals."""
 
 BATCH = 16
 """So many 4-cycles are tried before the largest of them is reported."""
@@ -73,7 +79,8 @@ class FourCycle:
         """Return what the two gain around the cycle, in a sentence and a table of the corners."""
         one, other = (names.agent(agent) for agent in self.agents)
         rounding = f"rounding explains at most {self.rounding:.1g}" if self.rounding else "in exact numbers"
-        total = f"{one} and {other} move in turn, and around the cycle their gains add up to {abs(self.residual):.6g}"
+        gained = f"their gains add up to {float(abs(self.residual)):.6g}"
+        total = f"{one} and {other} move in turn, and around the cycle {gained}"
         sentence = f"witness: {total}, not 0 ({rounding})"
         if self.values is None:
             return (sentence,)
@@ -95,9 +102,16 @@ class PotentialCheck:
 
     def face(self) -> Face:
         """Return what to show: the verdict, why, and the witness where there is one."""
-        told = f"{self.verdict.value}. {self.reason}"
+        told = f"{self.verdict.value}. {self.reason}{self.told_residual}"
         parts = () if self.witness is None else self.witness.told(self.names)[1:]  # the reason says the sentence
         return Face(self.verdict.name, told, parts, good=self.verdict is not Verdict.REFUTED)
+
+    @property
+    def told_residual(self) -> str:
+        """What is proved of the tables as they are stored, where they are floats."""
+        if self.verdict is not Verdict.PROVEN or not self.residual:
+            return ""
+        return f" Rounding of the tables apart: no 4-cycle adds up to more than {float(self.residual):.2g}."
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -138,6 +152,7 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
             return _tested_exactly(best, test.trials, test.error_probability)
         pairs = game.num_agents * (game.num_agents - 1) // 2
         best = max(best, _search(game, rng=rng, cycles=max(cycles, 2 * pairs)), key=_excess)
+        return _refuted(best, game.names) if best.is_proof else _refuted_exactly(joint, best, rng)
     return _refuted(best, game.names) if best.is_proof else _tested_in_floats(best, cycles)
 
 
@@ -255,6 +270,24 @@ def _refuted(witness: FourCycle, names: Names) -> PotentialCheck:
         f"instead of 0; rounding explains at most {witness.rounding:.1g}."
     )
     return PotentialCheck(Verdict.REFUTED, reason, witness.residual, witness=witness, names=names)
+
+
+def _refuted_exactly(game: JointGame, largest: FourCycle, rng: np.random.Generator) -> PotentialCheck:
+    """Say that there is no potential where floats cannot show it, with a 4-cycle in rationals if one is found."""
+    entries = game.num_steps * game.num_states**2 * prod(game.num_actions)
+    if entries <= MOST_EXACT_ENTRIES:
+        exact = game.exact()
+        pairs = _pairs(game.num_agents, rng)
+        for _ in range(BATCH):
+            cycle = _four_cycle(exact, next(pairs), deterministic=True, rng=rng)
+            if cycle.is_proof:
+                return _refuted(cycle, game.names)
+    reason = (
+        "In exact arithmetic modulo a random prime, the gains around a loop of policies do not add up to 0, which no "
+        f"game with a potential allows; they are too small for floating point, where {BATCH} and more random 4-cycles "
+        f"added up to at most {float(abs(largest.residual)):.1g}."
+    )
+    return PotentialCheck(Verdict.REFUTED, reason, largest.residual, names=game.names)
 
 
 def _tested_exactly(largest: FourCycle, trials: int, probability: float) -> PotentialCheck:

@@ -47,13 +47,17 @@ def _exogenous_state(game: JointGame) -> PotentialProof | None:
         return None
     largest = 0.0
     for i, j in combinations(range(game.num_agents), 2):
-        size = _size(game.rewards[i]) + _size(game.rewards[j])
-        second = float(np.abs(_second_differences(game.rewards[i] - game.rewards[j], i, j)).max())
-        rounding = 0.0 if game.is_exact else 4 * 4 * UNIT_ROUNDOFF * size
-        # Eight entries, four of each reward, each off by READING_ERROR at most.
-        if second > rounding + (0.0 if game.is_exact else 4 * READING_ERROR * size):
+        second = np.abs(_second_differences(game.rewards[i] - game.rewards[j], i, j))
+        if game.is_exact:
+            if second.any():
+                return None
+            continue
+        # Eight entries, four of each reward: each is off by READING_ERROR at most. Only these matter, whatever sizes
+        # there are elsewhere in the tables.
+        sizes = _four_sums(np.abs(game.rewards[i]) + np.abs(game.rewards[j]), i, j)
+        if (second > (4 * UNIT_ROUNDOFF + READING_ERROR) * sizes).any():
             return None
-        largest = max(largest, second + rounding)
+        largest = max(largest, float((second + 4 * UNIT_ROUNDOFF * sizes).max()))
     return PotentialProof(
         PotentialKind.EXOGENOUS_STATE,
         "C2: no action moves the state, and every stage is an exact potential game; the stage potentials add up.",
@@ -93,6 +97,12 @@ def _second_differences(table: FloatArray, i: int, j: int) -> FloatArray:
     return over_i - np.take(over_i, [0], axis=2 + j)
 
 
+def _four_sums(table: FloatArray, i: int, j: int) -> FloatArray:
+    """Return the sum of the four entries that a second difference is made of."""
+    over_i = table + np.take(table, [0], axis=2 + i)
+    return over_i + np.take(over_i, [0], axis=2 + j)
+
+
 def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
     largest = 0.0
     for agent in range(1, game.num_agents):
@@ -100,10 +110,16 @@ def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
         planner = _unconstrained(game.joint_cmdp(difference))
         highest = dual_bound(planner, np.zeros(0))
         lowest = -dual_bound(_unconstrained(game.joint_cmdp(-difference)), np.zeros(0))
-        size = (_size(game.rewards[agent]) + _size(game.rewards[0])) * _total_weight(game)
-        rounding = 0.0 if game.is_exact else 2 * (planner.rounding + UNIT_ROUNDOFF) * size
         spread = float(highest - lowest)
-        if spread > rounding + (0.0 if game.is_exact else 2 * READING_ERROR * size):
+        if game.is_exact and spread > 0:
+            return None
+        # The most that any policy can meet, not the largest entry times the steps.
+        size = 0.0
+        if not game.is_exact:
+            met = np.abs(game.rewards[agent]) + np.abs(game.rewards[0])
+            size = float(dual_bound(_unconstrained(game.joint_cmdp(met)), np.zeros(0)))
+        rounding = 2 * (planner.rounding + UNIT_ROUNDOFF) * size
+        if spread > rounding + 2 * READING_ERROR * size:
             return None
         largest = max(largest, spread + rounding)
     return PotentialProof(
@@ -117,10 +133,6 @@ def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
 def _unconstrained(planner: Any) -> Any:
     states, actions = planner.reward.shape[1:]
     return replace(planner, costs=np.zeros((0, 1, states, actions)), thresholds=np.zeros(0), trusted=True)
-
-
-def _size(table: FloatArray) -> float:
-    return float(np.abs(table).max())
 
 
 def _total_weight(game: JointGame) -> float:
