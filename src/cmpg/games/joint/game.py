@@ -397,9 +397,8 @@ def as_joint(game: Game, *, wanted: str) -> JointGame:
 
 def _checked_tables(game: JointGame) -> dict[str, Any]:
     check_length_of_time(game.horizon, game.discount)
-    if isinstance(game.rewards, (Sequence, np.ndarray)):
-        check_agents(len(game.rewards))
     rewards = numbers("rewards", game.rewards)
+    check_agents(len(rewards) if rewards.ndim else 0)
     if rewards.ndim < 4 or rewards.ndim != 3 + rewards.shape[0]:
         raise GameError(
             f"rewards has shape {list(rewards.shape)}; [n, H or 1, S, A_1, …, A_n] is required: "
