@@ -517,3 +517,16 @@ def test_a_record_that_was_torn_off_is_left_out_and_told(learned, tmp_path):
     page = PageReader((tmp_path / "page.html").read_text("utf-8"))
     assert len(page.tables["seeds"]) == 2
     assert "The last record was torn off" in page.text
+
+
+def test_a_chart_that_fails_does_not_take_the_page_down(monkeypatch, tmp_path, caplog):
+    def broken(*_, **__):
+        raise ZeroDivisionError("no chart today")
+
+    for name in ("potential_chart", "gains_chart", "cost_charts", "spending_charts", "where_spent", "threshold_chart"):
+        monkeypatch.setattr(f"cmpg.report.page.{name}", broken)
+    cmpg.solve(cmpg.scenarios.counter_example()).report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "gains at most" in page
+    assert "no chart today" in caplog.text
+    assert "no chart today" not in page

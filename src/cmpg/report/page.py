@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import shlex
 import tempfile
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Sensitivity
     from cmpg.files.learning_folder import LearnedRun
     from cmpg.sweeps.rows import Sweep
+
+_LOG = logging.getLogger(__name__)
 
 FILES = ("certificate.json", "result.json", "policy.npz", "game.npz", "trace.csv", "scenario.json")
 LARGEST_FILE = 150_000
@@ -179,8 +182,13 @@ class _Gallery:
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {}
 
-    def hang(self, charts: list[Chart]) -> list[_Place]:
-        """Give each chart a place of its own."""
+    def hang(self, draw: Callable[[], list[Chart]]) -> list[_Place]:
+        """Give each chart a place of its own; charts that cannot be drawn are left out, and the page stands without."""
+        try:
+            charts = draw()
+        except Exception:  # whatever it is: what is proved does not depend on a chart
+            _LOG.warning("charts could not be drawn, and are left out of the page", exc_info=True)
+            charts = []
         places = []
         for chart in charts:
             place = _Place(f"{chart.name}-{len(self.figures)}", chart.title, chart.caption, chart.height)
@@ -264,7 +272,7 @@ def _without_claim(context: dict[str, Any], charts: list[Chart], downloads: list
         "css": _part("page.css"),
         "js": _part("page.js"),
         "downloads": downloads,
-        "seed_charts": gallery.hang(charts),
+        "seed_charts": gallery.hang(lambda: charts),
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
         "figures": _inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
     }
@@ -287,12 +295,15 @@ def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
         tables["outcomes"] = outcomes_table(result)
         tables["agents"] = result.certificate.agents_table(None)
         tables["constraints"] = priced_constraints(result.certificate) if len(result.costs) else None
-    charts: list[Chart] = []
-    if len(result.equilibria) > 1:
+    several = len(result.equilibria) > 1
+    if several:
         tables["equilibria"] = equilibria_table(result.equilibria, names)
-        charts = [equilibria_chart(result.equilibria, names.constraint(0))] if len(result.costs) else []
     good = quality_words(result) if result.incumbent is not None else []
     tables["quality"] = result.quality.table(result.selfish) if good else None
+
+    def charts() -> list[Chart]:
+        return [equilibria_chart(result.equilibria, names.constraint(0))] if several and len(result.costs) else []
+
     return {**tables, "how_good": good, "equilibria_charts": gallery.hang(charts)}
 
 
@@ -314,14 +325,19 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     rounds = [step for step in trace if step.multipliers is not None]
     ascent = [step for step in trace if step.multipliers is None]
     thresholds = np.asarray(run.game.thresholds, dtype=np.float64)
-    search: list[Chart] = []
-    if len(rounds) > 1:
-        search = [price_chart(rounds, constraints)]
-        search += cost_charts(rounds, constraints, thresholds, along="round")[:MOST_CONSTRAINTS]
-    charts: list[Chart] = []
-    if run.result.moves and ascent:
-        charts = [potential_chart(ascent), gains_chart(ascent, agents, epsilon=run.result.epsilon)]
-        charts += cost_charts(ascent, constraints, thresholds, along="iteration")[:MOST_CONSTRAINTS]
+
+    def search() -> list[Chart]:
+        if len(rounds) < 2:
+            return []
+        costs = cost_charts(rounds, constraints, thresholds, along="round")[:MOST_CONSTRAINTS]
+        return [price_chart(rounds, constraints), *costs]
+
+    def charts() -> list[Chart]:
+        if not run.result.moves or not ascent:
+            return []
+        costs = cost_charts(ascent, constraints, thresholds, along="iteration")[:MOST_CONSTRAINTS]
+        return [potential_chart(ascent), gains_chart(ascent, agents, epsilon=run.result.epsilon), *costs]
+
     return {
         "words": course_words(run.result, rounds, ascent),
         "search_charts": gallery.hang(search),
@@ -344,29 +360,34 @@ def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
 
 def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None, gallery: _Gallery) -> dict[str, Any]:
     names, certificate = run.game.names, found.certificate
-    spent = where_spent(in_floats(run.game), found.policy)
     highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
-    spending: list[Chart] = []
-    for j in sorted(highest.tolist()):
-        if certificate.costs[j] > 0 and spent.places:
-            limit = float(certificate.thresholds[j])
-            spending += spending_charts(
+
+    def spending() -> list[Chart]:
+        spent = where_spent(in_floats(run.game), found.policy)
+        return [
+            chart
+            for j in sorted(highest.tolist())
+            if certificate.costs[j] > 0 and spent.places
+            for chart in spending_charts(
                 spent.parts[j],
                 spent.places,
                 name=names.constraint(j),
-                threshold=limit,
+                threshold=float(certificate.thresholds[j]),
                 kind=spent.kind,
                 steps=names.legend.steps,
             )
+        ]
+
     curves = () if sensitivity is None else sensitivity.curves
     resolved = () if sensitivity is None else sensitivity.resolved
     several = len(certificate.costs) > 1
-    drawn = [threshold_chart(curve, names, several=several) for curve in curves if not curve.is_flat]
     return {
         "spending": gallery.hang(spending),
-        "curves": gallery.hang(drawn),
+        "curves": gallery.hang(
+            lambda: [threshold_chart(curve, names, several=several) for curve in curves if not curve.is_flat]
+        ),
         "no_curves": _no_curves(bool(curves)),
-        "resolved": gallery.hang([resolved_chart(each, names, several=several) for each in resolved]),
+        "resolved": gallery.hang(lambda: [resolved_chart(each, names, several=several) for each in resolved]),
         "left_out": f"The {len(highest)} constraints with the highest prices are drawn."
         if len(highest) < len(certificate.costs)
         else "",
