@@ -137,11 +137,22 @@ def test_claims_that_hold(claim):
     assert claim(LOCAL, BOTH, 1.0)[0] == 0
 
 
-@pytest.mark.parametrize(("off", "code"), [(5e-10, 0), (2e-9, 1), (np.nan, "finite"), (np.inf, "finite")])
+@pytest.mark.parametrize(
+    ("off", "code"), [(0.0, 0), (1e-15, 1), (5e-10, 1), (2e-9, 1), (np.nan, "finite"), (np.inf, "finite")]
+)
 def test_a_cost_above_its_threshold_is_not_proved(claim, off, code):
     game = ONE | {"costs": [[[[0.25, 0.0], [0.0, 0.5 + off]]]]}
     found, _ = claim(game, CLAIM)
-    assert found == code or code in str(found)
+    assert found == code or str(code) in str(found)
+
+
+def test_a_cost_above_its_threshold_is_accepted_if_that_is_allowed(claim):
+    game = ONE | {"costs": [[[[0.25, 0.0], [0.0, 0.5 + 5e-10]]]]}
+    code, printed = claim(game, CLAIM)
+    assert code == 1
+    assert "a threshold is exceeded by 5e-10; if that is fine, allow it" in printed
+    assert claim(game, CLAIM, 1e-6, 1e-9)[0] == 0
+    assert claim(game, CLAIM, 1e-6, 1e-10)[0] == 1
 
 
 def test_a_gain_above_epsilon_is_not_proved(claim):
@@ -230,7 +241,7 @@ def test_a_policy_that_is_not_whole_is_refused(claim, changes, problem):
 
 
 def test_rows_may_be_off_by_rounding_and_by_no_more(claim):
-    assert claim(ONE, CLAIM | {"agent_0": [[[1.0 + 5e-10, 0.0], [0.0, 1.0]]] * 2})[0] == 0
+    assert claim(ONE, CLAIM | {"agent_0": [[[1.0 + 5e-10, 0.0], [0.0, 1.0]]] * 2}, 1e-6, 1e-9)[0] == 0
     assert "rows that sum to 1" in claim(ONE, CLAIM | {"agent_0": [[[1.0 + 2e-9, 0.0], [0.0, 1.0]]] * 2})[0]
     assert "rows that sum to 1" in claim(ONE, CLAIM | {"agent_0": [[[1.0 - 2e-9, 0.0], [0.0, 1.0]]] * 2})[0]
 

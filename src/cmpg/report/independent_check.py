@@ -1,12 +1,13 @@
 """Check a claim with numpy alone, and nothing of the library that made it:
 
-    python independent_check.py game.npz policy.npz [epsilon]
+    python independent_check.py game.npz policy.npz [epsilon] [allowed]
 
 For each agent i with multipliers λ_i ≥ 0, no deviation that keeps the thresholds α is worth more than λ_i·α + max_π
 V^{r_i − λ_i·c}, one backward induction while the others keep to their policies. If every such bound exceeds what the
-agent gets now by at most epsilon (1e-6 unless given), and no cost exceeds its threshold, the claim is proved, up to
-rounding: 1e-9 is allowed for it, and numbers whose last bits alone are larger than that are refused. The exit code is 0
-if the claim is proved, and 1 if it is not. It reads joint and local games with a finite horizon.
+agent gets now by at most epsilon (1e-6 unless given), and no cost exceeds its threshold by more than `allowed` (0
+unless given), the claim is proved, up to the rounding of this script: numbers whose last bits alone are larger than
+1e-9 are refused. The exit code is 0 if the claim is proved, and 1 if it is not. It reads joint and local games with a
+finite horizon.
 
 An infinite multiplier claims that nothing is left of a budget: whatever the agent does, it costs no less than what is
 left of α. A deviation that keeps α may then take no action that might cost more, and the maximum is over those that are
@@ -27,6 +28,7 @@ def main() -> None:
     """Read both files, print what they prove, and end with 0 or 1."""
     game, claim = (dict(np.load(name)) for name in sys.argv[1:3])
     epsilon = float(sys.argv[3]) if len(sys.argv) > 3 else 1e-6
+    allowed = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
     require(str(game["format"]) == "cmpg-game" and str(claim["format"]) == "cmpg-policy", "a game and a policy file")
     require("horizon" in game and str(game["form"]) in ("joint", "local"), "a joint or local game with a horizon")
     policy = [claim[f"agent_{i}"] for i in range(sum(name.startswith("agent_") for name in claim))]
@@ -59,7 +61,11 @@ def main() -> None:
     for j, limit in enumerate(limits):
         print(f"constraint {j}: cost {costs[j]:.9g}, threshold {limit:.9g}")
     # Infinities and what is not a number fail here, as no comparison with them is true.
-    proved = bool((costs <= limits + ROUNDING).all() and worst <= epsilon)
+    proved = bool((costs <= limits + allowed).all() and worst <= epsilon)
+    if not proved and worst <= epsilon and (costs <= limits + ROUNDING).all():
+        print(
+            f"a threshold is exceeded by {(costs - limits).max():.3g}; if that is fine, allow it as a fourth argument"
+        )
     print(f"proved, up to rounding: no agent gains more than {epsilon:g}" if proved else "not proved")
     sys.exit(0 if proved else 1)
 
