@@ -14,7 +14,6 @@
 # make bench        ratios against what a user would pick instead, written to docs/benchmarks.md
 # make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
-# make experiments  learning over hundreds of seeds, written to docs/experiments.md; stop it and start it as you like
 # make quality      how good one solve is over 52 games, written to docs/quality.md
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI

@@ -292,7 +292,10 @@ class _Answers:
                 return Answer(table, max(float(bound - present.value), 0.0), proof)
         try:
             solver = self._solver_for(last, cmdp.thresholds - present.costs)
-            response = best_response(position, agent, solver, epsilon=self._epsilon, rng=rng)
+            if np.any(np.abs(position.slacks) <= DOUBT * position.cost_rounding):
+                response = best_response(position, agent, solver, epsilon=self._epsilon, rng=rng)
+            else:
+                response = solver(cmdp, rng=rng)
             judged = evaluate(cmdp, response.policy)
             self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, present.costs), cost_margins(cmdp))
         except (InfeasibleError, SolverError) as problem:

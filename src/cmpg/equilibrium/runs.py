@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -164,21 +165,14 @@ class Course:
         with limited(self.deadline):
             return method(self.game, begin, rng=rng, deadline=self.deadline, on_progress=on_progress)
 
-    def climb(
-        self, found: Start, method: StartMethod, *, rng: np.random.Generator | None, on_progress: OnProgress
-    ) -> Result:
-        """Go up from a start."""
-        assert found.policy is not None
-        spent = found.trace[-1].seconds if found.trace else 0.0
-        ended = self.ascend(
-            self.game,
-            found.policy,
-            multipliers=_common_multipliers(found, self.game),
-            time_limit=0.0 if found.interrupted else self.left,
-            rng=rng,
-            on_progress=partial(_tell_later, on_progress, spent),
-        )
-        return _with_search(ended, found, method, spent)
+    def terms(self, found: Start, *, rng: np.random.Generator | None, on_progress: OnProgress) -> dict[str, Any]:
+        """Return on which terms the ascent goes up from a start."""
+        return {
+            "multipliers": _common_multipliers(found, self.game),
+            "time_limit": 0.0 if found.interrupted else self.left,
+            "rng": rng,
+            "on_progress": partial(_tell_later, on_progress, found.seconds),
+        }
 
     @property
     def left(self) -> float:
@@ -229,7 +223,8 @@ def _from_random(
         found = course.seek(method, begin, rng=stream, on_progress=on_progress)
         if found.policy is None:
             return None
-        ended = course.climb(found, method, rng=stream, on_progress=on_progress)
+        terms = course.terms(found, rng=stream, on_progress=on_progress)
+        ended = with_search(course.ascend(course.game, found.policy, **terms), found, method)
     except OutOfTimeError:
         return None
     return replace(ended, game=None, settings={**ended.settings, "begin": "random"})
@@ -272,9 +267,9 @@ def _tell_later(tell: OnProgress, spent: float, step: Step) -> None:
     tell(replace(step, seconds=step.seconds + spent))
 
 
-def _with_search(run: Result, found: Start, method: StartMethod, spent: float) -> Result:
+def with_search(run: Result, found: Start, method: StartMethod) -> Result:
     """Put the rounds of the search before the iterations of the ascent, and name the method."""
-    ascent = tuple(replace(step, seconds=step.seconds + spent) for step in run.trace)
+    ascent = tuple(replace(step, seconds=step.seconds + found.seconds) for step in run.trace)
     settings = {"start": repr(method), **run.settings}
     result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings)
     if found.interrupted and not result.certified:

@@ -23,7 +23,7 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.runs import Course, Planned, best_of, restarted
+from cmpg.equilibrium.runs import Course, Planned, best_of, restarted, with_search
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
@@ -168,7 +168,8 @@ def solve(
                 return _told(_without_start(game, found, epsilon), asked)
             if found.policy is None:
                 continue
-            ended = course.climb(found, method, rng=ties, on_progress=on_progress)
+            terms = course.terms(found, rng=ties, on_progress=on_progress)
+            ended = with_search(ascend(played, found.policy, **terms), found, method)
             runs.append(ended)
             if ended.status is Status.INTERRUPTED or _is_best(played, ended, found, score) or not course.left:
                 break

@@ -70,6 +70,11 @@ class Start:
     __repr__ = fields_line
 
     @property
+    def seconds(self) -> float:
+        """How long the search took, as far as its trace tells."""
+        return self.trace[-1].seconds if self.trace else 0.0
+
+    @property
     def moves(self) -> int:
         """How many moves the search made."""
         return sum(step.moves for step in self.trace)
