@@ -511,6 +511,12 @@ def page(records: list[dict]) -> tuple[str, bool]:
         alive = [mutant for mutant, killed in tried if not killed]
         same = [mutant for mutant in alive if reasons.get(mutant.key, "").startswith("same program")]
         killed, counted = len(tried) - len(alive), len(tried) - len(same)
+        if not tried:
+            rows.append(
+                f"| {target.name} | `{target.path}` | {record['total']} | 0 | | | not tried | | {target.least:.0%} |"
+            )
+            good = False
+            continue
         score = killed / counted if counted else 1.0
         low, high = (score, score) if len(tried) == record["total"] else interval(killed, counted)
         enough = score >= target.least
