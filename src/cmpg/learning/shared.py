@@ -32,6 +32,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError
+from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
@@ -69,6 +70,8 @@ class Round:
     gap: float  # no agent gains more than this by leaving
     cost_ceilings: FloatArray  # [k]
     feasible: bool  # every ceiling is at most its limit
+
+    __repr__ = fields_line
 
 
 class Model(Protocol):
