@@ -116,6 +116,10 @@ class ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Show nothing any more."""
         self._over.set()
         self._watch.join()
         if self._status is not None:

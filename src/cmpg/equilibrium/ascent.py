@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy
+from cmpg.cmdp.evaluation import Evaluation, evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
@@ -38,6 +38,7 @@ from cmpg.equilibrium.loop import (
     Ending,
     GreatestGain,
     OnProgress,
+    Polish,
     RoundRobin,
     Rules,
     Schedule,
@@ -45,6 +46,7 @@ from cmpg.equilibrium.loop import (
     take_turns,
     verdict,
 )
+from cmpg.equilibrium.memory import AscentMemory
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
@@ -139,7 +141,11 @@ def coordinate_ascent(
         "random_ties": rng is not None,
         "kernels": kernels_used(),
     }
+    polisher = Polish(_greedy, rng)
     polishing = polish and game.information is Information.JOINT_STATE
+    memory = AscentMemory.of(game, answers, polisher, rng)
+    if memory is not None and (over := memory.ended(epsilon)) is not None:
+        return replace(over, max_iterations=int(rules.max_moves), start=start, settings=settings)
     last = [start]  # the policy that was reached last, for whatever ends this early
     try:
         # A limit holds within a tenth and a second, so that what was reached by then can be judged.
@@ -154,12 +160,13 @@ def coordinate_ascent(
                     position,
                     answers,
                     replace(rules, deadline=deadline),
-                    at_rest=_Polish(game.num_agents, rng) if polishing else lambda position, _: position,
+                    at_rest=polisher if polishing else lambda position, _: position,
                     same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
                     workers=workers,
                     rng=rng,
                     on_progress=on_progress,
                     on_move=lambda moved: last.__setitem__(0, moved.policy),
+                    memory=memory,
                 )
             last[0] = ending.position.policy
             try:
@@ -172,6 +179,8 @@ def coordinate_ascent(
         return Result(Status.LIMIT, text, epsilon, game=game, start=last[0], settings=settings)
     except KeyboardInterrupt:  # between two of these steps
         concluded = interrupted_at(game, last[0], epsilon=epsilon)
+    if memory is not None:
+        memory.conclude(concluded)
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
 
 
@@ -272,6 +281,14 @@ class _Answers:
         self.failed = ""  # what the solver said when it last failed
         self.failures = 0
         self._screened: _Screened | None = None
+
+    def note(self) -> dict[str, Any]:
+        """Return what is known of the agents."""
+        return {"last": dict(self._last), "failed": self.failed, "failures": self.failures}
+
+    def restore(self, note: Mapping[str, Any]) -> None:
+        """Know of the agents what was noted."""
+        self._last, self.failed, self.failures = dict(note["last"]), note["failed"], note["failures"]
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
@@ -386,30 +403,10 @@ class _Answers:
             )
 
 
-class _Polish:
-    """Refills the rows that are never visited with what is best there, once after each rest that moves led to.
-
-    Values and costs stay as they are, so the potential does too; but deviations of others reach those rows, and
-    somebody may gain now.
-    """
-
-    def __init__(self, num_agents: int, rng: np.random.Generator | None) -> None:
-        self._num_agents = num_agents
-        self._rng = rng
-        self._polished = b""
-
-    def __call__(self, position: Position, answers: Mapping[int, Answer]) -> Position:
-        """Return the polished position, or the same one if nothing is to be done."""
-        visited = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1) > 0
-        if visited.all() or position.policy.fingerprint() == self._polished:
-            return position
-        for agent in range(self._num_agents):
-            prices, cmdp = answers[agent].detail.multipliers, position.induced_cmdp(agent)
-            hard = _hard_budgets().greedy_at(position, agent, prices, rng=self._rng) if np.isinf(prices).any() else None
-            best = greedy_policy(cmdp, prices, rng=self._rng) if hard is None else hard
-            position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
-        self._polished = position.policy.fingerprint()
-        return position
+def _greedy(position: Position, agent: int, multipliers: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+    if np.isinf(multipliers).any():
+        return np.asarray(_hard_budgets().greedy_at(position, agent, multipliers, rng=rng))
+    return greedy_policy(position.induced_cmdp(agent), multipliers, rng=rng)
 
 
 def _require_feasible(position: Position) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
+from cmpg.equilibrium.memory import SearchMemory, remembered_start
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
 from cmpg.errors import OutOfTimeError
@@ -101,6 +103,16 @@ class CommonPrice:
         on_progress
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
+        return remembered_start(lambda: self._found(game, begin, rng, deadline, on_progress), rng)
+
+    def _found(
+        self,
+        game: Game,
+        begin: JointPolicy | None,
+        rng: np.random.Generator | None,
+        deadline: float,
+        on_progress: OnProgress,
+    ) -> Start:
         found = Cheapest()(game, begin, deadline=deadline)
         if found.policy is None or len(game.thresholds) == 0:
             return found
@@ -192,6 +204,7 @@ class _Search:
         self.trace: list[Step] = []
         self._rng, self._deadline, self._on_progress = rng, deadline, on_progress
         self._began = time.monotonic()
+        self._memory = SearchMemory.of(game, first, rng)
 
     def used(self, position: Position) -> FloatArray:
         """Return what share of each threshold is used, beyond what the start uses: [k]."""
@@ -199,6 +212,13 @@ class _Search:
 
     def settle(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
         """Let agents in turn move to what is best for them at these multipliers, until nobody gains."""
+        known = None if self._memory is None else self._memory.recalled(len(self.trace))
+        if known is not None:
+            place, step = known
+            self.trace.append(step)
+            if is_feasible(place):
+                self.best = _Priced(place, multipliers)
+            return cast(Position, place)
         turns, interrupted = rounds * self.game.num_agents, False
         done: Settlement[Position] | None = None
         if isinstance(position, Settles):
@@ -215,6 +235,8 @@ class _Search:
             raise KeyboardInterrupt
         if time.monotonic() > self._deadline:
             raise _OutOfTime
+        if self._memory is not None:
+            self._memory.keep(len(self.trace) - 1, position, done.position, self.trace[-1], self.best.position)
         return done.position
 
     def _asked_one_by_one(

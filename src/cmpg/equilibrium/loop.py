@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, proved_text, rounded_text
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
@@ -161,6 +162,7 @@ def take_turns(
     on_progress: OnProgress = lambda _: None,
     on_move: Callable[[Where], Any] = lambda _: None,
     traced: bool = True,
+    memory: LoopMemory[Where] | None = None,
 ) -> Ending[Where]:
     """Let agents take turns until nobody gains enough, or something else ends it.
 
@@ -187,9 +189,14 @@ def take_turns(
         Told each new position.
     traced
         Whether the ending keeps all steps.
+    memory
+        Keeps where the loop stands after each move, and says where to go on.
     """
     turns = _Turns(answer, rules, same_problem, workers, rng, on_progress, traced, num_agents=len(position.policy))
-    seen = {position.policy.fingerprint()} if rules.no_return else set()
+    seen = {position.policy.fingerprint(): None} if rules.no_return else {}  # in order, for whoever writes it down
+    recalled = None if memory is None else memory.recalled()
+    if recalled is not None:
+        position, seen = turns.restored(recalled)
     try:
         while True:
             gains = partial(turns.gains, position)
@@ -201,17 +208,66 @@ def take_turns(
                     return turns.ending(Status.CERTIFIED, "nobody gains enough.", position)
                 position, turns.answers = rested, {}
                 continue
-            position = turns.move(position, mover)
+            before, position = position, turns.move(position, mover)
             on_move(position)
             key = position.policy.fingerprint() if rules.no_return else b""
             if key in seen or turns.total > rules.most_gain:
                 return turns.ending(Status.NOT_POTENTIAL, turns.why_not_potential(key in seen), position)
             if rules.no_return:
-                seen.add(key)
+                seen[key] = None
+            if memory is not None:
+                memory.keep(turns.standing(before, position, tuple(seen)))
     except KeyboardInterrupt:
         return turns.ending(Status.INTERRUPTED, "interrupted by the user.", position)
     except (LoopLimit, OutOfTimeError) as limit:
         return turns.ending(Status.LIMIT, str(limit), position)
+
+
+class Polish:
+    """Refills the rows that are never visited with what is best there, once after each rest that moves led to.
+
+    Values and costs stay as they are, so the potential does too; but deviations of others reach those rows, and
+    somebody may gain now.
+    """
+
+    def __init__(self, greedy: Callable[..., FloatArray], rng: np.random.Generator | None) -> None:
+        self._greedy, self._rng = greedy, rng  # greedy(position, agent, multipliers, rng) is what is best everywhere
+        self.polished = b""  # the policy that was polished last
+
+    def __call__(self, position: Any, answers: Mapping[int, Answer]) -> Any:
+        """Return the polished position, or the same one if nothing is to be done."""
+        visited = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1) > 0
+        if visited.all() or position.policy.fingerprint() == self.polished:
+            return position
+        for agent in range(len(position.policy)):
+            best = self._greedy(position, agent, answers[agent].detail.multipliers, self._rng)
+            position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
+        self.polished = position.policy.fingerprint()
+        return position
+
+
+@dataclass(frozen=True, eq=False)
+class Standing(Generic[Where]):
+    """Where the loop stands just after a move: all that it needs to go on from there with the same bits."""
+
+    before: Where  # the position that the last mover left
+    position: Where
+    answers: Mapping[int, Answer]
+    seen: tuple[bytes, ...]
+    trace: tuple[Step, ...]
+    counts: tuple[int, int, int, int]  # decisions, answers asked for, moves, who moved last
+    total: float
+    seconds: float
+
+
+class LoopMemory(Protocol[Where]):
+    """Remembers where a loop stands."""
+
+    def recalled(self) -> Standing[Where] | None:
+        """Return where to go on; None to begin."""
+
+    def keep(self, standing: Standing[Where]) -> None:
+        """Remember this."""
 
 
 @dataclass(eq=False)
@@ -292,6 +348,19 @@ class _Turns(Generic[Where]):
         self.moves += 1
         self.total += chosen.gain
         return moved
+
+    def standing(self, before: Where, position: Where, seen: tuple[bytes, ...]) -> Standing[Where]:
+        """Return where the loop stands just after a move."""
+        counts = (self.decisions, self.asked, self.moves, self.last)
+        seconds = time.monotonic() - self.began
+        return Standing(before, position, self.answers, seen, tuple(self.trace), counts, self.total, seconds)
+
+    def restored(self, standing: Standing[Where]) -> tuple[Where, dict[bytes, None]]:
+        """Go back to where a loop stood."""
+        self.decisions, self.asked, self.moves, self.last = standing.counts
+        self.answers, self.trace, self.total = dict(standing.answers), list(standing.trace), standing.total
+        self.began = time.monotonic() - standing.seconds
+        return standing.position, dict.fromkeys(standing.seen)
 
     def why_not_potential(self, repeated: bool) -> str:
         """Say what proves that the game has no potential."""

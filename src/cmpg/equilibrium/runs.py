@@ -8,12 +8,13 @@ so that what they find has the same bits for any number of jobs. Of all certifie
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from cmpg.equilibrium.start import (
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound, only_binding
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.runs.runner import Jobs
 
 SAME = 1e-6
 """Two endings whose values and costs differ by no more than this, relative to them, are one equilibrium."""
@@ -186,7 +190,7 @@ def restarted(
     safe: JointPolicy,
     streams: Iterable[np.random.Generator],
     *,
-    jobs: int,
+    jobs: int | Jobs,
     on_progress: OnProgress,
 ) -> Iterator[Result]:
     """Run from random feasible policies, one per stream; yield the results in the order of the streams."""
@@ -199,11 +203,10 @@ def restarted(
             if ended.status is Status.INTERRUPTED:
                 return
         return
-    from joblib import Parallel, delayed  # heavy: imported where it is used
+    from cmpg.runs.runner import Jobs, in_order, run_tasks  # imported where it is used, and rarely is
 
-    side_by_side = Parallel(n_jobs=jobs, return_as="generator")
-    tasks = (delayed(_from_random)(course, method, safe, stream) for stream in streams)
-    for ended in side_by_side(tasks):
+    asked = Jobs(os.cpu_count() or 1) if jobs == -1 else Jobs.of(jobs)
+    for ended in in_order(run_tasks(partial(_from_random, course, method, safe), list(streams), jobs=asked)):
         if ended is not None:
             yield replace(ended, game=course.game)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.runs.runner import Jobs
 
 LARGE = 1_000_000
 """Policies with more entries than this are looked at before anything is done: is there memory and time for them?"""
@@ -67,7 +70,7 @@ def solve(
     time_limit: float = np.inf,
     allow_rounding: float = 0.0,
     workers: int = 1,
-    jobs: int = 1,
+    jobs: int | Jobs = 1,
     rng: np.random.Generator | None = None,
     seed: int | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -107,7 +110,8 @@ def solve(
     workers
         Threads that solve CMDPs at the same time, if the schedule asks several agents at once.
     jobs
-        Processes that restarts are spread over (joblib); −1 for all cores. The answer has the same bits for any number.
+        Processes that restarts are spread over, −1 for all cores; or a `cmpg.runs.Jobs`, for a cluster. The answer has
+        the same bits for any number.
     rng, seed
         For random starts and ties: a generator, or the seed of one; needed with restarts.
     on_progress
@@ -132,7 +136,7 @@ def solve(
         raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
     if restarts > 1 and draws is None:
         raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
-    if jobs != -1 and jobs < 1:
+    if isinstance(jobs, int) and jobs != -1 and jobs < 1:
         raise CMPGError(f"jobs is {jobs}; a number of processes is wanted, or -1 for all cores.")
     if sum(prod(map(float, shape)) for shape in game.policy_shapes) > LARGE:
         from cmpg.sizes import require_solve
