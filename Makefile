@@ -15,6 +15,7 @@
 # make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
 # make quality      how good one solve is over 52 games, written to docs/quality.md
+# make resilience   kills sweeps, learners and solves, workers and clients, and compares what they end with
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
 # make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing
@@ -146,6 +147,9 @@ experiments: $(VENV)/installed-dev
 quality: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.quality record experiments/results/quality_after.json
 	$(BIN)/python -m experiments.quality page
+
+resilience: $(VENV)/installed-dev
+	$(BIN)/python -m experiments.resilience $(if $(SESSIONS),--sessions $(SESSIONS))
 
 picture: $(VENV)/installed-dev
 	$(BIN)/python tools/take_picture.py docs/charging-page.png

@@ -45,13 +45,14 @@ Resume = Annotated[
 
 def check_out(output: Path | None, *, resume: bool) -> None:
     """Raise, before anything long begins, if the folder cannot be written or there is nothing to resume from."""
+    if output is None and not resume:
+        return
     from cmpg.errors import FileError
     from cmpg.files.containers import check_out_folder
 
     if output is None:
-        if resume:
-            raise FileError("--resume goes on with what is in a folder: name it with --out.")
-    elif not (resume and output.is_dir()):
+        raise FileError("--resume goes on with what is in a folder: name it with --out.")
+    if not (resume and output.is_dir()):
         check_out_folder(output)
 
 

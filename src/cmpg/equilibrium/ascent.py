@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
-from cmpg.deadline import limited
+from cmpg.deadline import NOTEBOOK, limited
 from cmpg.equilibrium.certificate import (
     certificate_seconds,
     certify,
@@ -46,12 +46,14 @@ from cmpg.equilibrium.loop import (
     take_turns,
     verdict,
 )
-from cmpg.equilibrium.memory import AscentMemory
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import BindsSome, Game, Information, Judgements, JudgesAgents, Position, only_binding
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.memory import AscentMemory
 
 FEW_AGENTS = 4
 """Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
@@ -143,7 +145,7 @@ def coordinate_ascent(
     }
     polisher = Polish(_greedy, rng)
     polishing = polish and game.information is Information.JOINT_STATE
-    memory = AscentMemory.of(game, answers, polisher, rng)
+    memory = None if NOTEBOOK.get() is None else _memory(game, answers, polisher, rng)
     if memory is not None and (over := memory.ended(epsilon)) is not None:
         return replace(over, max_iterations=int(rules.max_moves), start=start, settings=settings)
     last = [start]  # the policy that was reached last, for whatever ends this early
@@ -182,6 +184,12 @@ def coordinate_ascent(
     if memory is not None:
         memory.conclude(concluded)
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
+
+
+def _memory(game: Game, answers: _Answers, polisher: Polish, rng: np.random.Generator | None) -> AscentMemory | None:
+    from cmpg.equilibrium.memory import AscentMemory  # where somebody keeps notes, which is rare
+
+    return AscentMemory.of(game, answers, polisher, rng)
 
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:

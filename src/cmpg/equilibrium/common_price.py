@@ -17,20 +17,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
+from cmpg.deadline import NOTEBOOK
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
-from cmpg.equilibrium.memory import SearchMemory, remembered_start
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
 from cmpg.errors import OutOfTimeError
 from cmpg.games.contract import Game, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.memory import SearchMemory
 
 ROUNDS = 18
 """Rounds of moves; the multipliers are changed before each of them."""
@@ -103,6 +106,10 @@ class CommonPrice:
         on_progress
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
+        if NOTEBOOK.get() is None:
+            return self._found(game, begin, rng, deadline, on_progress)
+        from cmpg.equilibrium.memory import remembered_start  # where somebody keeps notes, which is rare
+
         return remembered_start(lambda: self._found(game, begin, rng, deadline, on_progress), rng)
 
     def _found(
@@ -204,7 +211,7 @@ class _Search:
         self.trace: list[Step] = []
         self._rng, self._deadline, self._on_progress = rng, deadline, on_progress
         self._began = time.monotonic()
-        self._memory = SearchMemory.of(game, first, rng)
+        self._memory = None if NOTEBOOK.get() is None else _memory(game, first, rng)
 
     def used(self, position: Position) -> FloatArray:
         """Return what share of each threshold is used, beyond what the start uses: [k]."""
@@ -270,6 +277,12 @@ class _Search:
         costs, seconds = np.asarray(ending.position.costs, dtype=np.float64), time.monotonic() - self._began
         step = Step(len(self.trace) + 1, None, np.nan, unknown, costs, 0.0, seconds, multipliers, ending.moves)
         self.trace.append(step)
+
+
+def _memory(game: Game, first: Position, rng: np.random.Generator | None) -> SearchMemory | None:
+    from cmpg.equilibrium.memory import SearchMemory
+
+    return SearchMemory.of(game, first, rng)
 
 
 def _steered(search: _Search, begin: _Priced) -> _Priced:

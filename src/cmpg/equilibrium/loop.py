@@ -247,7 +247,7 @@ class Polish:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing(Generic[Where]):
+class LoopState(Generic[Where]):
     """Where the loop stands just after a move: all that it needs to go on from there with the same bits."""
 
     before: Where  # the position that the last mover left
@@ -263,10 +263,10 @@ class Standing(Generic[Where]):
 class LoopMemory(Protocol[Where]):
     """Remembers where a loop stands."""
 
-    def recalled(self) -> Standing[Where] | None:
+    def recalled(self) -> LoopState[Where] | None:
         """Return where to go on; None to begin."""
 
-    def keep(self, standing: Standing[Where]) -> None:
+    def keep(self, standing: LoopState[Where]) -> None:
         """Remember this."""
 
 
@@ -349,13 +349,13 @@ class _Turns(Generic[Where]):
         self.total += chosen.gain
         return moved
 
-    def standing(self, before: Where, position: Where, seen: tuple[bytes, ...]) -> Standing[Where]:
+    def standing(self, before: Where, position: Where, seen: tuple[bytes, ...]) -> LoopState[Where]:
         """Return where the loop stands just after a move."""
         counts = (self.decisions, self.asked, self.moves, self.last)
         seconds = time.monotonic() - self.began
-        return Standing(before, position, self.answers, seen, tuple(self.trace), counts, self.total, seconds)
+        return LoopState(before, position, self.answers, seen, tuple(self.trace), counts, self.total, seconds)
 
-    def restored(self, standing: Standing[Where]) -> tuple[Where, dict[bytes, None]]:
+    def restored(self, standing: LoopState[Where]) -> tuple[Where, dict[bytes, None]]:
         """Go back to where a loop stood."""
         self.decisions, self.asked, self.moves, self.last = standing.counts
         self.answers, self.trace, self.total = dict(standing.answers), list(standing.trace), standing.total

@@ -14,7 +14,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.loop import Standing
+from cmpg.equilibrium.loop import LoopState
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.equilibrium.start import Start
 from cmpg.games.contract import Game, Position
@@ -53,7 +53,7 @@ class AscentMemory:
         stage = next_stage("ascent")
         return None if stage is None else cls(stage, game, answers, polisher, rng)
 
-    def keep(self, standing: Standing[Position]) -> None:
+    def keep(self, standing: LoopState[Position]) -> None:
         """Note where the loop stands, what is known of the agents, and where the random numbers stand."""
         mover = standing.counts[3]
         self.stage.keep(
@@ -72,7 +72,7 @@ class AscentMemory:
             }
         )
 
-    def recalled(self) -> Standing[Position] | None:
+    def recalled(self) -> LoopState[Position] | None:
         """Bring everybody back to where they stood."""
         note = self.stage.note
         if note is None:
@@ -84,7 +84,7 @@ class AscentMemory:
         policy = note["policy"]
         before = self.game.at(policy.replace(mover, note["left"]))
         before.induced_cmdp(mover)  # the mover was asked, and what it faces stays the same
-        return Standing(
+        return LoopState(
             before=before,
             position=before.replace(mover, policy.stored[mover]),
             answers=note["answers"],

@@ -14,16 +14,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cmpg.deadline import NOTEBOOK
+
 Note = Mapping[str, Any]
 """Numbers, texts, arrays, policies and steps, by name."""
-
-_NOTEBOOK: ContextVar[Notebook | None] = ContextVar("notebook", default=None)
 
 
 class Notebook:
@@ -84,11 +83,11 @@ class Stage:
 @contextmanager
 def noting(notebook: Notebook) -> Iterator[None]:
     """Let the stages that run inside use these notes."""
-    token = _NOTEBOOK.set(notebook)
+    token = NOTEBOOK.set(notebook)
     try:
         yield
     finally:
-        _NOTEBOOK.reset(token)
+        NOTEBOOK.reset(token)
 
 
 def next_stage(kind: str) -> Stage | None:
@@ -100,7 +99,7 @@ def next_stage(kind: str) -> Stage | None:
     ...     [next_stage("ascent").note for _ in range(2)]
     [None, {'moves': 3}]
     """
-    notebook = _NOTEBOOK.get()
+    notebook: Notebook | None = NOTEBOOK.get()
     return None if notebook is None else notebook.stage(kind)
 
 
