@@ -120,7 +120,6 @@ def test_one_deadline_holds_for_all_runs():
         lambda: cmpg.duality.analyse_duality(charging()),
         lambda: cmpg.duality.analyse_duality(counting_congestion_game()),
         lambda: cmpg.learning.GameSimulator(charging(), rng=np.random.default_rng(1)),
-        lambda: cmpg.learning.GameSimulator(counting_congestion_game(), rng=np.random.default_rng(1)),
     ],
 )
 def test_what_a_form_cannot_do_is_a_typed_error_that_names_the_form(ask):
