@@ -121,7 +121,7 @@ def test_trackers_are_written_to_as_they_want_it(monkeypatch, tmp_path):
     written.clear()
     assert command_line.cmpg("solve", "spectrum", "--selfish", "--tensorboard", tmp_path / "more").code == 0
     assert written[0] == str(tmp_path / "more")
-    assert ("certified", 1.0, 2) in written[-15:]  # after two steps; nothing of the selfish run follows
+    assert ("certified", 1.0) in [each[:2] for each in written[-15:]]  # nothing of the selfish run follows
 
     metrics = {}
     fake = types.SimpleNamespace(log_metric=lambda key, value, step: metrics.update({key: (value, step)}))
