@@ -227,7 +227,7 @@ def test_a_joint_game_that_is_not_whole_is_refused(claim, changes, problem):
     [
         ({"format": "cmpg-game"}, "a game and a policy file"),
         ({"multipliers": [[-1e-300]]}, "multipliers λ ≥ 0"),
-        ({"multipliers": [[0.0], [0.0]]}, "multipliers with finite numbers of shape"),
+        ({"multipliers": [[0.0], [0.0]]}, "with finite numbers of shape [1, 1]"),
         ({"multipliers": [[np.nan]]}, "multipliers with finite numbers"),
         ({"agent_0": [[[1.0, 0.0], [0.5, 0.4]]] * 2}, "agent_0 with rows that sum to 1"),
         ({"agent_0": [[[2.0, -1.0], [0.0, 1.0]]] * 2}, "agent_0 with rows that sum to 1"),
