@@ -293,16 +293,12 @@ def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: 
         masked = every[constraint] * masks.reshape(len(pairs), steps, *(1 for _ in costs.shape[2:]))
         return frozen(np.concatenate([every[kept], masked]))
 
-    shared: dict[str, Any] = {
-        "thresholds": np.concatenate([game.thresholds[kept], limits]),
-        "constraint_names": (*(names[j] for j in kept), *told),
-    }
+    limits = np.concatenate([game.thresholds[kept], limits])
+    named = [*(names[j] for j in kept), *told]
     if isinstance(game, LocalGame):
-        agents = tuple(
-            agent if agent.costs is None else replace(agent, costs=split(agent.costs)) for agent in game.agents
-        )
-        return replace(game, agents=agents, load_costs=split(game.load_costs), **shared)
-    return replace(game, costs=split(game.costs), **shared)
+        agents = [agent if agent.costs is None else replace(agent, costs=split(agent.costs)) for agent in game.agents]
+        return game.with_constraints(split(game.load_costs), limits, named, agents=agents)  # type: ignore[return-value]
+    return game.with_constraints(split(game.costs), limits, named)  # type: ignore[return-value]
 
 
 def _pairs(windows: int | Sequence[tuple[int, int]], steps: int) -> list[tuple[int, int]]:

@@ -224,6 +224,10 @@ class CountingGame:
         """Return the same game with another transition: [H or 1, S, C, S]."""
         return replace(self, transition=transition)
 
+    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str]) -> CountingGame:
+        """Return the same game with other constraints: their tables, [k], and what they are called."""
+        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names))
+
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
         from cmpg.games.dynamics import CountingDynamics

@@ -216,6 +216,10 @@ class JointGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=_checked_thresholds(thresholds, self), trusted=True)
 
+    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str]) -> JointGame:
+        """Return the same game with other constraints: their tables, [k], and what they are called."""
+        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names))
+
     def with_rewards(self, rewards: FloatArray) -> JointGame:
         """Return the same game with rewards that were computed from its own: [n, H or 1, S, *A]."""
         return replace(self, rewards=frozen(rewards), trusted=True)

@@ -197,6 +197,13 @@ class LocalGame:
         """Return the same game with other agents, of the same number."""
         return replace(self, agents=tuple(agents))
 
+    def with_constraints(
+        self, costs: FloatArray, thresholds: Any, names: Sequence[str], *, agents: Sequence[LocalAgent]
+    ) -> LocalGame:
+        """Return the same game with other constraints: load costs, thresholds, names, and agents with private costs."""
+        own: dict[str, Any] = {"agents": tuple(agents), "load_costs": costs}
+        return replace(self, **own, thresholds=thresholds, constraint_names=tuple(names))
+
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
         from cmpg.games.dynamics import LocalDynamics
