@@ -1,8 +1,6 @@
 """Games on a joint state, with tables over joint actions.
 
-Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play. Averages are matrix
-products over one half of the agents and then over single axes (`averages.py`), so the work is that of reading the
-tables once or twice, never a loop over joint actions.
+Agent i's CMDP (Eqs. 7-9) averages rewards, costs and transitions over what the others play; see `position.py`.
 """
 
 from __future__ import annotations
@@ -230,8 +228,7 @@ class JointGame:
 
     def without_constraints(self) -> JointGame:
         """Return the same game without its constraints."""
-        none = frozen(np.zeros((0, 1, *self.rewards.shape[2:])))
-        return replace(self, costs=none, thresholds=frozen(np.zeros(0)), constraint_names=None, trusted=True)
+        return self.with_constraints(np.zeros((0, 1, *self.rewards.shape[2:])), np.zeros(0), ())
 
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""
@@ -262,9 +259,8 @@ class JointGame:
         chosen = self.rewards.mean(axis=0) if reward is None else reward
         chosen = to_exact(chosen) if self.is_exact else to_floats(chosen)
         flat = (self.num_states, int(np.prod(self.num_actions)))
-        dense = None if self.is_sparse else self.transition.reshape(len(self.transition), *flat, -1)
         return CMDP(
-            transition=self.transition if dense is None else dense,
+            transition=self.transition if self.is_sparse else self.transition.reshape(len(self.transition), *flat, -1),
             reward=chosen.reshape(len(chosen), *flat),
             costs=self.costs.reshape(*self.costs.shape[:2], *flat),
             thresholds=self.thresholds,
