@@ -76,7 +76,7 @@ def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
         assert err.came.wait(60)
         raise MemoryError
 
-    monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example"])
+    monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example", "--start", "cheapest"])
     with patch(slow, wait), redirect_stderr(err), pytest.raises(SystemExit):
         main()
     assert err.came.is_set()

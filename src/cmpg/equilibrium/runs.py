@@ -81,9 +81,11 @@ class Planned:
         """Return `begin`, or the planner's policy."""
         if begin is not None:
             return Start(begin, np.nan, None, "given")
-        planner = game.planner(self.objective) if isinstance(game, PlansFor) else None
+        in_time = time.monotonic() < deadline
+        planner = game.planner(self.objective) if isinstance(game, PlansFor) and in_time else None
         if planner is None:
-            return Start(None, -np.inf, None, "there is no planner for this game")
+            why = "there is no planner for this game" if in_time else "there was no time to plan"
+            return Start(None, -np.inf, None, why)
         try:
             best = Exact()(planner.cmdp, rng=rng)
         except (InfeasibleError, SolverError):
