@@ -12,8 +12,8 @@ import pytest
 import cmpg as library
 from cmpg import scenarios
 from cmpg.errors import FileError
-from cmpg.files import checkpoint as files
-from cmpg.files.checkpoint import long_run, read_checkpoint, write_checkpoint
+from cmpg.files import long_runs as files
+from cmpg.files.long_runs import long_run, read_checkpoint, write_checkpoint
 from cmpg.runs.checkpoints import Notebook, generator_note, noting, restore_generator
 from command_line import PROGRAM, cmpg
 

@@ -22,7 +22,7 @@ from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
-    from cmpg.files.checkpoint import LongRun
+    from cmpg.files.long_runs import LongRun
     from cmpg.games.contract import Game
     from cmpg.scenarios import Origin
 
@@ -159,8 +159,7 @@ def _long_run(
     if output is None or every is None:
         return nullcontext()
     from cmpg.cmdp.kernels.choice import kernels_used
-    from cmpg.files.checkpoint import long_run
-    from cmpg.files.long_runs import game_digest
+    from cmpg.files.long_runs import game_digest, long_run
 
     def tell(problem: Exception) -> None:
         remark(f"no checkpoint: {problem} The run goes on.")
