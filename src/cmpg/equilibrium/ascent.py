@@ -254,7 +254,7 @@ def best_response(
 
 
 def _hard_budgets() -> Any:
-    from cmpg.equilibrium import best_responses  # few games need it
+    import cmpg.equilibrium.best_responses as best_responses  # few games need it
 
     return best_responses
 
