@@ -66,7 +66,7 @@ class _Waiting(io.StringIO):
     ("slow", "told"),
     [
         ("cmpg.cli.targets.Target.build", "building the game  "),
-        ("cmpg.equilibrium.runs.Planned.__call__", "looking for a feasible start  "),
+        ("cmpg.equilibrium.start.feasible_start", "looking for a feasible start  "),
     ],
 )
 def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):

@@ -138,9 +138,10 @@ def test_a_deadline_ends_the_search_with_what_is_feasible():
     stopped = CommonPrice()(game, start, deadline=time.monotonic() + 0.02, on_progress=stop_after_three)
     assert is_feasible(game.at(stopped.policy))
     assert not stopped.interrupted
-    result = cmpg.solve(game, time_limit=0.0)
-    assert result.status is Status.LIMIT
-    assert result.certificate.feasible
+    given = cmpg.solve(game, start=start, time_limit=0.0)
+    assert given.status is Status.LIMIT
+    assert given.certificate.feasible
+    assert cmpg.solve(game, time_limit=0.0).status is Status.FEASIBILITY_UNKNOWN
 
 
 def test_an_interruption_keeps_the_last_feasible_policy():

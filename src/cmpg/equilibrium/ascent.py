@@ -215,6 +215,7 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
         trace=ending.trace,
         moves=ending.moves,
         refused=answers.failures,
+        interrupted=ending.status is Status.INTERRUPTED,
     )
 
 

@@ -384,7 +384,7 @@ def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result
         return Result(Status.CERTIFIED, proved_text(certificate), epsilon, incumbent=incumbent, game=game)
     told = "" if certificate.feasible else f" {certificate.told_feasibility}."
     message = f"interrupted by the user.{told}"
-    return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game)
+    return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)
 
 
 def verdict(

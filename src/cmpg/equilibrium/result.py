@@ -119,6 +119,7 @@ class Result:
     allow_rounding: float = 0.0  # by how much costs may exceed their thresholds in a result that is accepted
     score: tuple[str, float] | None = None  # what the runs are compared by, and how much of it this one has
     runs: tuple[Attempt, ...] = ()  # all that it was chosen from, in their order; none where there was one run
+    interrupted: bool = False  # by the user; it may be certified all the same
     selfish: Result | None = None  # the same game without its constraints, where that was solved, too
 
     @property

@@ -202,7 +202,7 @@ def restarted(
             if ended is None:
                 return
             yield ended
-            if ended.status is Status.INTERRUPTED:
+            if ended.interrupted:
                 return
         return
     from cmpg.runs.runner import Jobs, in_order, run_tasks  # imported where it is used, and rarely is
@@ -242,18 +242,18 @@ def best_of(
     if len(runs) == 1:
         return runs[0]
     scores = [score(run) if run.certified else None for run in runs]
-    tried = tuple(
+    tried = [
         Attempt(run.settings.get("begin", run.settings["start"]), run.status, run.moves + run.search_moves, each)
         for run, each in zip(runs, scores, strict=True)
-    )
+    ]
     certified = [(each, run) for each, run in zip(scores, runs, strict=True) if each is not None]
     if not certified:
-        return replace(runs[0], game=game, runs=tried)
+        return replace(runs[0], game=game, runs=tuple(tried))
     distinct: list[Result] = []
     for each, run in sorted(certified, key=lambda pair: -pair[0]):
-        if not any(_alike(run, other) for other in distinct):
+        if not any([_alike(run, other) for other in distinct]):
             distinct.append(replace(run, game=game, score=(compared_by, each)))
-    return replace(distinct[0], runs=tried, equilibria=tuple(distinct) if list_all else ())
+    return replace(distinct[0], runs=tuple(tried), equilibria=tuple(distinct) if list_all else ())
 
 
 def _alike(one: Result, other: Result) -> bool:
@@ -276,7 +276,8 @@ def with_search(run: Result, found: Start, method: StartMethod) -> Result:
     """Put the rounds of the search before the iterations of the ascent, and name the method."""
     ascent = tuple(replace(step, seconds=step.seconds + found.seconds) for step in run.trace)
     settings = {"start": repr(method), **run.settings}
-    result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings)
+    stopped = found.interrupted or run.interrupted
+    result = replace(run, trace=found.trace + ascent, search_moves=found.moves, settings=settings, interrupted=stopped)
     if found.interrupted and not result.certified:
         return replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
     return result

@@ -175,9 +175,9 @@ def solve(
             terms = course.terms(found, rng=ties, on_progress=on_progress)
             ended = with_search(ascend(played, found.policy, **terms), found, method)
             runs.append(ended)
-            if ended.status is Status.INTERRUPTED or _is_best(played, ended, found, score) or not course.left:
+            if ended.interrupted or _is_best(played, ended, found, score) or not course.left:
                 break
-        if restarts > 1 and runs and runs[-1].status is not Status.INTERRUPTED:
+        if restarts > 1 and runs and not runs[-1].interrupted:
             assert draws is not None
             assert first is not None
             safe = first.begin or first.policy
@@ -186,9 +186,10 @@ def solve(
             streams = (draws.spawn(1)[0] for _ in range(restarts - 1))  # as they are needed: there may be many
             runs += restarted(course, again, safe, streams, jobs=jobs, on_progress=on_progress)
     if not runs:
-        if first is None and time.monotonic() < deadline:
+        late = time.monotonic() >= deadline
+        if first is None and not late:
             raise KeyboardInterrupt  # before anything was known of a start
-        if first is None:
+        if first is None or (late and first.policy is None and first.proof is None):
             text = "the time limit was reached before a feasible policy was known."
             return _told(Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game), asked)
         if first.policy is None:

@@ -116,6 +116,14 @@ def run_tasks(
         except _WorkerDied as death:
             losses += 1
             if losses > MOST_LOSSES:
+                # Whoever worked beside a task that kills its worker was lost with it: now one task at a time.
+                for place in sorted(missing):
+                    with contextlib.suppress(_WorkerDied):
+                        for _, done in run(_Call(function), {place: missing[place]}, asked):
+                            del missing[place]
+                            yield place, done
+                if not missing:
+                    return
                 places = ", ".join(map(str, sorted(missing)[:5])) + (", …" if len(missing) > 5 else "")
                 raise WorkerError(
                     f"{losses} workers died one after the other, at one of the tasks {places} (counted from 0): "
