@@ -105,6 +105,17 @@ class ByResponses:
         )
 
 
+def _rounds_told(simulator: Any, watch: Watch, goal: float) -> Callable[[Round], None]:
+    """Return what tells each round of a model that all agents share."""
+
+    def on_round(found: Round) -> None:
+        state = "feasible" if found.feasible else "not proved feasible yet"
+        told = f"{state}, gains of at most {found.gap:.3g}"
+        watch(Progress(simulator.ledger.total, told, found.gap, goal, found.feasible))
+
+    return on_round
+
+
 @dataclass(frozen=True, eq=False)
 class BySharedModel:
     """The variant that explores once; local games are learned in no other way."""
@@ -116,12 +127,7 @@ class BySharedModel:
 
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn_shared`."""
-
-        def on_round(found: Round) -> None:
-            state = "feasible" if found.feasible else "not proved feasible yet"
-            told = f"{state}, gains of at most {found.gap:.3g}"
-            watch(Progress(simulator.ledger.total, told, found.gap, self.epsilon, found.feasible))
-
+        on_round = _rounds_told(simulator, watch, self.epsilon)
         return learn_shared(
             simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
         )
@@ -140,12 +146,7 @@ class BySafeModel:
 
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn_safely`."""
-
-        def on_round(found: Round) -> None:
-            state = "feasible" if found.feasible else "not proved feasible yet"
-            told = f"{state}, gains of at most {found.gap:.3g}"
-            watch(Progress(simulator.ledger.total, told, found.gap, self.epsilon, found.feasible))
-
+        on_round = _rounds_told(simulator, watch, self.epsilon)
         return learn_safely(
             simulator,
             start=self.start,
