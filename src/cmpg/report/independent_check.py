@@ -35,14 +35,12 @@ def main() -> None:
     require(policy, "a policy of each agent")
     limits = game.get("thresholds", np.zeros(0))
     multipliers = claim.get("multipliers", np.zeros((len(policy), len(limits))))
-    hard = multipliers == np.inf
-    multipliers = np.where(hard, 0.0, multipliers)
+    hard, multipliers = multipliers == np.inf, np.where(multipliers == np.inf, 0.0, multipliers)
     shaped("multipliers", multipliers, (len(policy), len(limits)))
     require((multipliers >= 0).all(), "multipliers λ ≥ 0")
     binds = game.get("binds", np.ones(multipliers.shape))  # a constraint that does not bind an agent has no price
     shaped("binds", binds, multipliers.shape)
-    free = (multipliers > 0) | hard
-    require(not free[binds == 0].any(), "multipliers of zero for those whom a constraint does not bind")
+    require(not (hard + multipliers)[binds == 0].any(), "multipliers of zero for those whom a constraint does not bind")
     for i, table in enumerate(policy):
         shaped(f"agent_{i}", table, (int(game["horizon"]), *table.shape[1:]))
         distributions(f"agent_{i}", table)
