@@ -1,6 +1,6 @@
 """Kill what is long, again and again, and see that nothing is torn and nothing lost: make resilience.
 
-python -m experiments.resilience [--sessions FILE] [--kills 20] [--only sweep learn solve speed] [--page FILE]
+python -m experiments.resilience [--sessions FILE] [--kills 20] [--only sweep learn solve speed]
 
 A sweep of 60 charging games, `learn --seeds 20` and `solve --checkpoint` are run whole once. Then each is killed with
 SIGKILL at random moments, resumed, killed again, … until it is over, and compared with the whole one: results.csv by
@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-DAYS = "2019-06-08,2019-06-09,2019-06-15,2019-06-16"
-SWEEP = ["sweep", "charging", "--day", DAYS, "--capacity", "1:5", "--threshold", "0.1,0.5,2"]
+DAYS = "2019-06-10..2019-06-14"
+SWEEP = ["sweep", "charging", "--day", DAYS, "--capacity", "4,6,8,10", "--threshold", "0.1,0.5,2"]
 SAMPLE_SWEEP = ["sweep", "charging", "--capacity", "1:20", "--threshold", "0.1,0.5,2"]
 LEARN = ["learn", "spectrum", "--epsilon", "0.3", "--seeds", "20", "--seed", "7"]
 SOLVE = ["solve", "charging", "--capacity", "3", "--seed", "1", "--restarts", "60"]

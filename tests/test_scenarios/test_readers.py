@@ -1,6 +1,7 @@
 """The readers: what they read from small files written here, what they refuse, and the public files if at hand."""
 
 import gzip
+import os
 from datetime import date
 from pathlib import Path
 
@@ -106,6 +107,16 @@ def test_sessions_are_read_in_order_with_local_times(write, name):
     assert (late.station, late.identifier) == ("P, north", "x")
     assert still.departure == still.arrival
     assert still.delivered == 0
+
+
+def test_a_file_is_read_again_once_it_has_changed(write):
+    row = "2024-03-31 08:00:00-07:00,2024-03-31 09:00:00-07:00,9,6,Q,y\n"
+    path = write("changing.csv", HEADER + row)
+    os.utime(path, (1, 1))  # long ago: what was read is kept
+    first = read_sessions(path)
+    assert read_sessions(path) is first
+    write("changing.csv", HEADER + row.replace("Q", "R"))
+    assert read_sessions(path) != first
 
 
 def test_columns_may_come_in_any_order(write):

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -55,8 +58,28 @@ def read_sessions(path: FilePath, *, timezone: str | None = None) -> tuple[Sessi
         With the file and the line: a column is missing, a row is cut, a time or an energy cannot be read, a stay ends
         before it begins, or a time is in UTC and nothing says where the site is.
     """
+    stamp = _stamp(path)
+    return _read(Path(path), timezone) if stamp is None else _read_once(Path(path), timezone, stamp)
+
+
+def _stamp(path: FilePath) -> tuple[int, ...] | None:
+    """Return what changes with a file; None where that is not sure, as a clock may stand still for a few milliseconds."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None  # the reader says why
+    settled = time.time_ns() - found.st_mtime_ns > 1_000_000_000
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if settled else None
+
+
+@lru_cache(maxsize=1)  # a sweep over days and capacities asks for the same months again and again
+def _read_once(path: Path, timezone: str | None, _: tuple[int, ...]) -> tuple[Session, ...]:
+    return _read(path, timezone)
+
+
+def _read(path: Path, timezone: str | None) -> tuple[Session, ...]:
     zone = None if timezone is None else zone_of(timezone)
-    name = Path(path).name.removesuffix(".gz")
+    name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
         return tuple(_item(item, number, path, zone) for number, item in enumerate(_items(path)))
     return tuple(_session(fields, line, zone) for fields, line in _rows(path))
