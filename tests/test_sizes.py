@@ -12,6 +12,9 @@ import cmpg
 from cmpg import sizes
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.games.joint.game import JointGame
+from cmpg.report import viewer
+from cmpg.report.tables import rows_of
+from cmpg.report.viewer import visits_by_agent
 
 
 def large_step(state, actions):
@@ -90,6 +93,26 @@ def test_what_is_left_is_the_least_of_all_limits(monkeypatch):
     sizes.require_memory("a page", 2e9, advice="Draw less.")
     with pytest.raises(TooLargeError, match="nan"):
         sizes.require_memory("nothing", math.nan, advice="")
+
+
+def test_tables_and_pictures_that_do_not_fit_are_refused_with_the_number(monkeypatch):
+    result = cmpg.solve(cmpg.scenarios.grid_world())
+    monkeypatch.setattr(sizes, "memory_left", lambda: 1e5)
+    with pytest.raises(TooLargeError, match=r"a table of 3,072 rules would need 3\.07 MB.*Export the schedule"):
+        rows_of(result, "policy")
+    with pytest.raises(TooLargeError, match=r"2 agents do at every step would need .* kB.*cmpg export"):
+        visits_by_agent(result.game, result.policy, places=16)
+    monkeypatch.setattr(sizes, "memory_left", lambda: 1e9)
+    assert len(rows_of(result, "policy")) >= 3072
+
+
+def test_a_page_leaves_out_what_is_too_large_to_draw_and_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(viewer, "MOST_STEPS", 5)
+    cmpg.solve(cmpg.scenarios.grid_world()).report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "This is not drawn: 6 steps are not drawn one by one" in page
+    assert 'id="view-data"' not in page
+    assert "Proof" in page
 
 
 def test_limits_of_containers_are_read(monkeypatch, tmp_path):

@@ -95,6 +95,33 @@ def require_agents(num_agents: float, entries: float) -> None:
     require_memory(what, num_agents * (OBJECT + 8 * entries), advice="Use fewer agents, or agents that stand for many.")
 
 
+ROW = 1000
+"""Bytes that Python needs for a row of a table with names, before it is written: about."""
+
+
+def require_rules(shapes: Iterable[tuple[int, int, int]]) -> None:
+    """Refuse a table of all rules of policies of these shapes, a row for each agent, step and state at least.
+
+    Examples
+    --------
+    >>> require_rules([(10**6, 10**9, 2)])
+    Traceback (most recent call last):
+    cmpg.errors.TooLargeError: a table of 1e+15 rules would need 1e+06 TB, and ... may be used. Export the schedule: ...
+    """
+    rules = sum(float(steps) * states for steps, states, _ in shapes)
+    advice = "Export the schedule: what is likely to happen, and no more."
+    require_memory(f"a table of {rules:,.6g} rules", ROW * rules, advice=advice)
+
+
+def require_picture(shapes: Iterable[tuple[int, ...]]) -> None:
+    """Refuse to lay out what agents with policies of these shapes do at every step, where that does not fit."""
+    entries = [prod(map(float, shape)) for shape in shapes]
+    what = f"a picture of what {len(entries):,} agents do at every step"
+    require_memory(
+        what, 16 * sum(entries), advice="Use cmpg show or cmpg export, which take one agent after the other."
+    )
+
+
 class Sized(Protocol):
     """What of a game tells how large it is."""
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.equilibrium.result import Incumbent, Result
-from cmpg.errors import CMPGError, FileError
+from cmpg.errors import CMPGError, FileError, TooLargeError
 from cmpg.faces import Table, plain, table_html
 from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
@@ -349,12 +349,16 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
 
 
 def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
-    view = view_of(run.game, found.policy.floats(), run.drawing)
+    steps = found.policy.shapes[0][0]
+    try:
+        view = view_of(run.game, found.policy.floats(), run.drawing)
+    except TooLargeError as problem:
+        return {"json": "", "words": "", "note": f"This is not drawn: {str(problem).rstrip('.')}", "steps": steps}
     return {
         "json": _inside_script(view.to_json()),
         "words": VIEW_WORDS[view.kind],
         "note": view.note[:1].upper() + view.note[1:],
-        "steps": found.policy.shapes[0][0],
+        "steps": steps,
     }
 
 

@@ -30,16 +30,14 @@ from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, shown_of, s
 from cmpg.files.containers import write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.contract import Game, Information, Position, SharedResources, in_floats
+from cmpg.sizes import require_rules
 
 if TYPE_CHECKING:
     import pandas
 
 FLOOR = 1e-9
-
 BARS = "·▁▂▃▄▅▆▇█"
-SEEN = 0.005
-"""What is less likely than this is not told."""
-
+SEEN = 0.005  # what is less likely is not told
 Row = dict[str, Any]
 
 
@@ -125,6 +123,7 @@ def _joint_schedule(game: Game, position: Position) -> Iterator[Row]:
 def _policy(result: Result) -> Iterator[Row]:
     """Yield every rule with its numbers beside its names: what another program needs to follow the policy."""
     names = game_of(result).names
+    require_rules(result.policy.shapes)
     for i, table in enumerate(result.policy.floats()):
         for h, s, a in np.argwhere(table > 0).tolist():
             yield {

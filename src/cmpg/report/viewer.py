@@ -20,9 +20,11 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
+from cmpg.errors import TooLargeError
 from cmpg.games.contract import Game, Information, PlayableInBatches, SharedResources
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
+from cmpg.sizes import require_picture
 
 MOST_BYTES = 700_000
 """The viewer's share of a page: what does not fit is left out, the least likely first, and the page says so."""
@@ -34,6 +36,9 @@ MOST_ENTRIES = 120_000
 """Of all tables together, where a game is shown as tables."""
 
 MOST_PANELS = 12
+
+MOST_STEPS = 10_000
+"""Steps that a slider can be moved along."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,18 @@ class View:
 
 
 def view_of(game: Game, policy: JointPolicy, drawing: Drawing | None) -> View:
-    """Lay out a joint policy for the viewer, by its drawing where there is one."""
+    """Lay out a joint policy for the viewer, by its drawing where there is one.
+
+    Raises
+    ------
+    TooLargeError
+        There is not enough memory for it, or there are more steps than anybody looks at one by one.
+    """
+    if policy.shapes[0][0] > MOST_STEPS:
+        raise TooLargeError(
+            f"{policy.shapes[0][0]:,} steps are not drawn one by one, and more than {MOST_STEPS:,} never are. "
+            "Use cmpg show --step or cmpg export"
+        )
     if isinstance(drawing, GridDrawing):
         return _fitting(lambda floor, agents: _grid_view(game, policy, drawing, floor=floor, agents=agents), game)
     if isinstance(drawing, NetworkDrawing) and isinstance(game, SharedResources):
@@ -87,6 +103,7 @@ def visits_by_agent(game: Game, policy: JointPolicy, *, places: int) -> list[Flo
 
     In a game on a shared state, a state is one place per agent, in agent order.
     """
+    require_picture(policy.shapes)
     position = game.at(policy)
     if game.information is Information.OWN_STATE:
         return [occupancy(position.induced_cmdp(i), position.policy[i]) for i in range(game.num_agents)]

@@ -63,7 +63,7 @@ def read_sessions(path: FilePath, *, timezone: str | None = None) -> tuple[Sessi
 
 
 def _stamp(path: FilePath) -> tuple[int, ...] | None:
-    """Return what changes with a file; None where that is not sure, as a clock may stand still for a few milliseconds."""
+    """Return what changes with a file; None where that is not sure, as clocks stand still for milliseconds."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
