@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from cmpg.cli.main import app, main
 from cmpg.files.games import load_game, save_game
+from cmpg.games.constraints import bind
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import counter_example, spectrum
+from cmpg.scenarios import counter_example, counting_congestion_game, spectrum
 
 
 def run(*words, code=0):
@@ -44,6 +45,15 @@ def test_every_mode_learns_and_is_judged(mode):
     assert "samples" in answer.stderr
     if mode == "safe":
         assert "0 break a constraint" in answer.stdout
+
+
+@pytest.mark.parametrize("command", ["learn", "bounds"])
+def test_a_mask_of_constraints_is_refused_and_never_dropped(command, monkeypatch, capsys, tmp_path):
+    """By counts a game becomes a joint one on the way, which has to bind the same agents."""
+    masked = bind(counting_congestion_game(num_agents=2), [[1], [0]])
+    assert np.array_equal(masked.to_joint().binds, masked.binds)
+    save_game(masked, tmp_path / "masked.npz")
+    assert "bind some agents only" in refused(monkeypatch, capsys, command, tmp_path / "masked.npz", "--epsilon", 2)
 
 
 def test_jobs_change_no_bit():

@@ -134,13 +134,15 @@ def bounds(
     from cmpg.equilibrium.start import feasible_start
     from cmpg.files.records import names_record
     from cmpg.learning.bounds import bounds_table
-    from cmpg.learning.simulator import GameSimulator
+    from cmpg.learning.simulator import GameSimulator, refuse_masks
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.report.learning_page import bounds_face, bounds_record
 
     if slack is not None:
         finite("slack", slack, positive=True)
-    game = joint_form(target.build(), wanted="has no joint transition to learn")
+    built = target.build()
+    refuse_masks(built)
+    game = joint_form(built, wanted="has no joint transition to learn")
     known = GameSimulator(game, rng=np.random.default_rng(0)).known
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
@@ -187,10 +189,12 @@ def _hidden_game(target: Target, *, epsilon: float, seed: int, **options: Any) -
     """A scenario or a file: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.game import LocalGame
+    from cmpg.learning.simulator import refuse_masks
     from cmpg.learning.trials import Behind
     from cmpg.learning.truncation import steps_for
 
     game = target.build(seed=seed)
+    refuse_masks(game)
     if not isinstance(game, (LocalGame, CountingGame)):
         game = joint_form(game, wanted="has no transition to learn")
     behind = Behind(**options, horizon=None if game.discount is None else steps_for(game, epsilon))

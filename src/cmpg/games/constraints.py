@@ -81,7 +81,10 @@ class PrivateConstraints:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("game", "binds"):
             raise AttributeError(name)
-        return getattr(self.game, name)
+        found = getattr(self.game, name)
+        if name == "to_joint":  # whatever the form, the same agents are bound
+            return lambda: PrivateConstraints(found(), self.binds)
+        return found
 
     def face(self) -> Face:
         """Return what to show of the game."""

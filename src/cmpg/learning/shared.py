@@ -31,7 +31,8 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError
+from cmpg.equilibrium.start import feasible_start
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError, StartError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
@@ -51,6 +52,9 @@ TIGHTENINGS = 6
 
 NEARLY = 1.6
 """Gaps of boxes fall by more than this factor when the samples are doubled, while there are few."""
+
+PARTS = (0.25, 0.5, 0.75, 1.0)
+"""Where the gap is nearly small enough, others are looked for from policies that spend these parts of what there is."""
 
 FAR = 8.0
 """With a gap of more than this many ε a local game is not solved again with other thresholds."""
@@ -72,6 +76,13 @@ class Round:
     feasible: bool  # every ceiling is at most its limit
 
     __repr__ = fields_line
+
+    def told(self, thresholds: FloatArray, epsilon: float) -> str:
+        """Say what is proved, beside the thresholds [k] and what is asked for."""
+        ceilings = ", ".join(f"{cost:.4g}" for cost in self.cost_ceilings)
+        limits = ", ".join(f"{threshold:.4g}" for threshold in thresholds)
+        costs = f"costs at most {ceilings} (thresholds {limits})" if ceilings else "no constraint"
+        return f"what is proved: {costs}, and gains of at most {self.gap:.4g} (epsilon {epsilon:.4g})."
 
 
 class Model(Protocol):
@@ -131,11 +142,49 @@ def learn_shared(
     if not 1 <= first_count <= max_count:
         raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
     run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval)
-    status, reason = Status.LIMIT, f"{max_count:,} samples of every entry are not enough."
+    spent = f"{max_count:,} samples of every entry are not enough."
+    return until_ended(run, run.rounds(first_count, max_count), spent, time_limit=time_limit, on_round=on_round)
+
+
+class Learning(Protocol):
+    """A run that learns one model for all, as far as it has come."""
+
+    best: Round
+    ended: Status | None  # None: it goes on
+    reason: str  # why it ended
+
+    def conclude(self, status: Status, reason: str) -> LearnResult:
+        """Gather the result."""
+
+
+def until_ended(
+    run: Learning,
+    rounds: Iterator[bool],
+    spent: str,
+    *,
+    time_limit: float,
+    on_round: Callable[[Round], None] | None,
+) -> LearnResult:
+    """Go on until a run has ended, its rounds or its samples are spent, or its time is over.
+
+    Parameters
+    ----------
+    run
+        The run.
+    rounds
+        Each draws more; true where that changed the bounds, so that there is something to tell.
+    spent
+        What is said where no round is left.
+    time_limit
+        Seconds, looked at between rounds.
+    on_round
+        Called with the bounds.
+    """
+    status, reason = Status.LIMIT, spent
     deadline = time.monotonic() + time_limit
     try:
-        for _ in run.rounds(first_count, max_count):
-            if on_round is not None:
+        for judged in rounds:
+            if judged and on_round is not None:
                 on_round(run.best)
             if run.ended is not None:
                 status, reason = run.ended, run.reason
@@ -147,8 +196,7 @@ def learn_shared(
         reason = str(stop)
     except KeyboardInterrupt:
         status, reason = Status.INTERRUPTED, "it was interrupted."
-    except SimulatorError as fault:
-        fault.samples = run.with_samples_of(fault)
+    except (SimulatorError, StartError) as fault:
         fault.result = run.conclude(status, str(fault))
         raise
     return run.conclude(status, reason)
@@ -176,17 +224,22 @@ class _Run:
         self.reason = ""
         self.hopeless_below = 0.0  # rounds with fewer samples are not looked at; their share of δ is spent all the same
 
-    def rounds(self, first: int, most: int) -> Iterator[None]:
+    def rounds(self, first: int, most: int) -> Iterator[bool]:
         """Draw, judge, and hand over, with twice the samples each time; the sizes do not depend on what is seen."""
         count, target = 0, first
-        while target <= most:
-            drawn = self.simulator.draw_all(count=target - count, purpose="model")
-            self.samples = drawn if self.samples is None else self.samples + drawn
-            count, target = target, 2 * target
-            self.number += 1
-            if count >= self.hopeless_below:
-                self._judge(self.samples, count)
-                yield
+        try:
+            while target <= most:
+                drawn = self.simulator.draw_all(count=target - count, purpose="model")
+                self.samples = drawn if self.samples is None else self.samples + drawn
+                count, target = target, 2 * target
+                self.number += 1
+                if count >= self.hopeless_below:
+                    self._judge(self.samples, count)
+                    yield True
+        except SimulatorError as fault:
+            parts = [part for part in (self.samples, fault.samples) if part is not None]
+            fault.samples = parts[0] + parts[1] if len(parts) == 2 else (parts[0] if parts else None)
+            raise
 
     def _judge(self, samples: Any, count: int) -> None:
         """Solve the empirical game, tightened as far as necessary, and see whether that is an end."""
@@ -199,6 +252,8 @@ class _Run:
             model = model_of(known, samples, delta=share, interval=self.interval)
         far = FAR * self.epsilon if isinstance(model, LocalModel) else np.inf
         found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon, far=far)
+        if found is not None and found.feasible and self.epsilon < found.gap <= NEARLY * self.epsilon:
+            found = self._least_gap(model, found)
         if found is None:
             proof = model.proof_of_infeasibility()
             if proof:
@@ -217,7 +272,27 @@ class _Run:
                 fault.samples = None  # what one agent sees is not counted by joint actions
                 raise
         if self.ended is None and not self.simulator.ledger.total:
-            self.ended, self.reason = Status.LIMIT, f"{self._bounds()} There is nothing to be drawn that would help."
+            proved = self.best.told(known.thresholds, self.epsilon)
+            self.ended, self.reason = Status.LIMIT, f"{proved} There is nothing to be drawn that would help."
+
+    def _least_gap(self, model: Model, found: Round) -> Round:
+        """Look for an equilibrium with a smaller gap from other starts: the box holds for all policies, so that
+        looking costs no samples and no δ.
+        """
+        if isinstance(model, LocalModel):
+            return found
+        cheapest = feasible_start(model.game.with_thresholds(self.limits)).policy
+        if cheapest is None:
+            return found
+        least = model.game.at(cheapest).costs
+        for part in PARTS:
+            start = _solved(model, least + part * (self.limits - least), cheapest, epsilon=self.epsilon)
+            other = None if start is None else tightened(model, self.limits, start, epsilon=self.epsilon)
+            if other is not None and other.feasible and other.gap < found.gap:
+                found = other
+            if found.gap <= self.epsilon:
+                break
+        return found
 
     @property
     def _nearly(self) -> bool:
@@ -261,36 +336,31 @@ class _Run:
         self.best = Round(count, found, max(gaps), costs.ceilings[1:].copy(), feasible=True)
         self.ended = Status.CERTIFIED
 
-    def _bounds(self) -> str:
-        ceilings = ", ".join(f"{cost:.4g}" for cost in self.best.cost_ceilings)
-        thresholds = ", ".join(f"{threshold:.4g}" for threshold in self.simulator.known.thresholds)
-        costs = f"costs at most {ceilings} (thresholds {thresholds})" if ceilings else "no constraint"
-        return f"what is proved: {costs}, and gains of at most {self.best.gap:.4g} (epsilon {self.epsilon:.4g})."
-
-    def with_samples_of(self, fault: SimulatorError) -> Any:
-        """Return all samples, with those that a fault cut short."""
-        parts = [part for part in (self.samples, fault.samples) if part is not None]
-        return parts[0] + parts[1] if len(parts) == 2 else (parts[0] if parts else None)
-
     def conclude(self, status: Status, reason: str) -> LearnResult:
         """Gather the result."""
-        certified = status is Status.CERTIFIED
-        return LearnResult(
-            status=status,
-            message=claim(self.claimed, self.delta) if certified else f"nothing is certified; {self._bounds()}",
-            policy=self.best.policy,
-            epsilon=self.claimed,
-            delta=self.delta,
-            samples=self.simulator.ledger.by_purpose,
-            assumptions=ASSUMPTIONS,
-            void=() if certified else (reason,),
+        result = concluded(self.simulator, self.best, status, reason, epsilon=self.claimed, delta=self.delta)
+        settings = {"samples_per_entry": self.best.samples_per_entry, "rounds": self.number}
+        return replace(
+            result,
             played=self.simulator.played,
-            settings={
-                "samples_per_entry": self.best.samples_per_entry,
-                "rounds": self.number,
-                **cut_settings(self.simulator.known),
-            },
+            settings={**settings, **cut_settings(self.simulator.known)},
         )
+
+
+def concluded(simulator: Any, best: Round, status: Status, reason: str, *, epsilon: float, delta: float) -> LearnResult:
+    """Return the result of a run that learned one model for all, but for what was played and how."""
+    certified, known = status is Status.CERTIFIED, simulator.known
+    proved = best.told(known.thresholds, known.left_of(epsilon))
+    return LearnResult(
+        status=status,
+        message=claim(epsilon, delta) if certified else f"nothing is certified; {proved}",
+        policy=best.policy,
+        epsilon=epsilon,
+        delta=delta,
+        samples=simulator.ledger.by_purpose,
+        assumptions=ASSUMPTIONS,
+        void=() if certified else (reason,),
+    )
 
 
 def tightened(

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import Game
+from cmpg.games.contract import BindsSome, Game
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.multinomials import dense, merge, split, spread
@@ -117,6 +117,7 @@ class GameSimulator:
         reveal_support: bool = False,
         horizon: int | None = None,
     ) -> None:
+        refuse_masks(game)
         if not isinstance(game, (JointGame, CountingGame)):
             advice = "LocalSimulator hides local games; small games of another form have a joint one (to_joint)."
             raise UnsupportedError(type(game).__name__, "has no shared transition to draw from", advice)
@@ -410,6 +411,15 @@ def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
         raise SimulatorError(
             f"there is no entry h={h}, s={s}, a={tuple(a)}; there are {known.horizon} steps, {known.num_states} states "
             f"and {known.num_actions} actions, counted from 0."
+        )
+
+
+def refuse_masks(game: Game) -> None:
+    """Raise where constraints bind some agents only: learners know what everybody has to meet, and not by whom."""
+    if isinstance(game, BindsSome):
+        advice = "Learn its `game`, in which they bind everybody, or solve it with its true transition."
+        raise UnsupportedError(
+            type(game).__name__, "has constraints that bind some agents only; it is not learned", advice
         )
 
 

@@ -18,8 +18,7 @@ The baseline is the start until the samples know a policy that is proved to be c
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -27,14 +26,14 @@ import numpy as np
 from cmpg.arrays import frozen
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import feasible_start
-from cmpg.errors import BudgetError, StartError
+from cmpg.errors import StartError
 from cmpg.learning.confidence import Estimate, check_accuracy, mixture_interval
 from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
-from cmpg.learning.outcome import LearnResult, claim
+from cmpg.learning.outcome import LearnResult
 from cmpg.learning.safe import Baseline, Pace, exploration_policy
 from cmpg.learning.samples import Played
-from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, tightened
+from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, concluded, tightened, until_ended
 from cmpg.policy import JointPolicy
 
 VOUCHED = "the start meets the constraints"
@@ -82,27 +81,8 @@ def learn_safely(
     check_accuracy(epsilon, delta)
     start.check_fits(simulator.known.policy_shapes)
     run = _Run(simulator, start, epsilon=epsilon, delta=delta, pace=pace or Pace())
-    deadline = time.monotonic() + time_limit
-    status, reason = Status.LIMIT, f"{run.pace.most:,} episodes are not enough."
-    try:
-        while run.episodes < run.pace.most:
-            run.explore()
-            if run.judged() and on_round is not None:
-                on_round(run.best)
-            if run.certified:
-                status, reason = Status.CERTIFIED, ""
-                break
-            if time.monotonic() > deadline:
-                reason = f"the time limit of {time_limit:g} seconds has passed."
-                break
-    except BudgetError as stop:
-        reason = str(stop)
-    except KeyboardInterrupt:
-        status, reason = Status.INTERRUPTED, "it was interrupted."
-    except StartError as refuted:
-        refuted.result = run.conclude(status, str(refuted))
-        raise
-    return run.conclude(status, reason)
+    spent = f"{run.pace.most:,} episodes are not enough."
+    return until_ended(run, run.rounds(), spent, time_limit=time_limit, on_round=on_round)
 
 
 class _Run:
@@ -119,11 +99,17 @@ class _Run:
         self.played: list[Played] = []
         self.best = Round(0, start, np.inf, np.full(known.num_constraints, np.inf), feasible=False)
         self.model = self._believe()
+        self.ended: Status | None = None
+        self.reason = ""
 
-    @property
-    def certified(self) -> bool:
-        """Whether the policy that was found is what is asked for."""
-        return self.best.feasible and self.best.gap <= self.epsilon
+    def rounds(self) -> Iterator[bool]:
+        """Explore and judge, batch by batch."""
+        while self.episodes < self.pace.most:
+            self.explore()
+            judged = self.judged()
+            if self.best.feasible and self.best.gap <= self.epsilon:
+                self.ended = Status.CERTIFIED
+            yield judged
 
     def _believe(self) -> LocalModel:
         return LocalModel.of(self.simulator.known, self.samples, delta=self.delta, interval=mixture_interval)
@@ -177,18 +163,10 @@ class _Run:
 
     def conclude(self, status: Status, reason: str) -> LearnResult:
         """Gather the result."""
-        certified, best = status is Status.CERTIFIED, self.best
-        costs = ", ".join(f"{cost:.4g}" for cost in best.cost_ceilings)
-        told = f"nothing is certified; what is proved: costs at most {costs}, and gains of at most {best.gap:.4g}."
-        return LearnResult(
-            status=status,
-            message=claim(self.epsilon, self.delta) if certified else told,
-            policy=best.policy,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            samples=self.simulator.ledger.by_purpose,
+        result = concluded(self.simulator, self.best, status, reason, epsilon=self.epsilon, delta=self.delta)
+        return replace(
+            result,
             assumptions=(VOUCHED, *ASSUMPTIONS),
-            void=() if certified else (reason,),
             played=tuple(self.played),
             settings={"episodes": self.episodes, "pace": repr(self.pace), "start": "given"},
         )

@@ -25,7 +25,7 @@ from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.multinomials import spread
 from cmpg.learning.samples import BoolArray, Ledger
-from cmpg.learning.simulator import check_count
+from cmpg.learning.simulator import check_count, refuse_masks
 from cmpg.policy import JointPolicy, PolicyShape
 
 MOST_ENTRIES = 50_000_000
@@ -154,6 +154,7 @@ class LocalSimulator:
     def __init__(
         self, game: Game, *, rng: np.random.Generator, budget: int | None = None, reveal_support: bool = False
     ) -> None:
+        refuse_masks(game)
         if not isinstance(game, LocalGame):
             advice = "Pass a LocalGame; GameSimulator hides the other forms."
             raise UnsupportedError(type(game).__name__, "has no agents with kernels of their own", advice)
