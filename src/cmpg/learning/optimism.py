@@ -138,7 +138,9 @@ GRID = 512
 PER_OCTAVE = 32
 
 FIRST_STRIDE = 4
-"""The walk begins with steps of this many multipliers."""
+"""The walk begins with steps of this many multipliers, twice as many after each that leads down."""
+
+LONGEST_STRIDE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +254,7 @@ class Optimism:
         while stride:
             nearer = min(_neighbours(best, stride), key=value, default=best)
             if value(nearer) < value(best):
-                best = nearer
+                best, stride = nearer, min(2 * stride, LONGEST_STRIDE)
             else:
                 stride //= 2
         return Ceiling(value(best), self._multipliers(best), len(known))
