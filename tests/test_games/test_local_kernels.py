@@ -22,6 +22,8 @@ from cmpg.games.local.loads import LoadTree
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import charging, robots, routing
+from cmpg.scenarios.moves import move_table, next_cells, standing_table
+from cmpg.scenarios.robot_fleet import _edges, _one_each
 
 pytestmark = pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
 
@@ -89,6 +91,9 @@ def idle(game):
 
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+MOVES_OF = 3
+"""The place among the packed arrays of which matrices each agent goes through."""
 
 
 def close(found, expected):
@@ -197,6 +202,56 @@ def test_a_first_turn_is_the_twins_best_plan(seed):
     present = settled.position.present(0)
     assert present.value - float(multipliers @ present.costs) == pytest.approx(best, abs=1e-8)
     assert settled.moves == (settled.position is not position)
+
+
+def random_map(seed):
+    """Walkers among walls, actions in any order, with and without edges; whole rewards make ties."""
+    rng = np.random.default_rng(seed)
+    free = rng.random((int(rng.integers(1, 5)), int(rng.integers(2, 5)))) < 0.8
+    free[0, :2] = True
+    moves = [[(0, 0), (0, -1), (1, 0), (0, 1), (-1, 0), (0, 0)][i] for i in rng.permutation(6)[: rng.integers(2, 7)]]
+    ahead = next_cells(free, [(0, 0), *moves] if (0, 0) not in moves else moves)
+    states, actions = ahead.shape
+    uses = standing_table(np.arange(states), actions)
+    if rng.random() < 0.6:
+        crossed, ends = _edges(ahead)
+        uses = sp.hstack([uses, _one_each(crossed.ravel(), len(ends))], format="csr")
+    transition, agents = move_table(ahead, success=float(rng.choice([0.5, 0.9]))), int(rng.integers(2, 6))
+    members = [
+        LocalAgent(
+            transition=transition,
+            reward=np.repeat(rng.integers(-2, 1, size=(1, states, 1)).astype(float), actions, axis=2),
+            uses=uses,
+            initial=np.eye(states)[rng.integers(states)],
+        )
+        for _ in range(agents)
+    ]
+    members = [replace(each, transition=members[0].transition, uses=members[0].uses) for each in members]
+    loads = np.arange(agents + 1.0)
+    pairs = np.broadcast_to(loads * (loads - 1) / 2, (1, 1, uses.shape[1], agents + 1))
+    delay = np.zeros(pairs.shape[1:]) if rng.random() < 0.5 else 0.25 * pairs[0]
+    return LocalGame(agents=tuple(members), delay=delay, load_costs=pairs, thresholds=[1.0], horizon=5)
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=SEEDS, price=st.sampled_from([0.0, 0.5, 3.0]))
+def test_whoever_walks_on_a_map_moves_as_by_any_other_matrix(seed, price):
+    game = random_map(seed)
+    # With matrices of their own the same walkers are on no common map.
+    own = [sp.csr_array(game.agents[0].transition[0]) for _ in game.agents]
+    apart = replace(game, agents=tuple(replace(a, transition=[m]) for a, m in zip(game.agents, own, strict=True)))
+    kinds = {len(set(each.at(idle(each)).loads.packed.arrays[MOVES_OF].tolist())) for each in (game, apart)}
+    assert kinds == {1, game.num_agents}
+    multipliers = np.array([price])
+    found, expected = (
+        each.at(idle(each)).settle(multipliers, turns=4 * game.num_agents, worth=1e-9) for each in (game, apart)
+    )
+    assert found.moves == expected.moves
+    assert found.position.policy.fingerprint() == expected.position.policy.fingerprint()
+    everybody = np.broadcast_to(multipliers, (game.num_agents, 1))
+    judged, twin = (each.position.judgements(everybody) for each in (found, expected))
+    assert judged.bounds.tobytes() == twin.bounds.tobytes()
+    assert judged.values.tobytes() == twin.values.tobytes()
 
 
 def test_where_a_budget_is_free_a_tie_spends_no_more_of_it_than_it_must():

@@ -9,6 +9,13 @@
 #include "arrays.h"
 
 #define MOST_WEIGHTINGS 3
+#define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
+
+#ifdef _MSC_VER
+#define ALWAYS_INLINE static __forceinline
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
 
 /* Flags of matrices: the length of rows where all have the same, and whether the first of two entries is the state
    itself; whether uses are listed by state, whether there is exactly one in every row, and whether all rows of a state
@@ -66,6 +73,18 @@ typedef struct {
     const double *rounding;     /* [n]: of an agent's CMDP, relative */
 } World;
 
+static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
+{
+#if defined(__GNUC__)
+    return (int16_t)__builtin_ctzll(mask);
+#else
+    int16_t place = 0;
+    for (; !(mask & 1u); mask >>= 1)
+        place++;
+    return place;
+#endif
+}
+
 /* Fills a world from the tuple of its arrays; the arrays are held. Returns −1 with an exception. */
 int world_of(World *world, Arrays *arrays, PyObject *tuple);
 
@@ -118,10 +137,32 @@ int loads_costs(const World *world, const Usage *all, double *costs);
 void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t rough,
                     double *costs);
 
+/* A map on which all agents walk; see `maps.c`. */
+typedef struct {
+    int32_t states, actions, moving; /* S, A, and how many actions move anywhere; 0: the world is no map */
+    double stays, moves;             /* the probabilities of a move */
+    int16_t action[SHORT_LIST + 1];  /* [moving], ascending, and −1 */
+    int32_t *target;                 /* [S, moving]; S where the action stays */
+    int32_t *edge;                   /* [S, moving]: used by moving; or NULL */
+    int32_t *place;                  /* [S]: used by standing */
+    int16_t *rest;                   /* [S]: the first action that stays */
+} Map;
+
+int map_begin(Map *map, const World *world); /* −1: no memory */
+void map_end(Map *map);
+/* One step back from values ahead [S + 1], of which the last is −∞; chosen may be NULL. */
+void map_back_up(const Map *map, const double *reward, const double *burden, const int32_t *order, int32_t count,
+                 const double *ahead, double *here, int16_t *chosen);
+void map_largest(const Map *map, const double *reward, const double *burden, const double *spent, const int32_t *order,
+                 int32_t count, double *sizes);
+void map_back_cheapest(const Map *map, const double *reward, const double *burden, const double *spent, const double *ties,
+                       const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen);
+
 /* Backward induction over the states that an agent can reach. */
 typedef struct {
     const World *world;
-    double *ahead[2], *here[2]; /* [S]: values to go of the weighted reward, and of the second weighting */
+    Map map;
+    double *ahead[2], *here[2]; /* [S + 1]: values to go of the weighted reward, and of the second weighting */
     int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */
     double *present, *next;     /* [S]: where the agent is */
     int8_t *marked;             /* [S or E] */
@@ -138,6 +179,9 @@ void planner_end(Planner *planner);
 
 /* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen. */
 double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers);
+
+/* The same value; the actions are there only if that took no longer: *planned says so. */
+double plan_value(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int *planned);
 
 /* The same; ties go to what spends less, by a second burden and the private costs. */
 void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden, const double *second_burden,

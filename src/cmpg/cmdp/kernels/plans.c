@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
 #define TIE 1e-12 /* of the scale; see cmdp/planning.py */
 
 /* splitmix64 (Steele, Lea and Flood): a generator in one word, which is never zero while ties are broken at random. */
@@ -37,9 +36,11 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
     const size_t S = (size_t)states, marks = (size_t)(states > resources ? states : resources);
     int missing = 0;
     for (int z = 0; z < 2; z++) {
-        missing |= (planner->ahead[z] = calloc(S, sizeof(double))) == NULL;
-        missing |= (planner->here[z] = calloc(S, sizeof(double))) == NULL;
+        missing |= (planner->ahead[z] = calloc(S + 1, sizeof(double))) == NULL;
+        missing |= (planner->here[z] = calloc(S + 1, sizeof(double))) == NULL;
     }
+    if (seed == 0) /* ties are not broken on a map */
+        missing |= map_begin(&planner->map, world) < 0;
     missing |= (planner->chosen = calloc((size_t)most, sizeof(int16_t))) == NULL;
     missing |= (planner->present = calloc(S, sizeof(double))) == NULL;
     missing |= (planner->next = calloc(S, sizeof(double))) == NULL;
@@ -55,6 +56,7 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
 
 void planner_end(Planner *planner)
 {
+    map_end(&planner->map);
     for (int z = 0; z < 2; z++) {
         free(planner->ahead[z]);
         free(planner->here[z]);
@@ -154,18 +156,6 @@ static inline double follow(const Step *step, const double *ahead, int64_t row)
     for (int64_t entry = step->row_start[row]; entry < step->row_start[row + 1]; entry++)
         sum += step->probability[entry] * ahead[step->target[entry]];
     return sum;
-}
-
-static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
-{
-#if defined(__GNUC__)
-    return (int16_t)__builtin_ctzll(mask);
-#else
-    int16_t place = 0;
-    for (; !(mask & 1u); mask >>= 1)
-        place++;
-    return place;
-#endif
 }
 
 static inline double larger(double one, double other)
@@ -347,18 +337,32 @@ static int64_t pairs_of(const World *world, int32_t agent)
     return pairs;
 }
 
-double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers)
+/* On a map nothing is worth anything after the last step, and whatever lies behind a wall never is: whether it is one. */
+static int begin_on_map(Planner *planner, int32_t agent)
+{
+    const int32_t S = planner->world->states[agent];
+    for (int z = 0; planner->map.moving > 0 && z < 2; z++) {
+        memset(planner->ahead[z], 0, (size_t)S * sizeof(double));
+        planner->ahead[z][S] = planner->here[z][S] = -INFINITY;
+    }
+    return planner->map.moving > 0;
+}
+
+static double plan(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int choose)
 {
     const World *world = planner->world;
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t *reach = world->reach + (int64_t)agent * world->steps;
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
-    double *ahead = NULL, *here = planner->here[0];
+    const int on_map = begin_on_map(planner, agent);
+    double *ahead = on_map ? planner->ahead[0] : NULL, *here = planner->here[0];
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
         const double *burdens = burden + (int64_t)h * world->resources;
         chosen -= reach[h];
-        if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
+        if (on_map)
+            map_back_up(&planner->map, step.reward, burdens, order, reach[h], ahead, here, choose ? chosen : NULL);
+        else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
             back_by_state(&step, burdens, multipliers, order, reach[h], ahead, here, chosen);
         else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && crosses_edges(&step))
             back_by_crossing(&step, burdens, order, reach[h], ahead, here, chosen);
@@ -369,6 +373,17 @@ double plan_best(Planner *planner, int32_t agent, const double *burden, const do
         here = old;
     }
     return at_start(world, agent, ahead);
+}
+
+double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers)
+{
+    return plan(planner, agent, burden, multipliers, 1);
+}
+
+double plan_value(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int *planned)
+{
+    *planned = planner->map.moving == 0;
+    return plan(planner, agent, burden, multipliers, *planned);
 }
 
 /* What an action spends, and the weighted reward of an action. */
@@ -387,15 +402,20 @@ static double stage_of(const Step *step, const double *burden, const double *mul
 }
 
 /* The largest sizes of both, by which ties are measured. */
-static void largest_stages(const World *world, int32_t agent, const double *burden, const double *spent,
-                           const double *multipliers, double *sizes)
+static void largest_stages(const World *world, const Map *map, int32_t agent, const double *burden,
+                           const double *spent, const double *multipliers, double *sizes)
 {
     const int32_t *order = world->order + world->order_of[agent];
     sizes[0] = sizes[1] = 0.0;
     for (int32_t h = 0; h < world->steps; h++) {
         const Step step = step_of(world, agent, h);
         const int64_t at = (int64_t)h * world->resources;
-        for (int32_t p = 0; p < world->reach[(int64_t)agent * world->steps + h]; p++)
+        const int32_t count = world->reach[(int64_t)agent * world->steps + h];
+        if (map->moving > 0) {
+            map_largest(map, step.reward, burden + at, spent + at, order, count, sizes);
+            continue;
+        }
+        for (int32_t p = 0; p < count; p++)
             for (int32_t a = 0; a < step.actions; a++) {
                 const int64_t row = (int64_t)order[p] * step.actions + a;
                 const double first = fabs(stage_of(&step, burden + at, multipliers, order[p], row));
@@ -414,16 +434,21 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
     const int32_t *reach = world->reach + (int64_t)agent * world->steps;
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
     double sizes[2];
-    largest_stages(world, agent, burden, second_burden, multipliers, sizes);
+    largest_stages(world, &planner->map, agent, burden, second_burden, multipliers, sizes);
     const double tie = TIE * (sizes[0] > 0.0 ? sizes[0] : 1.0), second_tie = TIE * (sizes[1] > 0.0 ? sizes[1] : 1.0);
-    double *ahead[2] = {NULL, NULL}, *here[2] = {planner->here[0], planner->here[1]};
+    const double ties[2] = {tie, second_tie};
+    const int on_map = begin_on_map(planner, agent);
+    double *ahead[2] = {on_map ? planner->ahead[0] : NULL, on_map ? planner->ahead[1] : NULL};
+    double *here[2] = {planner->here[0], planner->here[1]};
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
         const double *burdens = burden + (int64_t)h * world->resources;
         const double *spent = second_burden + (int64_t)h * world->resources;
         double *trial = planner->trial, *second = planner->second_trial;
         chosen -= reach[h];
-        for (int32_t p = 0; p < reach[h]; p++) {
+        if (on_map)
+            map_back_cheapest(&planner->map, step.reward, burdens, spent, ties, order, reach[h], ahead, here, chosen);
+        for (int32_t p = 0; !on_map && p < reach[h]; p++) {
             const int32_t s = order[p];
             double best = -INFINITY, cheapest = -INFINITY;
             for (int32_t a = 0; a < step.actions; a++) {
@@ -749,7 +774,8 @@ int judge(Planner *planner, int32_t agent, const double *delays, const double *b
             if (multipliers[j] != 0.0)
                 for (int64_t at = 0; at < places; at++)
                     weighted[at] += multipliers[j] * burdens[j * places + at];
-        judgement->maximum = plan_best(planner, agent, weighted, multipliers);
+        int planned;
+        judgement->maximum = plan_value(planner, agent, weighted, multipliers, &planned);
         memset(judgement->sizes, 0, (size_t)(1 + k) * sizeof(double));
         list_visits(planner, agent, policy, states, counts);
         const int32_t *visited = states;

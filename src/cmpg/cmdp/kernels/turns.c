@@ -149,7 +149,8 @@ static int take_turn(Table *table, Settling *settling, int32_t agent)
     if (take_out(table, usage) < 0)
         return -1;
     const double *delays = table->world.has_delay ? loads->burden[1] : NULL;
-    const double best = plan_best(planner, agent, loads->burden[0], table->multipliers);
+    int planned;
+    const double best = plan_value(planner, agent, loads->burden[0], table->multipliers, &planned);
     const double gain = best - present_worth(table, agent);
     const double size = best < 0.0 ? -best : best;
     /* A value is never larger than the sizes in it, so that most gains of rounding are seen at once. */
@@ -157,6 +158,8 @@ static int take_turn(Table *table, Settling *settling, int32_t agent)
                       is_worth_it(planner, agent, loads->burden[0], delays, table->multipliers, settling->worth, gain);
     if (moves && settling->cheapest)
         plan_cheapest_of_best(planner, agent, loads->burden[0], loads->burden[loads->weightings - 1], table->multipliers);
+    else if (moves && !planned)
+        plan_best(planner, agent, loads->burden[0], table->multipliers);
     put_back(table, usage);
     settling->quiet = moves ? 0 : settling->quiet + 1;
     if (!moves)
@@ -214,7 +217,6 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     Settling settling = {.worth = worth, .cheapest = cheapest};
     PyObject *told = NULL;
     const double *weight;
-    Py_ssize_t room;
     if (world_of(&table.world, &arrays, packed) < 0 || usages_of(&table.usages, &table.world, &arrays, position) < 0)
         goto done;
     const World *world = &table.world;
