@@ -14,6 +14,7 @@ from cmpg import scenarios
 from cmpg.errors import FileError
 from cmpg.files import long_runs as files
 from cmpg.files.long_runs import long_run, read_checkpoint, write_checkpoint
+from cmpg.runs import checkpoints
 from cmpg.runs.checkpoints import Notebook, generator_note, noting, restore_generator
 from command_line import PROGRAM, cmpg
 
@@ -137,6 +138,26 @@ def test_a_checkpoint_that_cannot_be_written_is_told_and_the_one_before_is_intac
         assert read_checkpoint(tmp_path / "run" / files.CHECKPOINT) == {"ascent 0": {"moves": 1}}
         monkeypatch.undo()
     assert read_checkpoint(tmp_path / "run" / files.CHECKPOINT) == {"ascent 0": {"moves": 2}}
+
+
+def test_writing_takes_a_fifth_of_the_time_at_most(monkeypatch):
+    clock, written = [0.0], []
+
+    def write(_):
+        written.append(clock[0])
+        clock[0] += 3.0
+
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+    notebook = Notebook(write, every=1.0)
+    for clock[0] in (
+        0.5,
+        1.5,
+        16.0,
+        16.5,
+        17.0,
+    ):  # the first writing lasts from 1.5 to 4.5, and the next waits for 12 s
+        notebook.keep("ascent 0", {})
+    assert written == [1.5, 16.5]
 
 
 def test_a_checkpoint_builds_nothing_but_what_it_may(tmp_path):

@@ -14,9 +14,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -192,17 +194,18 @@ def write_checkpoint(path: Path, notes: Mapping[str, Note]) -> None:
     """Replace a checkpoint by what is noted now."""
     packing = _Packing()
     text = json.dumps(packing.packed(notes))
-    fields = {"format": "cmpg-checkpoint", "version": 1, "notes": text}
-    write_fields(path, {**fields, **{f"array_{i}": array for i, array in enumerate(packing.arrays)}})
+    layout, pools = packing.pooled()
+    fields = {"format": "cmpg-checkpoint", "version": 1, "notes": text, "layout": json.dumps(layout)}
+    write_fields(path, {**fields, **pools})
 
 
 def read_checkpoint(path: Path) -> dict[str, Note]:
     """Read a checkpoint; raise FileError if it is not a whole one."""
     fields = read_fields(path, kind="cmpg-checkpoint")
     try:
-        notes = _unpacked(json.loads(fields["notes"]), fields)
+        notes = _unpacked(json.loads(fields["notes"]), _arrays(fields))
         return {str(name): dict(note) for name, note in notes.items()}
-    except (CMPGError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
+    except (CMPGError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as problem:
         raise FileError(f"{path}: is not a whole checkpoint ({problem}). Remove it, and solve again.") from None
 
 
@@ -301,6 +304,27 @@ class _Packing:
             self.arrays.append(array)
         return self._places[id(array)]
 
+    def pooled(self) -> tuple[list[tuple[str, int, list[int]]], dict[str, Any]]:
+        """Return for each array its pool, its place there and its shape, and the pools, one for each kind of number.
+
+        The arrays are many and small, and a file of a few long ones is written and read a hundred times as fast.
+        """
+        members: dict[str, list[Any]] = {}
+        filled: Counter[str] = Counter()
+        layout = []
+        for array in map(np.asarray, self.arrays):
+            name = f"pool_{array.dtype.name}"
+            layout.append((name, filled[name], list(array.shape)))
+            members.setdefault(name, []).append(array.ravel())
+            filled[name] += array.size
+        return layout, {name: np.concatenate(pool) for name, pool in members.items()}
+
+
+def _arrays(fields: Fields) -> list[Any]:
+    """Take the arrays out of their pools."""
+    layout = [(np.atleast_1d(fields[pool]), first, shape) for pool, first, shape in json.loads(fields["layout"])]
+    return [frozen(pool[first : first + math.prod(shape)].reshape(shape)) for pool, first, shape in layout]
+
 
 def _columns(steps: Sequence[Step]) -> dict[str, Any]:
     """Return steps as columns; a mover of −1 is none, and multipliers are nan where nobody pays."""
@@ -334,22 +358,18 @@ def _steps(columns: Mapping[str, Any]) -> tuple[Step, ...]:
     )
 
 
-def _unpacked(value: Any, fields: Mapping[str, Any]) -> Any:
+def _unpacked(value: Any, arrays: Sequence[Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if "bytes" in value:
         return bytes.fromhex(value["bytes"])
     if "array" in value:
-        return _array(fields, value["array"])
+        return arrays[value["array"]]
     if "map" in value:
-        return {_unpacked(key, fields): _unpacked(each, fields) for key, each in value["map"]}
+        return {_unpacked(key, arrays): _unpacked(each, arrays) for key, each in value["map"]}
     if "list" in value:
-        return tuple(_unpacked(each, fields) for each in value["list"])
+        return tuple(_unpacked(each, arrays) for each in value["list"])
     if "steps" in value:
-        return _steps({name: _array(fields, place) for name, place in value["steps"].items()})
+        return _steps({name: arrays[place] for name, place in value["steps"].items()})
     known, names = KINDS[value["kind"]]
-    return known(**{name: _unpacked(value["fields"][name], fields) for name in names})
-
-
-def _array(fields: Mapping[str, Any], place: int) -> Any:
-    return frozen(np.atleast_1d(fields[f"array_{int(place)}"]))
+    return known(**{name: _unpacked(value["fields"][name], arrays) for name in names})

@@ -33,7 +33,7 @@ class Notebook:
     write
         Writes all notes; it is called with them by stage.
     every
-        Seconds between two writings.
+        Seconds between two writings, at least; 0 for a writing at every note.
     known
         What an earlier process wrote.
     """
@@ -58,9 +58,11 @@ class Notebook:
             self.write()
 
     def write(self) -> None:
-        """Write all notes now."""
+        """Write all notes now; the next writing waits long enough for writing to take a fifth of the time at most."""
+        began = time.monotonic()
         self._write(self.notes)
-        self._due = time.monotonic() + self._every
+        over = time.monotonic()
+        self._due = over + (max(self._every, 4 * (over - began)) if self._every else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
