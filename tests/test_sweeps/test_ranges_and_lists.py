@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -108,14 +109,22 @@ def test_a_sweep_that_is_killed_again_and_again_is_resumed_to_the_same_bytes(who
     assert not list(folder.glob("**/.*"))
 
 
+def test_hard_budgets_are_resumed_to_the_same_bytes(tmp_path):
+    folder, budgets = tmp_path / "run", {"threshold": [0.0, 0.5]}
+    first = sweeps.sweep("grid-world", budgets, out=folder)
+    before = digest(folder)
+    assert first.rows[0].prices == (np.inf,)
+    shutil.rmtree(folder / "runs" / "0001")
+    assert sweeps.sweep("grid-world", budgets, out=folder, resume=True).rows[0].prices == (np.inf,)
+    assert digest(folder) == before
+
+
 def test_another_sweep_is_not_mixed_in(whole):
     done = cmpg("sweep", "spectrum", "--threshold", "0.3,0.4", "--out", whole, "--resume")
     assert (done.code, "begun with options" in done.err) == (2, True)
 
 
 def test_a_forged_row_is_refused_when_a_page_is_made(whole, tmp_path):
-    import shutil
-
     folder = shutil.copytree(whole, tmp_path / "forged")
     path = folder / "runs" / "0003" / "row.json"
     record = json.loads(path.read_text())

@@ -33,10 +33,11 @@ import numpy as np
 
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import CMPGError, FileError
+from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.faces import fields_line
 from cmpg.files.containers import AGREEMENT, Fields, json_text, plain, read_fields, write_text
 from cmpg.files.long_runs import check_request, sole_writer, write_request
+from cmpg.files.policies import read_multipliers, told_multipliers
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.contract import Game, in_floats
 from cmpg.runs.runner import Jobs, run_tasks
@@ -253,7 +254,7 @@ def _judged(task: _Task, result: Result, record: Fields, shown: Fields, began: f
         message=result.message,
         welfare=None if known is None else float(result.values.sum()),
         bound=(standing.get("welfare") or {}).get("upper_bound"),
-        gap=None if known is None else float(result.certificate.epsilon),
+        gap=None if known is None or not math.isfinite(result.certificate.epsilon) else result.certificate.epsilon,
         costs=tuple(map(float, result.costs)),
         thresholds=tuple(map(float, () if result.game is None else result.game.thresholds)),
         prices=() if known is None else tuple(map(float, known.multipliers.max(axis=0, initial=0.0))),
@@ -369,16 +370,17 @@ def _at(numbers: Sequence[float], place: int) -> float | None:
 def _row_record(row: SweepRow) -> Fields:
     names = ("run", "options", "status", "message", "welfare", "bound", "gap", "costs", "thresholds", "prices")
     record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "moves", "seconds")}
-    return {"format": "cmpg-sweep-row", "version": 1, **record}
+    return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": told_multipliers(list(row.prices))}
 
 
 def _row_from(record: Fields) -> SweepRow:
     try:
         known = {name: value for name, value in record.items() if name not in ("format", "version")}
-        lists = {name: tuple(known[name]) for name in ("costs", "thresholds", "prices")}
+        lists = {name: tuple(known[name]) for name in ("costs", "thresholds")}
+        lists["prices"] = tuple(read_multipliers("prices", known["prices"]).tolist())
         options = {name: tuple(value) if isinstance(value, list) else value for name, value in known["options"].items()}
         return SweepRow(**{**known, **lists, "options": options})
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, PolicyError):
         raise FileError(f"a row.json is not one of a sweep: {json.dumps(record)[:80]}. Remove its folder.") from None
 
 
