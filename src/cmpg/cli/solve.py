@@ -79,6 +79,13 @@ def solve(
             autocompletion=lambda: ["auto", *STARTS],
         ),
     ] = "auto",
+    improve: Annotated[
+        str,
+        typer.Option(
+            help="Whether two agents move together at the end where that is better: auto, none, or thorough.",
+            autocompletion=lambda: ["auto", "none", "thorough"],
+        ),
+    ] = "auto",
     exact: Exact = False,
     selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
     output: Annotated[
@@ -111,6 +118,7 @@ def solve(
         "allow_rounding": finite("allow-rounding", allow_rounding),
         "workers": workers,
         "jobs": jobs,
+        **_improve(improve),
     }
     drawn = 0 if seed is None and restarts > 1 else seed
     began = time.monotonic()
@@ -131,6 +139,7 @@ def solve(
         asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
         asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
         told = {"epsilon": epsilon, "solver": solver, "schedule": schedule, "seed": drawn, "selfish": selfish}
+        told |= {"improve": improve}
         every = None if checkpoint is None and not resume else finite("checkpoint", checkpoint or 60.0, positive=True)
         with _long_run(output, game, asked | told | {"time_limit": None}, every=every, resume=resume) as long_run:
             progress.begin("looking for a feasible start")
@@ -197,6 +206,16 @@ def _start(word: str, game: Game) -> Any:
     }[word]
 
 
+def _improve(word: str) -> dict[str, Any]:
+    """Return what `solve` is told of moves of pairs: nothing where it decides."""
+    chosen = _auto_or("improve", word, "none", "thorough")
+    if chosen is None:
+        return {}
+    from cmpg.equilibrium.pairs import PairMoves
+
+    return {"improve": None if chosen == "none" else PairMoves(trades=16, swaps=200, worth=1e-4, most=64)}
+
+
 def _auto_or(option: str, word: str, *others: str) -> str | None:
     """Return a word that solve understands; None for `auto`."""
     return chosen(option, word, {"auto": None, **{other: other for other in others}})
@@ -241,7 +260,7 @@ def _plugin_solver(word: str) -> Any:
 
 def _unbound(game: Game) -> Game:
     from cmpg.errors import GameError
-    from cmpg.games.contract import without_constraints
+    from cmpg.games.constraints import without_constraints
 
     if len(game.thresholds) == 0:
         raise GameError("this game has no constraints, so play is selfish already. Leave --selfish out.")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.loop import Rules as Rules
     from cmpg.equilibrium.loop import Schedule as Schedule
     from cmpg.equilibrium.loop import take_turns as take_turns
+    from cmpg.equilibrium.pairs import PairMoves as PairMoves
     from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
     from cmpg.equilibrium.result import Quality as Quality
@@ -74,6 +75,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Schedule",
             "take_turns",
         ),
+        "pairs": ("PairMoves",),
         "result": (
             "Attempt",
             "Incumbent",

@@ -188,6 +188,8 @@ class Result:
             if self.search_moves:
                 rounds, how = counted(len(self.trace) - len(ascent), "round"), self.settings.get("start", "a search")
                 parts.append(f"before that, {counted(self.search_moves, 'move')} in {rounds}: {how}")
+            if pairs := int(self.settings.get("pairs_moved", 0)):
+                parts.append(f"{counted(pairs, 'time')} two agents moved together, which is counted")
             if self.witness is not None:
                 parts += self.witness.told(self.certificate.names)
             parts += self._how_good()

@@ -30,6 +30,7 @@ from cmpg.games.contract import Game, Information, Objective, PlansFor, in_float
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.pairs import PairMoves
     from cmpg.runs.runner import Jobs
 
 LARGE = 1_000_000
@@ -64,6 +65,7 @@ def solve(
     solver: Solver | Literal["exact", "lp", "primal-dual"] = "exact",
     schedule: Schedule | Literal["greatest-gain", "round-robin"] | None = None,
     polish: bool = True,
+    improve: PairMoves | Literal["auto"] | None = "auto",
     restarts: int = 1,
     prefer: Preference | Literal["potential", "welfare"] | None = None,
     max_iterations: int | None = None,
@@ -94,6 +96,9 @@ def solve(
         Who moves next: by greatest gain up to four agents, in turns above, unless given.
     polish
         At the end, refill the rows of states that nobody visits with what is best there, and go on if somebody gains.
+    improve
+        Where the best ending is not proved to be the best possible, let two agents move together, and ascend again
+        while that is better: by `PairMoves()` unless given, or not at all, None.
     restarts
         Runs in all: the first from `start` (its methods count as one), the others from random feasible policies with
         random ties, each with random numbers of its own.
@@ -146,7 +151,7 @@ def solve(
     asks_potential = prefer in (None, "potential") or prefer is by_potential
     methods = _start_methods(played, start, by_potential=asks_potential)
     several = restarts > 1 or len(methods) > 1
-    score = _preference(game, prefer) if several else by_welfare
+    score = _preference(game, prefer) if several or improve is not None else by_welfare
     ascend = partial(
         coordinate_ascent,
         epsilon=epsilon,
@@ -160,6 +165,7 @@ def solve(
     ties = draws if restarts == 1 else None
     runs: list[Result] = []
     first: Start | None = None
+    proved = False  # whether an ending is the best possible
     # Ctrl-C keeps what the runs so far have found.
     with suppress(KeyboardInterrupt):
         for method in methods:
@@ -175,7 +181,8 @@ def solve(
             terms = course.terms(found, rng=ties, on_progress=on_progress)
             ended = with_search(ascend(played, found.policy, **terms), found, method)
             runs.append(ended)
-            if ended.interrupted or _is_best(played, ended, found, score) or not course.left:
+            proved = _is_best(played, ended, found, score)
+            if ended.interrupted or proved or not course.left:
                 break
         if restarts > 1 and runs and not runs[-1].interrupted:
             assert draws is not None
@@ -185,6 +192,11 @@ def solve(
             again = _again(methods, played)
             streams = (draws.spawn(1)[0] for _ in range(restarts - 1))  # as they are needed: there may be many
             runs += restarted(course, again, safe, streams, jobs=jobs, on_progress=on_progress)
+        if improve is not None and not proved and runs and not runs[-1].interrupted:
+            from cmpg.equilibrium.pairs import PairMoves, moved_together
+
+            improve = PairMoves() if improve == "auto" else improve
+            runs = moved_together(course, runs, improve, partial(score, played), on_progress=on_progress)
     if not runs:
         late = time.monotonic() >= deadline
         if first is None and not late:
@@ -198,7 +210,8 @@ def solve(
     result = replace(runs[0], game=game, allow_rounding=allow_rounding)
     try:
         chosen = best_of(played, runs, partial(_scored, played, score), _criterion(score), list_all=restarts > 1)
-        result = _with_witness(played, replace(chosen, game=game, allow_rounding=allow_rounding))
+        settings = {**chosen.settings, "improve": str(improve)}
+        result = _with_witness(played, replace(chosen, game=game, allow_rounding=allow_rounding, settings=settings))
         result = _judged_exactly(game, result) if played is not game else result
         result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
         _told(result, asked)

@@ -168,7 +168,7 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
         return Start(None, float(proof.limit - proof.least_cost), proof, "weights that no policy can meet")
     position = game.at(policy)
     # With one constraint nothing costs less, so what is left to say is a matter of rounding.
-    feasible = is_feasible(position) or (len(game.thresholds) == 1 and _may_be_feasible(position))
+    feasible = is_feasible(position) or (len(game.thresholds) == 1 and may_be_feasible(position))
     return Start(policy if feasible else None, worst_slack(position), None, "a policy of the central planner")
 
 
@@ -182,7 +182,7 @@ def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
     if proof.holds:
         return Start(None, widest.slack, proof, found_by)
     position = game.at(JointPolicy(widest.policies))
-    return Start(position.policy if _may_be_feasible(position) else None, widest.slack, None, found_by)
+    return Start(position.policy if may_be_feasible(position) else None, widest.slack, None, found_by)
 
 
 def worst_slack(position: Position) -> float:
@@ -200,7 +200,7 @@ def is_surely_feasible(game: Game, policy: JointPolicy) -> bool:
     position = game.at(policy)
     if is_feasible(position):
         return True
-    if not _may_be_feasible(position) or not isinstance(position, ExactCosts):
+    if not may_be_feasible(position) or not isinstance(position, ExactCosts):
         return False
     costs = position.exact_costs(policy)
     return costs is not None and all(
@@ -208,7 +208,7 @@ def is_surely_feasible(game: Game, policy: JointPolicy) -> bool:
     )
 
 
-def _may_be_feasible(position: Position) -> bool:
+def may_be_feasible(position: Position) -> bool:
     """Whether the thresholds are met as far as floating point can tell; for policies that leave no room for more."""
     return bool(np.all(position.slacks >= -position.cost_rounding))
 
@@ -272,7 +272,7 @@ def _safest_near(position: Position, rng: np.random.Generator | None, deadline: 
             raise KeyboardInterrupt
         if worst_slack(position) <= before + 1e-12 * abs(before):
             break
-    if _may_be_feasible(position):
+    if may_be_feasible(position):
         return Start(position.policy, worst_slack(position), None, found_by)
     return Start(None, worst_slack(position), None, "phase one ended without a feasible policy")
 

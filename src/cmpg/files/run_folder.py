@@ -40,7 +40,7 @@ from cmpg.files.records import (
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.games.contract import ExactForm, Game, in_floats, without_constraints
+from cmpg.games.contract import ExactForm, Game, in_floats
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
 
@@ -250,6 +250,8 @@ def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     """Judge what the agents would do without the constraints, where the folder has it."""
     if not (folder / SELFISH).exists():
         return None
+    from cmpg.games.constraints import without_constraints  # few folders have it
+
     free = without_constraints(game)
     found = _judged_policy(folder / SELFISH, free)
     proved = found.certificate.proves(epsilon)

@@ -28,7 +28,16 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.support import Forbidden
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Game, HardBudgets, Judgements, JudgesAgents, Names, Position
+from cmpg.games.contract import (
+    Game,
+    HardBudgets,
+    Judgements,
+    JudgesAgents,
+    LeavesOut,
+    Names,
+    Position,
+    in_floats,
+)
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
@@ -240,6 +249,11 @@ class PrivatePosition:
         told = getattr(self.position, "exact_costs", None)
         return None if told is None else told(policy)
 
+    def without(self, agent: int) -> PrivatePosition | None:
+        """Return the position as if one agent were not there, where the form of the game can tell."""
+        left = self.position.without(agent) if isinstance(self.position, LeavesOut) else None
+        return None if left is None else PrivatePosition(left, self.binds)
+
     def settle(self, multipliers: FloatArray, **_: Any) -> None:  # noqa: ARG002
         """Return None: agents pay different prices, and are asked one by one."""
         return
@@ -252,6 +266,12 @@ class PrivatePosition:
         if not isinstance(self.position, JudgesAgents) or np.any(multipliers[~self.binds[asked.start : asked.stop]]):
             return None
         return self.position.judgements(multipliers, agents)
+
+
+def without_constraints(game: Game) -> Game:
+    """Return the same game, in floats, with thresholds that nobody reaches."""
+    floats = in_floats(game)
+    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
 
 
 def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: Any, *, constraint: int = 0) -> Form:

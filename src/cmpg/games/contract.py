@@ -6,7 +6,8 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `CountsUnderflow`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `PlansFor`, `Bounded`.
+`ExactCosts`, `CountsUnderflow`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `LeavesOut`, `PlansFor`,
+`Bounded`.
 """
 
 from __future__ import annotations
@@ -409,6 +410,14 @@ class JudgesAgents(Protocol):
         """Return an agent and those after it who are judged at little more than the price of one."""
 
 
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A position that can leave one agent out."""
+
+    def without(self, agent: int) -> Self | None:
+        """Return the position as if one agent were not there, until it moves; None where that means nothing."""
+
+
 def only_binding(game: Game, multipliers: FloatArray) -> FloatArray:
     """Return multipliers [n, k] of which those are zero that belong to constraints that do not bind their agent."""
     return np.where(game.binds, multipliers, 0.0) if isinstance(game, BindsSome) else multipliers
@@ -420,12 +429,6 @@ def in_floats(game: Game) -> Game:
         return game
     rounded: Game = game.floats()
     return rounded
-
-
-def without_constraints(game: Game) -> Game:
-    """Return the same game, in floats, with thresholds that nobody reaches."""
-    floats = in_floats(game)
-    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
 
 
 def cheapest_policy(game: CentralPlanner, multipliers: FloatArray) -> tuple[JointPolicy, float]:

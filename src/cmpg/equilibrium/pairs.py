@@ -1,0 +1,329 @@
+"""Two agents move together, where nobody gains by moving alone.
+
+At rest every agent plays a best response, and its multipliers λ_i are its own price of what the others leave below the
+thresholds. Two agents may still do better together:
+
+- *A trade.* Where prices differ, the budget is in the wrong hands. Agent i plans at the higher price of agent j, which
+  frees some of the budget; j responds within what is free then, and i within what j leaves. What i would gain if it
+  could buy and sell at that price, max V^{r − λ_j·c} − (V^r − λ_j·V^c), is what the trade promises: one backward
+  induction, and right but for what the two do to each other's rewards. Only trades that promise enough are tried.
+- *A swap.* Agent j leaves, i responds as if j were not there, j comes back and responds, and i responds once more: so
+  two robots trade corridors. For games whose positions can leave an agent out (`LeavesOut`). Most of what swaps promise
+  is not kept, so that many have to be tried; they are left to those who ask for them.
+
+Guarantee: where a pair of moves ends feasible, and raises what equilibria are compared by by more than ε/2, the ascent
+goes on from there, and what it ends with is certified as any ending is. If that is not certified, or is no better, the
+equilibrium of before is kept. So the answer is never worse than without, and needs no proof of another kind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.planning import dual_bound, maximise, plan
+from cmpg.deadline import check_time, limited
+from cmpg.equilibrium.ascent import best_response
+from cmpg.equilibrium.loop import OnProgress
+from cmpg.equilibrium.result import Result, Step
+from cmpg.equilibrium.runs import Course
+from cmpg.equilibrium.start import may_be_feasible
+from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
+from cmpg.games.contract import JudgesAgents, LeavesOut, Position
+from cmpg.policy import JointPolicy
+
+DIGITS = 6
+"""Prices are the same if they are so to this many digits."""
+
+MOST_PRICES = 4
+"""So many prices are looked at, those of the most agents first."""
+
+
+@dataclass(frozen=True)
+class PairMoves:
+    """At rest, let two agents move together: by a trade of what a budget allows, or by a swap of resources.
+
+    Parameters
+    ----------
+    trades
+        Trades that are tried at each rest, the most promising first; of these the best is made.
+    swaps
+        Swaps that are tried at each rest where no trade is worth it.
+    worth
+        A pair is tried only if it promises more than this share of Σ_i |V^{r_i}|.
+    most
+        Pairs that move, one after the other, in all.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium.solve import solve
+    >>> from cmpg.scenarios import routing
+    >>> result = solve(routing(num_agents=6), improve=PairMoves(swaps=20))
+    >>> result.certified, result.settings["improve"]
+    (True, 'PairMoves(trades=4, swaps=20, worth=0.002, most=16)')
+    """
+
+    trades: int = 4
+    swaps: int = 0
+    worth: float = 2e-3
+    most: int = 16
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of tries."""
+        for name in ("trades", "swaps", "worth", "most"):
+            if not getattr(self, name) >= 0:
+                raise CMPGError(f"{name} is {getattr(self, name)}; a number of at least 0 is wanted.")
+
+    def __call__(self, position: Position, terms: Terms) -> Together | None:
+        """Return the best pair of moves of those that are tried, or None if none is worth it."""
+        enough = max(self.worth * float(np.abs(position.values).sum()), terms.epsilon)
+        for seek, tries in ((_promising_trades, self.trades), (_promising_swaps, self.swaps)):
+            pairs = islice(seek(position, terms, enough), tries) if tries else ()
+            found = [moved for try_out in pairs if (moved := try_out()) is not None]
+            if found:
+                return max(found, key=lambda each: each.score)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What holds for all pairs at one rest."""
+
+    rest: Result
+    score: Callable[[JointPolicy], float]  # what equilibria are compared by
+
+    @property
+    def prices(self) -> FloatArray:
+        """What each agent pays: [n, k]."""
+        return self.rest.multipliers
+
+    @property
+    def epsilon(self) -> float:
+        """What nobody gains more than, moving alone."""
+        return self.rest.epsilon
+
+    @cached_property
+    def level(self) -> float:
+        """The score at rest; computed only if a pair could move."""
+        return self.score(self.rest.policy)
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Where a pair of moves led, and who moved from where to where."""
+
+    position: Position
+    score: float
+    moves: tuple[tuple[int, Position, Position], ...]
+
+
+Attempt = Callable[[], Together | None]
+
+
+def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[Attempt]:
+    """Find who could give some of a budget to whom, the best first."""
+    promised: list[tuple[float, int, int]] = []
+    prices = _finite(position, terms.prices)
+    groups = _by_price(prices)
+    for buyers in groups[:MOST_PRICES]:
+        price = prices[buyers[0]]
+        cheaper = [each for each in groups if each is not buyers and np.any(price > prices[each[0]])]
+        for i in (i for each in cheaper for i in each):
+            # By its own price i loses at least what it frees is worth to it: so this is what can be gained at most.
+            present = position.present(i)
+            if np.abs(price - prices[i]) @ np.abs(present.costs) <= enough:
+                continue
+            cmdp = position.induced_cmdp(i)
+            promise = maximise(cmdp, price).value - float(present.value - price @ present.costs)
+            promised += [(promise, i, j) for j in buyers if promise > enough]
+    for _, i, j in sorted(promised, key=lambda each: -each[0]):
+        yield partial(_traded, position, i, j, prices[j], terms)
+
+
+def _finite(position: Position, prices: FloatArray) -> FloatArray:
+    """Return what agents to whom nothing is left of a budget would pay for the first of it: [n, k].
+
+    Their price has no bound; where others have spent something that they could sell, a solver tells a finite one.
+    """
+    found = prices.copy()
+    for agent in np.flatnonzero((np.isinf(prices) & (position.costs > 0)).any(axis=1)).tolist():
+        with suppress(InfeasibleError, SolverError):
+            found[agent] = Exact()(position.induced_cmdp(agent)).multipliers
+    return found
+
+
+def _by_price(prices: FloatArray) -> list[list[int]]:
+    """Return agents who pay the same, the most numerous first; whoever has a price without bound is left out."""
+    bounded = np.flatnonzero(np.isfinite(prices).all(axis=1))
+    mantissas, exponents = np.frexp(prices[bounded])
+    alike = np.ldexp(np.round(mantissas, DIGITS), exponents)
+    _, group = np.unique(alike, axis=0, return_inverse=True)
+    groups = [bounded[group.reshape(-1) == each].tolist() for each in range(int(group.max(initial=-1)) + 1)]
+    return sorted(groups, key=lambda each: (-len(each), each[0]))
+
+
+def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms) -> Together | None:
+    """Let i plan at the price of j, then j respond, then i."""
+    cmdp = position.induced_cmdp(i)
+    sold = position.replace(i, plan(cmdp, price).policy(cmdp.num_actions))
+    return _settled(sold, [(i, position, sold)], (j, i), terms)
+
+
+def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Attempt]:
+    """Find who would do what else if somebody were not there, the best first."""
+    if not isinstance(position, LeavesOut):
+        return
+    promised: list[tuple[float, int, int]] = []
+    for j in range(len(position.policy)):
+        check_time()
+        away = position.without(j)
+        if away is None:
+            return
+        for i, gain in enumerate(_gains(away, terms.prices)):
+            promised += [(float(gain), i, j)] if i != j and gain > enough else []
+    for _, i, j in sorted(promised, key=lambda each: -each[0]):
+        yield partial(_swapped, position, i, j, terms)
+
+
+def _gains(position: Position, prices: FloatArray) -> FloatArray:
+    """Return what everybody could gain at its own price, of which one without bound is left out."""
+    finite = np.where(np.isfinite(prices), prices, 0.0)
+    judged = position.judgements(finite) if isinstance(position, JudgesAgents) else None
+    if judged is not None:
+        return judged.bounds - judged.values
+    agents = range(len(prices))
+    return np.array([dual_bound(position.induced_cmdp(i), finite[i]) - position.present(i).value for i in agents])
+
+
+def _swapped(position: Position, i: int, j: int, terms: Terms) -> Together | None:
+    """Let i respond as if j were not there, then j respond, then i."""
+    away = position.without(j) if isinstance(position, LeavesOut) else None
+    table = None if away is None else _response(away, i, terms)
+    if away is None or table is None:
+        return None
+    taken = away.replace(i, table)
+    back = _response(taken, j, terms)
+    if back is None:
+        return None
+    # Told as moves of agents who are all there, in an order in which nobody is asked to leave.
+    first = position.replace(i, table)
+    return _settled(first.replace(j, back), [(i, position, first), (j, first, first.replace(j, back))], (i,), terms)
+
+
+def _settled(
+    position: Position, moves: list[tuple[int, Position, Position]], responding: Iterable[int], terms: Terms
+) -> Together | None:
+    """Let agents respond in turn; None if that is not feasible, or not worth it."""
+    for agent in responding:
+        check_time()
+        table = _response(position, agent, terms)
+        if table is None:
+            return None
+        moved = position.replace(agent, table)
+        moves.append((agent, position, moved))
+        position = moved
+    if not may_be_feasible(position):
+        return None
+    score = terms.score(position.policy)
+    return Together(position, score, tuple(moves)) if score > terms.level + terms.epsilon / 2 else None
+
+
+def _response(position: Position, agent: int, terms: Terms) -> FloatArray | None:
+    try:
+        return best_response(position, agent, Exact(), epsilon=terms.epsilon).policy
+    except (InfeasibleError, SolverError):
+        return None
+
+
+def moved_together(
+    course: Course,
+    runs: Sequence[Result],
+    pairs: PairMoves,
+    score: Callable[[JointPolicy], float],
+    *,
+    on_progress: OnProgress,
+) -> list[Result]:
+    """Return the runs, the best certified one gone on from by moves of pairs while that raises its score."""
+    certified = [place for place, run in enumerate(runs) if run.certified]
+    if not certified:
+        return list(runs)
+    best = max(certified, key=lambda place: score(runs[place].policy)) if len(certified) > 1 else certified[0]
+    rest = runs[best]
+    for _ in range(pairs.most):
+        further = _further(course, rest, pairs, score, on_progress)
+        if further is None:
+            break
+        rest = further
+    return [*runs[:best], rest, *runs[best + 1 :]]
+
+
+def _further(
+    course: Course, rest: Result, pairs: PairMoves, score: Callable[[JointPolicy], float], on_progress: OnProgress
+) -> Result | None:
+    """Let a pair move, and ascend from there; None where that ends no better, or without a certificate."""
+    if not pairs.swaps and (rest.multipliers == rest.multipliers[0]).all():
+        return None  # nobody pays more than another
+    began, terms = time.monotonic(), Terms(rest, score)
+    try:
+        with limited(course.deadline):
+            together = pairs(course.game.at(rest.policy), terms)
+            steps = () if together is None else _steps(together, rest, began)
+    except OutOfTimeError:
+        return None
+    if together is None:
+        return None
+    for step in steps:
+        on_progress(step)
+    tell: Any = partial(_numbered, steps[-1])
+    ended = course.ascend(
+        course.game,
+        together.position.policy,
+        multipliers=None,
+        time_limit=course.left,
+        rng=None,
+        on_progress=lambda step: on_progress(tell(step)),
+    )
+    if not ended.certified or score(ended.policy) <= terms.level:
+        return None
+    return replace(
+        ended,
+        start=rest.start,
+        trace=(*rest.trace, *steps, *map(tell, ended.trace)),
+        moves=rest.moves + len(steps) + ended.moves,
+        search_moves=rest.search_moves,
+        refused=rest.refused + ended.refused,
+        settings={**rest.settings, "pairs_moved": rest.settings.get("pairs_moved", 0) + 1},
+    )
+
+
+def _steps(together: Together, rest: Result, began: float) -> tuple[Step, ...]:
+    """Return the moves of a pair as steps of the trace; who makes room for the other gains less than nothing."""
+    last = rest.trace[-1] if rest.trace else Step(0, None, 0.0, np.zeros(0), np.zeros(0), 0.0, 0.0)
+    steps: list[Step] = []
+    total = last.potential
+    for agent, before, after in together.moves:
+        gains = np.full(len(before.policy), np.nan)
+        gains[agent] = float(after.present(agent).value - before.present(agent).value)
+        seconds = last.seconds + time.monotonic() - began
+        steps.append(Step(last.iteration + len(steps) + 1, agent, gains[agent], gains, before.costs, total, seconds))
+        total += gains[agent]
+    return tuple(steps)
+
+
+def _numbered(last: Step, step: Step) -> Step:
+    """Count an iteration, its seconds and its potential from the last move of a pair."""
+    return replace(
+        step,
+        iteration=last.iteration + step.iteration,
+        seconds=last.seconds + step.seconds,
+        potential=last.potential + last.gain + step.potential,
+    )
