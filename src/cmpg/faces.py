@@ -33,6 +33,9 @@ MOST_COLUMNS = 26
 MOST_CHARACTERS = 160
 """Of a line."""
 
+LONG_WORDS = 24
+"""A cell with more characters than this is broken into lines on a page."""
+
 LARGE = 1e7
 """From here on the decimals of a number say nothing, and its order says all."""
 
@@ -169,7 +172,8 @@ def _cell_html(cell: Cell) -> str:
 
 
 def _cell_box(cell: Cell) -> str:
-    return f'<td class="words">{_cell_html(cell)}</td>' if isinstance(cell, str) else f"<td>{_cell_html(cell)}</td>"
+    wordy = isinstance(cell, str) and len(cell) > LONG_WORDS
+    return f'<td class="words">{_cell_html(cell)}</td>' if wordy else f"<td>{_cell_html(cell)}</td>"
 
 
 def _paragraph(told: str) -> str:

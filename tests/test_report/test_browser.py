@@ -154,11 +154,11 @@ def test_charts_follow_the_colour_scheme(page):
 
 
 def test_a_phone_never_scrolls_sideways(page):
-    page.look(width=390, dark=True)
+    page.look(width=360, dark=True)
     controls = "[...document.querySelectorAll('button, select, input')].filter(each => each.offsetParent)"
     for name in TABS:
         show(page, name)
-        page.until("document.documentElement.scrollWidth <= 390")
+        page.until("document.documentElement.scrollWidth <= 360")
         assert all(height >= 44 for height in page.run(f"{controls}.map(each => each.offsetHeight)"))
 
 
@@ -209,6 +209,75 @@ def page_of(runs, browser):
 
     yield opened
     assert browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def many_runs(tmp_path_factory):
+    """Pages about many runs: a sweep with small multiples, a sweep along one option, a learning run."""
+    folder = tmp_path_factory.mktemp("many")
+    grid = ("--threshold", "0,0.1,0.3", "--agents", "2:3", "--seed", "1,2")
+    assert command("sweep", "spectrum", *grid, "--out", folder / "multiples") == 0
+    assert command("sweep", "spectrum", "--threshold", "0.05,0.1,0.3", "--out", folder / "one") == 0
+    assert command("learn", "spectrum", "--seeds", "3", "--epsilon", "0.5", "--out", folder / "learned") == 0
+    assert command("report", folder / "learned") == 0
+    return folder
+
+
+@pytest.fixture(params=["multiples", "one", "learned"])
+def page_of_many(request, many_runs, browser):
+    """One of these pages; nothing may have been complained about or asked for."""
+    browser.look()
+    browser.open(many_runs / request.param / "report.html")
+    browser.until(f"document.documentElement.dataset.ready === 'yes' && {DRAWN}")
+    yield browser, request.param
+    assert browser.complaints() == []
+    assert browser.requests() == [(many_runs / request.param / "report.html").as_uri()]
+
+
+def test_pages_of_many_runs_draw_all_their_charts_in_both_colour_schemes(page_of_many):
+    page, name = page_of_many
+    titles = page.run("[...document.querySelectorAll('#result h2, #result h3')].map(each => each.textContent)")
+    assert ("Bounds against samples" if name == "learned" else "What threshold is worth") in titles
+    assert page.run("document.querySelectorAll('.chart .main-svg').length") > 1
+    ink = "document.querySelector('.chart .xtick text').style.fill"
+    light = page.run(ink)
+    page.look(dark=True)
+    page.until(f"{ink} !== '{light}'")
+
+
+def test_pages_of_many_runs_are_read_by_keyboard(page_of_many):
+    page, _ = page_of_many
+    page.run("document.getElementById('tab-result').focus()")
+    page.press(*ARROW_RIGHT)
+    assert (page.run(OPEN_TAB), page.run(VISIBLE)) == ("tab-proof", ["proof"])
+    assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.press(*ARROW_RIGHT)
+    assert page.run(OPEN_TAB) == "tab-result"
+    page.run("document.querySelectorAll('#result thead button')[1].focus()")
+    page.press(" ", 32)
+    page.until("document.querySelectorAll('#result thead th')[1].getAttribute('aria-sort') === 'ascending'")
+
+
+def test_pages_of_many_runs_never_scroll_sideways_on_a_phone(page_of_many):
+    page, _ = page_of_many
+    page.look(width=360)
+    for tab in ("result", "proof"):
+        show(page, tab)
+        page.until("document.documentElement.scrollWidth <= 360")
+        right = "each => each.getBoundingClientRect().right <= 360"
+        page.until(f"[...document.querySelectorAll('.chart .main-svg')].every({right})")
+
+
+def test_a_sweep_has_one_chart_for_every_multiple_below_each_title_on_the_same_scale(many_runs, browser):
+    browser.look()
+    browser.open(many_runs / "multiples" / "report.html")
+    browser.until(DRAWN)
+    groups = browser.run("[...document.querySelectorAll('#result .charts')].map(each => each.children.length)")
+    assert groups
+    assert set(groups) == {2}
+    charts = "[...document.querySelectorAll('.charts')[0].querySelectorAll('.chart')]"
+    first, second = browser.run(f"{charts}.map(each => each.layout.yaxis.range)")
+    assert first == second, "multiples cannot be compared by eye"
 
 
 FIRST_CELLS = "[...document.querySelectorAll('#{} tbody tr')].filter(row => !row.hidden).map(row => row.cells[{}])"

@@ -60,7 +60,8 @@ class ThresholdCurve:
     @property
     def is_flat(self) -> bool:
         """Whether no threshold that was tried makes a difference."""
-        return bool(np.ptp(self.values) <= 1e-9 * max(abs(self.bound), 1.0))
+        known = self.values[np.isfinite(self.values)]
+        return len(known) == 0 or bool(np.ptp(known) <= 1e-9 * max(abs(self.bound), 1.0))
 
     @property
     def line(self) -> FloatArray:

@@ -1,8 +1,8 @@
 """A run as moving pictures: what the page's viewer shows, step by step, in one GIF.
 
-On a map every robot has its colour: its goal is a ring, its place in one drawn run a disc with a trail, and the shade
-of a cell is how many agents are expected there. On a network the width of a link is its expected load. Loads are bars
-against their capacity. Drawn with Pillow, from the same data as the page.
+On a map every robot has its colour: its goal is a diamond, its place in one drawn run a disc with a trail, and the
+shade of a cell is how many agents are expected there. On a network the width of a link is its expected load. Loads are
+bars against their capacity. Drawn with Pillow, from the same data as the page.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ def _grid(fields: dict[str, Any]) -> Iterator[Image]:
         for agent, goal in enumerate(fields["goals"]):
             if goal is not None:
                 x, y = middle(goal)
-                radius = size * 0.4
-                brush.ellipse((x - radius, y - radius, x + radius, y + radius), outline=_colour(agent), width=2)
+                radius = size * 0.44
+                corners = [(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)]
+                brush.polygon(corners, outline=_colour(agent), width=2)
         for agent, way in enumerate(fields["sample"]):
             trail = [middle(place) for place in way[max(0, step - TRAIL) : step + 1]]
             if len(trail) > 1:

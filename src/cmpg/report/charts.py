@@ -6,7 +6,7 @@ A figure is built without importing plotly: the page's script draws it. Colours 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,9 @@ MOST_POINTS = 2000
 
 MOST_PLACES = 12
 
+MOST_DOTS = 40
+"""A line through more points than this has no dots on it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Chart:
@@ -44,6 +47,15 @@ class Chart:
         """In pixels, where the figure asks for one."""
         height: int | None = self.figure["layout"].get("height")
         return height
+
+
+@dataclass(frozen=True, eq=False)
+class ChartGroup:
+    """Charts that are read together, below one title."""
+
+    title: str
+    caption: str
+    charts: list[Chart]
 
 
 def _label(name: str) -> str:
@@ -92,15 +104,18 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
     x = [step.iteration for step in steps]
     table = np.array([step.gains for step in steps])
     shown = np.where(table > 0, table, np.nan)
-    dots = {"mode": "lines+markers", "marker": {"size": 6}, "connectgaps": False}
+    dots = _dots(len(x)) | {"connectgaps": False}
     if len(agents) <= MOST_SERIES:
         lines = [_line(x, shown[:, i], name=_label(name), colour=_colour(i), **dots) for i, name in enumerate(agents)]
     else:
         moved = [step.gain if step.gain > 0 else np.nan for step in steps]
-        lines = [_all_gains(x, shown), _line(x, moved, name="who moves", colour=_colour(0), **dots)]
-    lines.append(_limit_line(x, epsilon / 2, "ε/2: enough to move"))
-    caption = "What an agent could gain by its best response, at each iteration. Gains of zero are below the axis."
-    figure = _figure(lines, x=_counted("iteration", len(trace)), y=_decades("gain"))
+        lines = [_all_gains(x, shown), _line(x, moved, name="who moved", colour=_colour(0), **dots)]
+    lines.append(_limit_line(x, epsilon / 2, "ε/2"))
+    caption = (
+        "What an agent could gain by its best response, at each iteration. More than ε/2 is enough to move; gains of "
+        "zero are below the axis."
+    )
+    figure = _figure(lines, x=_counted("iteration", len(trace)), y=_decades("gain", np.append(shown, epsilon / 2)))
     return Chart("gains", "Gains", caption, figure)
 
 
@@ -113,14 +128,42 @@ def _all_gains(x: Sequence[int], gains: FloatArray) -> dict[str, Any]:
     return _line(along, up, name="all agents", colour="var(--limit)", mode="markers", marker=marker)
 
 
-def _decades(title: str) -> dict[str, Any]:
-    # Powers of ten are written a quarter larger than other labels.
-    return _axis(title, type="log", exponentformat="power", tickfont={"size": 10})
+def _dots(points: int) -> dict[str, Any]:
+    """Return the style of a line: with dots, unless they would hide it."""
+    return {"mode": "lines+markers", "marker": {"size": 6}} if points <= MOST_DOTS else {}
+
+
+def _decades(title: str, values: FloatArray) -> dict[str, Any]:
+    """Return a logarithmic axis for these values, with powers of ten as its ticks, or 1, 2 and 5 between them."""
+    known = values[np.isfinite(values) & (values > 0)]
+    low, high = (np.log10(known.min()), np.log10(known.max())) if len(known) else (0.0, 1.0)
+    edge = 0.06 * max(high - low, 0.5)
+    ends = [float(low - edge), float(high + edge)]
+    apart = max(1, round((high - low) / 5))
+    powers = [power for power in range(int(np.floor(ends[0])), int(np.ceil(ends[1])) + 1) if power % apart == 0]
+    factors = (1,) if high - low >= 2 else (1, 2, 5)
+    ticks = [(factor, power) for power in powers for factor in factors]
+    inside = [tick for tick in ticks if ends[0] <= np.log10(tick[0]) + tick[1] <= ends[1]]
+    return _axis(
+        title,
+        type="log",
+        range=ends,
+        tickvals=[factor * 10.0**power for factor, power in inside],
+        ticktext=[_tick(factor, power) for factor, power in inside],
+    )
+
+
+def _tick(factor: int, power: int) -> str:
+    if -3 <= power <= 3:
+        return f"{factor * 10.0**power:g}"
+    return f"{factor}·10<sup>{power}</sup>" if factor > 1 else f"10<sup>{power}</sup>"
 
 
 def _counted(title: str, count: int, *, first: int = 1) -> dict[str, Any]:
-    """Return an axis of whole numbers."""
-    return _axis(title, tickmode="linear", tick0=first, dtick=max(1, -(-count // 8)))
+    """Return an axis of whole numbers, with ticks at each or at round ones."""
+    rough = count / 8
+    apart = next(unit * 10**power for power in range(12) for unit in (1, 2, 5) if unit * 10**power >= rough)
+    return _axis(title, tickmode="linear", tick0=first if apart == 1 else 0, dtick=apart)
 
 
 def cost_charts(
@@ -137,7 +180,7 @@ def cost_charts(
     for j, name in enumerate(constraints):
         spent = [step.costs[j] for step in thinned]
         lines = [
-            _line(x, spent, name="cost", colour=_colour(0), mode="lines+markers", marker={"size": 6}),
+            _line(x, spent, name="cost", colour=_colour(0), **_dots(len(x))),
             _limit_line(x, float(thresholds[j]), "threshold"),
         ]
         figure = _figure(lines, x=_counted(along, len(steps)), y=_axis("cost", rangemode="tozero"))
@@ -152,8 +195,7 @@ def price_chart(rounds: Sequence[Step], constraints: Sequence[str]) -> Chart:
     lines = []
     for j, name in enumerate(constraints[:MOST_SERIES]):
         paid = [np.nan if step.multipliers is None else step.multipliers[j] for step in thinned]
-        dots = {"mode": "lines+markers", "marker": {"size": 6}}
-        lines.append(_line(x, paid, name=_label(name), colour=_colour(j), **dots))
+        lines.append(_line(x, paid, name=_label(name), colour=_colour(j), **_dots(len(x))))
     caption = "All agents are charged the same price for a unit, which rises until together they meet the threshold."
     figure = _figure(lines, x=_counted("round", len(rounds)), y=_axis("price", rangemode="tozero"))
     return Chart("prices", "Search for a common price", caption, figure)
@@ -168,8 +210,7 @@ def potential_chart(trace: Sequence[Step]) -> Chart:
         name="potential",
         colour=_colour(0),
         line={"shape": "hv"},
-        mode="lines+markers",
-        marker={"size": 5},
+        **_dots(len(steps)),
     )
     caption = "The sum of the gains so far. In a potential game this is the potential, less that of the start."
     figure = _figure([line], x=_counted("iteration", len(trace)), y=_axis("Φ − Φ(start)", rangemode="tozero"))
@@ -227,7 +268,7 @@ def spending_charts(
     where = _bars([_label(places[place]) for place in order], by_place[order], horizontal=True)
     total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)
     caption = f"{total:.6g} of {threshold:.6g} is spent in all."
-    most = f"The {kind}s on which most is spent" + (f"; on {rest} others it is less." if rest > 0 else ".")
+    most = f"The {kind}s on which most is spent" + (f"; on {rest:,} others it is less." if rest > 0 else ".")
     tall = {"height": 120 + 26 * len(order), "bargap": 0.35}
     charts = []
     if len(by_step) > 1:
@@ -306,8 +347,8 @@ def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> C
     line = _line(samples, np.where(gaps > 0, gaps, np.nan), name="gap", colour=_colour(0), mode="markers")
     figure = _figure(
         [line, _limit_line(samples.tolist(), epsilon, "ε")],
-        x=_decades("samples"),
-        y=_decades("largest gain"),
+        x=_decades("samples", samples),
+        y=_decades("largest gain", np.append(gaps, epsilon)),
     )
     return Chart(
         "samples",
@@ -317,37 +358,38 @@ def samples_chart(samples: FloatArray, gaps: FloatArray, *, epsilon: float) -> C
     )
 
 
-def bounds_chart(curves: Sequence[FloatArray], *, epsilon: float) -> Chart:
+def bounds_chart(curves: Mapping[int, FloatArray], *, epsilon: float) -> Chart:
     """Draw how the bounds of each seed closed with its samples.
 
     Parameters
     ----------
     curves : [points, 2] each
-        Samples so far, and how far the bounds were apart.
+        Of each seed: samples so far, and how far the bounds were apart.
     """
-    ends = [float(curve[:, 0].max()) for curve in curves]
+    drawn = {seed: _broken(curve[(curve[:, 0] > 0) & (curve[:, 1] > 0)]) for seed, curve in curves.items()}
+    thin = {"line": {"width": 1.2}, "connectgaps": False, "mode": "lines+markers", "marker": {"size": 3}}
     lines = [
-        _line(
-            curve[:, 0],
-            np.where(curve[:, 1] > 0, curve[:, 1], np.nan),
-            name="bounds" if not number else "",
-            colour=_colour(0),
-            line={"width": 1},
-            showlegend=not number,
-        )
-        for number, curve in enumerate(curves)
+        _line(curve[:, 0], curve[:, 1], name=f"seed {seed}", colour=_colour(place), showlegend=False, **thin)
+        for place, (seed, curve) in enumerate(drawn.items())
     ]
-    least = min(float(curve[:, 0].min()) for curve in curves)
+    samples, apart = np.concatenate(list(drawn.values())).T
+    ends = [float(np.nanmin(samples, initial=np.inf)), float(np.nanmax(samples, initial=1.0))]
     figure = _figure(
-        [*lines, _limit_line([max(least, 1.0), max(ends)], epsilon, "ε")],
-        x=_decades("samples so far"),
-        y=_decades("bounds are apart by"),
+        [*lines, _limit_line([min(ends), max(ends)], epsilon, "ε")],
+        x=_decades("samples so far", samples),
+        y=_decades("bounds are apart by", np.append(apart, epsilon)),
     )
     caption = (
-        "How far upper and lower bounds were apart while each seed learned; where responses are learned one by one, "
-        "of the response at hand."
+        "How far upper and lower bounds were apart while each seed, in its colour, learned. Where responses are "
+        "learned one by one, each has a line of its own. Dashed: ε."
     )
     return Chart("bounds", "Bounds against samples", caption, figure)
+
+
+def _broken(curve: FloatArray) -> FloatArray:
+    """Return a curve with a gap wherever it jumps up: another response was begun."""
+    jumps = 1 + np.flatnonzero(np.diff(curve[:, 1]) > 0)
+    return np.asarray(np.insert(curve, jumps, np.nan, axis=0))
 
 
 def unsafe_chart(executed: FloatArray, unsafe: FloatArray) -> Chart:
@@ -370,7 +412,10 @@ def line_of(x: Any, y: Any, *, name: str, place: int, dots: bool) -> dict[str, A
     return _line(x, y, name=_label(name), colour=_colour(place), **style)
 
 
-def chart_along(data: list[dict[str, Any]], *, x: str, y: str, by_category: bool = False) -> dict[str, Any]:
-    """Return a figure of lines against an option, or of cells by two options."""
-    kind = {"type": "category"} if by_category else {}
-    return _figure(data, x=_axis(x, **kind), y=_axis(y, **kind))
+def chart_along(
+    data: list[dict[str, Any]], *, x: str, y: str, by_category: bool = False, height: Sequence[float] = ()
+) -> dict[str, Any]:
+    """Return a figure of lines against an option, or of cells by two options; `height` is what its y axis spans."""
+    kind: dict[str, Any] = {"type": "category", "tickangle": 0} if by_category else {}
+    ends = _room(np.array(height)) if len(height) else {}
+    return _figure(data, x=_axis(_label(x), **kind), y=_axis(_label(y), **kind, **ends))

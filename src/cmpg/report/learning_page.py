@@ -18,11 +18,11 @@ from cmpg.files.learning_folder import LearnedRun, LearnedSeed
 from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, samples_left
-from cmpg.report.charts import Chart, bounds_chart, samples_chart, unsafe_chart
+from cmpg.report.charts import Chart, ChartGroup, bounds_chart, samples_chart, unsafe_chart
 from cmpg.report.wording import Headline
 
 
-def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[Chart]]:
+def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[ChartGroup]]:
     """Return what the template names for a learning run, and its charts."""
     context = {
         "title": f"{run.name}, learned",
@@ -32,7 +32,7 @@ def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[Chart]]:
         "provenance": _provenance(run.seeds),
         "seeds": _seeds_table(run),
     }
-    return context, _charts(run.seeds)
+    return context, [ChartGroup("What it took", "", _charts(run.seeds))]
 
 
 def _headline(run: LearnedRun) -> Headline:
@@ -58,7 +58,7 @@ def _facts(seeds: Sequence[LearnedSeed]) -> dict[str, str]:
         "ε": f"{seeds[0].epsilon:g}",
         "δ": f"{seeds[0].delta:g}",
         "samples, median": f"{int(np.median([each.total_samples for each in seeds])):,}",
-        "unsafe policies played": str(sum(each.unsafe_policies for each in seeds)),
+        "unsafe policies played": f"{sum(each.unsafe_policies for each in seeds):,} of {_played(seeds):,}",
     }
 
 
@@ -70,7 +70,8 @@ def _seeds_table(run: LearnedRun) -> Table:
         paid = [significant(cost, 6) for cost in each.certificate.costs]
         counts = (f"{each.total_samples:,}", f"{each.unsafe_policies:,}")
         rows.append((str(each.seed), claim, fixed(each.certificate.epsilon, 4), *paid, *counts))
-    costs = [f"true cost: {name}" for name in constraints]
+    limits = [f"{threshold:g}" for threshold in np.asarray(run.game.thresholds, dtype=np.float64)]
+    costs = [f"true cost: {name} (at most {limit})" for name, limit in zip(constraints, limits, strict=True)]
     return Table(("seed", "claim", "true gap", *costs, "samples", "unsafe policies"), tuple(rows))
 
 
@@ -79,13 +80,17 @@ def _charts(seeds: Sequence[LearnedSeed]) -> list[Chart]:
     totals = np.array([each.total_samples for each in ordered], dtype=np.float64)
     gaps = np.array([each.certificate.epsilon for each in ordered])
     charts = [samples_chart(totals, gaps, epsilon=seeds[0].epsilon)] if totals.min() > 0 else []
-    curves = [each.curve for each in ordered if np.isfinite(each.curve[:, 1]).any()]
+    curves = {each.seed: each.curve for each in seeds if np.isfinite(each.curve[:, 1]).any()}
     if curves:
         charts.append(bounds_chart(curves, epsilon=seeds[0].epsilon))
-    played = np.cumsum([each.executed_policies for each in seeds])
-    if played[-1] > 0:
-        charts.append(unsafe_chart(played, np.cumsum([each.unsafe_policies for each in seeds])))
+    unsafe = np.cumsum([each.unsafe_policies for each in seeds])
+    if unsafe[-1] > 0:
+        charts.append(unsafe_chart(np.cumsum([each.executed_policies for each in seeds]), unsafe))
     return charts
+
+
+def _played(seeds: Sequence[LearnedSeed]) -> int:
+    return sum(each.executed_policies for each in seeds)
 
 
 def _provenance(seeds: Sequence[LearnedSeed]) -> dict[str, str]:

@@ -32,10 +32,10 @@
 
   function draw(div) {
     const figure = themed(figures[div.dataset.chart]);
-    const axis = { tickfont: { size: 12 }, gridcolor: themed("var(--rule)"), zerolinecolor: themed("var(--rule)"), linecolor: themed("var(--rule)") };
+    const axis = { tickfont: { size: 12 }, exponentformat: "power", minexponent: 4, separatethousands: true, gridcolor: themed("var(--rule)"), zerolinecolor: themed("var(--rule)"), linecolor: themed("var(--rule)") };
     const layout = {
       ...figure.layout,
-      xaxis: titled({ ...axis, ...figure.layout.xaxis }),
+      xaxis: titled({ ...axis, zeroline: false, ...figure.layout.xaxis }),
       yaxis: titled({ ...axis, ...figure.layout.yaxis }),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -162,38 +162,41 @@
     return `<figure${wide ? ' class="whole"' : ""}><h3>${escape(title)}</h3>${body}${text}</figure>`;
   }
 
-  function arrow(x, y, dx, dy, weight, colour) {
-    if (!dx && !dy) return `<circle cx="${x}" cy="${y}" r="${0.5 + 0.7 * weight}" fill="${colour}" opacity="${0.35 + 0.65 * weight}"/>`;
-    const reach = 1.4 + 2 * weight, tipX = x + dx * reach, tipY = y + dy * reach, back = 1.1;
+  // On a large map an arrow fills its cell, and begins behind the middle.
+  function arrow(x, y, dx, dy, weight, colour, large) {
+    if (!dx && !dy) return `<circle cx="${x}" cy="${y}" r="${(large ? 2 : 1) * (0.5 + 0.7 * weight)}" fill="${colour}" opacity="${0.35 + 0.65 * weight}"/>`;
+    const reach = 1.4 + 2 * weight, tipX = x + dx * reach, tipY = y + dy * reach, back = large ? 2.4 : 1.1;
+    if (large) [x, y] = [x - dx * reach, y - dy * reach];
     const wing = (side) => `${tipX - back * dx + side * back * dy * 0.75},${tipY - back * dy + side * back * dx * 0.75}`;
-    return `<g class="arrow" stroke="${colour}" stroke-width="${0.35 + 0.45 * weight}" opacity="${0.35 + 0.65 * weight}">` +
+    return `<g class="arrow" stroke="${colour}" stroke-width="${(large ? 2 : 1) * (0.35 + 0.45 * weight)}" opacity="${0.35 + 0.65 * weight}">` +
       `<path d="M${x},${y}L${tipX},${tipY}"/><path d="M${wing(1)}L${tipX},${tipY}L${wing(-1)}"/></g>`;
   }
 
   const moveName = (dx, dy) => (!dx && !dy ? "stays" : dx ? (dx > 0 ? "→" : "←") : (dy > 0) === view.upwards ? "↑" : "↓");
 
-  function gridPanel(title, entries, marks, colour) {
+  function gridPanel(title, entries, marks, colour, way = []) {
     const at = (cell) => [10 * cell[0], 10 * (view.upwards ? view.height - 1 - cell[1] : cell[1])];
     const small = view.width > 8, parts = [`<rect class="ground" width="${10 * view.width}" height="${10 * view.height}"/>`];
     for (const cell of view.cells) {
       const [x, y] = at(cell);
       parts.push(`<rect class="cell" x="${x}" y="${y}" width="10" height="10"/>`);
     }
+    if (way.length) parts.push(`<polyline points="${way.map((place) => at(view.cells[place]).map((c) => c + 5).join(",")).join(" ")}" fill="none" stroke="${colour}" stroke-width="1.6" stroke-linejoin="round" stroke-linecap="round" opacity="0.5"/>`);
     for (const [place, weight, ...acts] of entries) {
       const [x, y] = at(view.cells[place]), shade = Math.min(weight / 1000, 1);
       parts.push(`<rect x="${x + 0.2}" y="${y + 0.2}" width="9.6" height="9.6" fill="${colour}" opacity="${0.1 + 0.5 * shade}"/>`);
       for (let i = 0; i < acts.length; i += 2) {
         if (acts[i + 1] < 20) continue;
         const [dx, dy] = view.moves[acts[i]];
-        parts.push(arrow(x + 5, y + 4.6, dx, view.upwards ? -dy : dy, acts[i + 1] / 1000, "var(--text)"));
+        parts.push(arrow(x + 5, y + 4.6, dx, view.upwards ? -dy : dy, acts[i + 1] / 1000, "var(--text)", small));
       }
       if (!small) parts.push(`<text x="${x + 9.5}" y="${y + 9.4}" font-size="1.9" text-anchor="end">${chance(weight)}</text>`);
     }
     for (const mark of marks) {
       const [x, y] = at(mark.cell);
       if (!small) parts.push(`<text class="quiet-text" x="${x + 0.6}" y="${y + 2.2}" font-size="1.9">${escape(mark.text)}</text>`);
-      else if (mark.text === "goal") parts.push(`<path d="M${x + 5},${y + 1}l4,4l-4,4l-4,-4z" fill="none" stroke="${colour}" stroke-width="0.9"/>`);
-      else parts.push(`<circle cx="${x + 5}" cy="${y + 5}" r="3.6" fill="none" stroke="${colour}" stroke-width="0.6" stroke-dasharray="1.4 1"/>`);
+      else if (mark.text === "goal") parts.push(goalMark(x + 5, y + 5, colour, 1));
+      else parts.push(`<circle cx="${x + 5}" cy="${y + 5}" r="3.8" fill="none" stroke="${colour}" stroke-width="1"/>`);
     }
     const likely = [...entries].sort((a, b) => b[1] - a[1]).slice(0, 3);
     const words = likely.map(([place, weight, ...acts]) => {
@@ -204,13 +207,15 @@
       return `(${view.cells[place]}) ${chance(weight)}${does.length ? ", " + does.join(" ") : ""}`;
     });
     const more = entries.length > 3 ? `; ${entries.length - 3} more` : "";
-    const key = small && marks.length ? "<br>○ start, ◇ goal" : "";
+    const key = small && marks.length ? "<br>○ start, ◇ goal" + (way.length ? ", line: its likeliest way" : "") : "";
     const spoken = `${title}: ${words.join("; ")}`;
     return panel(title, svg(10 * view.width, 10 * view.height, spoken, parts.join("")), words.join("; ") + more + key);
   }
 
   // As many colours as there are agents, each far from the one before.
   const ownColour = (i) => `hsl(${Math.round(i * 137.508) % 360} 62% var(--fleet))`;
+
+  const goalMark = (x, y, colour, opacity) => `<path class="goal" d="M${x},${y - 4.4}l4.4,4.4l-4.4,4.4l-4.4,-4.4z" fill="none" stroke="${colour}" stroke-width="1.2" opacity="${opacity}"/>`;
 
   // All agents on one map, each in its own colour: where it probably is or, in a drawn run, where it is, with its trail and its goal.
   function fleetPanel(title, ways, step, chosen, words) {
@@ -226,10 +231,10 @@
       parts.push(`<rect class="hot" x="${x - 4.8}" y="${y - 4.8}" width="9.6" height="9.6" opacity="${0.15 + 0.5 * pairs / most}"/>`);
     }
     ways.forEach((way, i) => {
-      const faint = chosen === null || chosen === i ? 1 : 0.6;
+      const faint = chosen === null || chosen === i ? 1 : 0.45;
       if (view.goals[i] !== null && view.goals[i] !== undefined) {
         const [x, y] = at(view.goals[i]);
-        parts.push(`<circle cx="${x}" cy="${y}" r="4" fill="none" stroke="${ownColour(i)}" stroke-width="1.1" opacity="${faint}"/>`);
+        parts.push(goalMark(x, y, ownColour(i), faint));
       }
       const trail = way.slice(Math.max(0, step - 6), step + 1).map((place) => at(place).join(","));
       if (trail.length > 1) parts.push(`<polyline points="${trail.join(" ")}" fill="none" stroke="${ownColour(i)}" stroke-width="1.6" stroke-linejoin="round" stroke-linecap="round" opacity="${0.55 * faint}"/>`);
@@ -248,13 +253,14 @@
   }
 
   function showGrid(step, agent) {
-    const own = (i) => gridPanel(view.agents[i], view.frames[i][step], view.marks.filter((m) => m.agent === null || m.agent === i), series(i));
-    if (view.goals.every((goal) => goal === null) && agent === null) return view.agents.map((_, i) => own(i));
+    const alone = view.goals.every((goal) => goal === null);
+    const own = (i) => gridPanel(view.agents[i], view.frames[i][step], view.marks.filter((m) => m.agent === null || m.agent === i), alone ? series(i) : ownColour(i), alone ? [] : view.likely[i]);
+    if (alone && agent === null) return view.agents.map((_, i) => own(i));
     const hot = view.hot.length ? `; red: where agents probably meet, most of all on (${view.cells[view.hot[0][0]].join(", ")}), ${chance(view.hot[0][1])} pairs expected in all` : "";
-    const key = "disc: where each agent probably is; line: its last six steps; ring: its goal" + hot;
+    const key = "● where each agent probably is, with its last six steps; ◇ its goal" + hot;
     const fleet = [fleetPanel("Where everybody probably is", view.likely, step, agent, key)];
     if (view.sample.length) fleet.push(fleetPanel("One run, drawn at random", view.sample, step, agent, meetings(view.sample, step)));
-    if (agent === null) return [...fleet, ...view.agents.map((_, i) => own(i))];
+    if (agent === null) return view.agents.length > MOST_OWN ? fleet : [...fleet, ...view.agents.map((_, i) => own(i))];
     return [...fleet, own(agent), gridPanel("Expected number of agents on each cell", view.together[step], view.marks.filter((m) => m.agent === null), series(0))];
   }
 
@@ -272,7 +278,7 @@
       const ax = x1 - uy * off + ux * cut, ay = y1 + ux * off + uy * cut, bx = x2 - uy * off - ux * cut, by = y2 + ux * off - uy * cut;
       const over = careful.has(e) && !ends && load > view.limit + 5e-4;
       const colour = over ? "var(--series-6)" : careful.has(e) ? "var(--series-2)" : load ? "var(--series-1)" : "var(--rule)";
-      const thick = load ? 0.5 + (1.1 * load) / most : 0.4, head2 = load ? 2.6 : 0, wing = thick / 2 + 0.75;
+      const thick = load ? 0.35 + (1.7 * load) / most : 0.3, head2 = load ? 2.6 : 0, wing = thick / 2 + 0.75;
       parts.push(`<path d="M${ax},${ay}L${bx - head2 * 0.8 * ux},${by - head2 * 0.8 * uy}" stroke="${colour}" stroke-width="${thick}"${careful.has(e) && !load ? ' stroke-dasharray="1.2 1"' : ""}/>`);
       if (load) parts.push(`<path d="M${bx - head2 * ux - wing * uy},${by - head2 * uy + wing * ux}L${bx},${by}L${bx - head2 * ux + wing * uy},${by - head2 * uy - wing * ux}z" fill="${colour}"/>`);
       if (load && (careful.has(e) || ends)) labels.push(`<text class="halo" x="${(ax + bx) / 2 - uy * 3}" y="${(ay + by) / 2 + ux * 3 + 1}" font-size="3.1" text-anchor="middle">${load.toFixed(2)}</text>`);
@@ -287,9 +293,10 @@
       parts.push(`<text x="${x}" y="${y + 1.1}" font-size="3.1" text-anchor="middle">${i + 1}</text>`);
     });
     const name = (e) => `${view.links[e][0] + 1}→${view.links[e][1] + 1}`;
+    const top = order[order.length - 1], busiest = used.size ? `busiest: ${name(top)}, ${chance(used.get(top))} ${escape(view.words.agent)}s` : "nobody is on the way";
     const words = ends
       ? (uses.length ? uses.map(([e, p]) => `${name(e)} ${chance(p)}`).join("; ") : "uses no link at this step") + "<br>dashed ring: origin; ring: destination"
-      : "protected: " + view.protected.map((e) => `${name(e)} ${chance(used.get(e) || 0)}`).join("; ") + ` (each bears ${view.limit})`;
+      : [busiest, careful.size ? `protected: ${view.protected.map((e) => `${name(e)} ${chance(used.get(e) || 0)}`).join("; ")} (each bears ${view.limit})` : "no link is protected"].join("<br>");
     return panel(title, svg(wide, tall, title, parts.join("") + labels.join("")), words);
   }
 
@@ -363,12 +370,15 @@
     });
   }
 
+  const MOST_OWN = 4; // agents that have panels of their own without being asked for
+
   function startViewer() {
     const slider = find("step"), select = find("agent"), play = find("play"), target = find("view");
     const show = { grid: showGrid, network: showNetwork, loads: showLoads, tables: showTables }[view.kind];
-    const choose = (view.kind === "grid" && view.agents.length > 4) || view.kind === "network";
+    const choose = (view.kind === "grid" && view.agents.length > MOST_OWN) || view.kind === "network";
     if (choose) {
-      select.innerHTML = view.agents.map((name, i) => `<option value="${i}">${escape(name)}</option>`).join("");
+      const all = view.kind === "grid" ? '<option value="">all</option>' : "";
+      select.innerHTML = all + view.agents.map((name, i) => `<option value="${i}">${escape(name)}</option>`).join("");
       find("who").hidden = false;
     }
     target.classList.toggle("wide", view.kind === "network" || view.kind === "loads" || (view.kind === "grid" && view.width > 8));
@@ -376,9 +386,12 @@
       const step = Number(slider.value);
       find("step-name").textContent = view.steps.length < 2 ? "" : view.kind === "loads" ? view.steps[step] : `${view.steps[step]} of ${view.steps.length}`;
       slider.setAttribute("aria-valuetext", find("step-name").textContent);
-      target.innerHTML = show(step, choose ? Number(select.value) : null).join("");
+      target.innerHTML = show(step, choose && select.value !== "" ? Number(select.value) : null).join("");
       target.dataset.step = String(step);
     };
+    const word = (view.words && view.words.step) || "step";
+    find("step-word").textContent = word[0].toUpperCase() + word.slice(1);
+    find("step-name").hidden = view.steps.length < 2;
     slider.value = String(view.first || 0);
     let timer = null;
     const stop = () => {

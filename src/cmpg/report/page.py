@@ -30,6 +30,7 @@ from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.contract import in_floats
 from cmpg.report.charts import (
     Chart,
+    ChartGroup,
     cost_charts,
     equilibria_chart,
     gains_chart,
@@ -48,6 +49,7 @@ from cmpg.report.wording import (
     equilibria_table,
     facts_of,
     headline_of,
+    options_words,
     priced_constraints,
     provenance_of,
     quality_words,
@@ -196,6 +198,10 @@ class _Gallery:
             places.append(place)
         return places
 
+    def hang_group(self, group: ChartGroup) -> dict[str, Any]:
+        """Give charts that are read together their places, below one title."""
+        return {"title": group.title, "caption": group.caption, "places": self.hang(lambda: group.charts)}
+
 
 def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path | None = None) -> dict[str, Any]:
     """Everything that the template names; `shown` is what the folder is called, if not by its own name."""
@@ -204,6 +210,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     context: dict[str, Any] = {
         "title": run.origin.name,
         "subtitle": "" if named is None else re.sub("`([^`]*)`", r"“\1”", named.summary),
+        "options": options_words(run),
         "verdict": headline_of(result),
         "facts": facts_of(run),
         "provenance": provenance_of(run),
@@ -212,7 +219,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "seeds": None,
         "sweep": None,
         "knees": None,
-        "seed_charts": [],
+        "chart_groups": [],
         "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
         "css": _part("page.css"),
         "js": _part("page.js"),
@@ -241,30 +248,32 @@ def _learned(run: LearnedRun) -> dict[str, Any]:
     from cmpg.files.learning_folder import RECORDS
     from cmpg.report.learning_page import learning_context
 
-    context, charts = learning_context(run)
+    context, groups = learning_context(run)
     records = (run.folder / RECORDS).read_bytes()
     link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
-    return _without_claim(context, charts, [link] if len(records) <= LARGEST_FILE else [])
+    return _without_claim(context, groups, [link] if len(records) <= LARGEST_FILE else [])
 
 
 def _swept(found: Sweep) -> dict[str, Any]:
     """Everything that the template names, for a sweep: curves, and a table of runs."""
     from cmpg.report.sweep_page import sweep_context
 
-    context, charts = sweep_context(found)
+    context, groups = sweep_context(found)
     path = None if found.folder is None else found.folder / "results.csv"
     content = b"" if path is None or not path.is_file() else path.read_bytes()
     link = {"name": "results.csv", "href": _data_uri("results.csv", content), "size": _size(len(content))}
-    return _without_claim(context, charts, [link] if 0 < len(content) <= LARGEST_FILE else [])
+    return _without_claim(context, groups, [link] if 0 < len(content) <= LARGEST_FILE else [])
 
 
-def _without_claim(context: dict[str, Any], charts: list[Chart], downloads: list[dict[str, str]]) -> dict[str, Any]:
+def _without_claim(
+    context: dict[str, Any], groups: list[ChartGroup], downloads: list[dict[str, str]]
+) -> dict[str, Any]:
     """Add what a page has that is about several runs: no claim to check by hand."""
     gallery = _Gallery()
     nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "budget", "script")
     context = (
         {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees")}
-        | {"proof": "", "too_large": [], "equilibria_charts": []}
+        | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
         | context
     )
     return context | {
@@ -272,7 +281,7 @@ def _without_claim(context: dict[str, Any], charts: list[Chart], downloads: list
         "css": _part("page.css"),
         "js": _part("page.js"),
         "downloads": downloads,
-        "seed_charts": gallery.hang(lambda: charts),
+        "chart_groups": [gallery.hang_group(group) for group in groups],
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
         "figures": _inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
     }

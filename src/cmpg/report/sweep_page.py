@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from cmpg import __version__
 from cmpg.faces import Cell, Face, Table, significant
-from cmpg.report.charts import Chart, chart_along, line_of
+from cmpg.report.charts import Chart, ChartGroup, chart_along, line_of
 from cmpg.report.wording import Headline
 from cmpg.sweeps.rows import Sweep, SweepRow
 from cmpg.sweeps.worth import SweepCurve, curves, numeric_options, worth_of_options
@@ -19,8 +21,16 @@ MOST_SHOWN = 40
 MOST_MULTIPLES = 12
 """Small multiples of one kind on a page."""
 
-MOST_LINES = 8
-"""Lines of one chart; more colours could not be told apart."""
+MOST_LINES = 6
+"""Lines of one chart; more could not be told apart."""
+
+MOST_CELLS = 9
+"""Columns of a heat map that has its numbers in it."""
+
+Multiples = dict[str, list[SweepCurve]]
+"""Curves by what small multiples differ in."""
+
+Draw = Callable[[list[SweepCurve]], dict[str, Any]]
 
 
 def sweep_faces(found: Sweep) -> list[str | Face]:
@@ -77,7 +87,7 @@ def _group(others: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_shown(value)}" for name, value in others.items())
 
 
-def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[Chart]]:
+def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
     """Return what the template names for a sweep, and its charts."""
     certified = sum(row.certified for row in found.rows)
     ended = f"{certified} of {len(found.rows)} runs are certified"
@@ -90,15 +100,23 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[Chart]]:
     good = certified == len(found.rows)
     told = ended + (f"; the others ended {', '.join(others)}." if others else ".")
     context = {
-        "title": f"sweep of {found.scenario}",
-        "subtitle": ", ".join(f"{name}: {_span(values)}" for name, values in found.grid.axes.items()),
+        "title": f"{found.scenario}, swept",
+        "subtitle": "; ".join(f"{name} {_span(values)}" for name, values in found.grid.axes.items()),
         "verdict": Headline("CERTIFIED" if good else "LIMIT", "good" if good else "warn", "Swept", told, detail),
-        "facts": {"runs": str(len(found.rows)), **{name: str(len(values)) for name, values in found.grid.axes.items()}},
+        "facts": {
+            "runs": str(len(found.rows)),
+            **{f"{name}, values": str(len(values)) for name, values in found.grid.axes.items()},
+        },
         "provenance": _provenance(found),
         "sweep": rows_table(found, found.rows),
-        "knees": knee_lines(found),
+        "knees": _knee_words(knee_lines(found)),
     }
     return context, _charts(found)
+
+
+def _knee_words(lines: Sequence[str]) -> str:
+    told = "; ".join(lines)
+    return f"{told[:1].upper()}{told[1:]}." if told else ""
 
 
 def _span(values: Sequence[Any]) -> str:
@@ -115,102 +133,161 @@ def _provenance(found: Sweep) -> dict[str, str]:
     }
 
 
-def _charts(found: Sweep) -> list[Chart]:
-    """Draw along the options of numbers: the longest one is the axis, a second one the lines, the rest multiples."""
-    options = sorted(numeric_options(found), key=lambda name: -len(found.grid.axes[name]))
-    if not options:
-        return []
-    along, lines = options[0], options[1] if len(options) > 1 else None
-    charts: list[Chart] = []
-    groups: dict[str, list[SweepCurve]] = {}
+def _charts(found: Sweep) -> list[ChartGroup]:
+    """Draw along the two longest options of numbers, the other one as lines, and the rest as small multiples."""
+    options = sorted(numeric_options(found), key=lambda name: -len(found.grid.axes[name]))[:2]
+    groups: list[ChartGroup] = []
+    for place, along in enumerate(options):
+        lines = options[1 - place] if len(options) > 1 else None
+        multiples = _multiples(found, along, lines)
+        if len(multiples) == 0:
+            continue
+        groups += [_values(along, lines, multiples), _worth(found, along, lines, multiples)]
+        if any(row.prices for curves in multiples.values() for curve in curves for row in curve.rows):
+            groups.append(_prices(along, lines, multiples))
+        if place == 0 and lines is not None:
+            groups.append(_heat_maps(along, lines, multiples))
+    if any(len(group.charts) > 1 for group in groups):
+        return groups
+    singles = [
+        Chart(chart.name, group.title, group.caption, chart.figure) for group in groups for chart in group.charts
+    ]
+    return [ChartGroup("", "", singles)]
+
+
+def _multiples(found: Sweep, along: str, lines: str | None) -> Multiples:
+    """Return the curves along an option by all others but that of the lines, as many as a page shows."""
+    apart: Multiples = {}
     for curve in curves(found, along):
-        apart = {name: value for name, value in curve.others.items() if name != lines}
-        groups.setdefault(_group(apart), []).append(curve)
-    worth = worth_of_options(found)
-    for title, group in list(groups.items())[:MOST_MULTIPLES]:
-        chosen = group[:MOST_LINES]
-        charts.append(_value_chart(along, lines, title, chosen))
-        charts.append(_worth_chart(along, lines, title, chosen, worth[along]))
-        if any(row.prices for curve in chosen for row in curve.rows):
-            charts.append(_price_chart(along, lines, title, chosen))
-        if lines is not None and len(group) > 1:
-            charts.append(_heat_map(along, lines, title, group))
-    return charts
+        others = {name: value for name, value in curve.others.items() if name != lines}
+        apart.setdefault(_group(others), []).append(curve)
+    return dict(list(apart.items())[:MOST_MULTIPLES])
+
+
+def _group_of(name: str, title: str, caption: str, multiples: Multiples, draw: Draw) -> ChartGroup:
+    """Return one chart for every multiple, below one title."""
+    charts = [Chart(name, where, "", draw(few)) for where, few in multiples.items()]
+    return ChartGroup(title, caption, charts)
 
 
 def _named(curve: SweepCurve, lines: str | None, fallback: str) -> str:
     return fallback if lines is None else f"{lines} {_shown(curve.others[lines])}"
 
 
-def _titled(kind: str, title: str) -> str:
-    return f"{kind}, {title}" if title else kind
+def _all(multiples: Multiples) -> list[SweepCurve]:
+    return [curve for few in multiples.values() for curve in _few(few)]
 
 
-def _value_chart(along: str, lines: str | None, title: str, group: Sequence[SweepCurve]) -> Chart:
-    data = []
-    for place, curve in enumerate(group):
-        data.append(line_of(curve.x, curve.welfare, name=_named(curve, lines, "welfare"), place=place, dots=True))
-        if curve.knee is not None:
-            data.append(_mark(curve, place))
-    caption = "The sum of the agents’ values, each dot certified. A ring marks the knee: behind it, more brings less."
-    figure = chart_along(data, x=along, y="welfare")
-    return Chart("sweep-value", _titled(f"Welfare against {along}", title), caption, figure)
+def _few(group: list[SweepCurve]) -> list[SweepCurve]:
+    """Return as many lines as can be told apart, evenly among all."""
+    if len(group) <= MOST_LINES:
+        return group
+    return [group[round(place * (len(group) - 1) / (MOST_LINES - 1))] for place in range(MOST_LINES)]
+
+
+def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
+    height = [value for curve in _all(multiples) for value in curve.welfare]
+
+    def draw(group: list[SweepCurve]) -> dict[str, Any]:
+        data = []
+        for place, curve in enumerate(_few(group)):
+            data.append(line_of(curve.x, curve.welfare, name=_named(curve, lines, "welfare"), place=place, dots=True))
+            if curve.knee is not None:
+                data.append(_mark(curve, place))
+        return chart_along(data, x=along, y="welfare", height=height)
+
+    caption = "The sum of the agents’ values. A ring marks the knee: behind it, more brings less."
+    if any(low > high for curve in _all(multiples) for low, high in pairwise(curve.welfare)):
+        caption += (
+            " Where a curve falls though more is allowed, the agents settled on another equilibrium; more restarts may "
+            "find a better one."
+        )
+    return _group_of("sweep-value", f"Welfare against {along}", caption, multiples, draw)
 
 
 def _mark(curve: SweepCurve, place: int) -> dict[str, Any]:
     knee = curve.knee or 0
     ring = line_of([curve.x[knee]], [curve.welfare[knee]], name="knee", place=place, dots=True)
     ring |= {"mode": "markers", "showlegend": False, "hovertemplate": "knee at %{x}<extra></extra>"}
-    ring["marker"] = {"size": 16, "symbol": "circle-open", "color": ring["line"]["color"], "line": {"width": 3}}
+    ring["marker"] = {"size": 15, "symbol": "circle-open", "color": ring["line"]["color"], "line": {"width": 2}}
     return ring
 
 
-def _worth_chart(
-    along: str, lines: str | None, title: str, group: Sequence[SweepCurve], worth: Mapping[int, float]
-) -> Chart:
-    data = []
-    for place, curve in enumerate(group):
-        named = _named(curve, lines, "worth")
-        known = [(x, worth[row.run]) for x, row in zip(curve.x, curve.rows, strict=True) if row.run in worth]
-        if known:
-            data.append(line_of(*zip(*known, strict=True), name=named, place=place, dots=True))
-        margin = [
-            (x, row.envelopes[along]) for x, row in zip(curve.x, curve.rows, strict=True) if along in row.envelopes
-        ]
-        if margin:
-            dashed = line_of(*zip(*margin, strict=True), name=f"{named}, at the margin", place=place, dots=False)
-            dashed["line"]["dash"] = "dot"
-            data.append(dashed)
-    caption = (
-        f"Solid: by how much the welfare rises per unit of {along} up to the next value. Dotted: the envelope formula, "
-        "what one unit is worth at the margin to the agent who would pay most."
-    )
-    figure = chart_along(data, x=along, y="worth of one unit")
-    return Chart("sweep-worth", _titled(f"What {along} is worth", title), caption, figure)
+def _worth(found: Sweep, along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
+    worth = worth_of_options(found)[along]
 
+    def points(curve: SweepCurve, source: Mapping[int, float]) -> list[tuple[float, float]]:
+        known = zip(curve.x, curve.rows, strict=True)
+        return [(x, source[row.run]) for x, row in known if row.run in source and math.isfinite(source[row.run])]
 
-def _price_chart(along: str, lines: str | None, title: str, group: Sequence[SweepCurve]) -> Chart:
-    data = []
-    for place, curve in enumerate(group):
-        prices = [max(row.prices, default=0.0) for row in curve.rows]
-        data.append(line_of(curve.x, prices, name=_named(curve, lines, "price"), place=place, dots=True))
-    caption = "The highest multiplier that an agent has: what one unit more of the budget is worth to it at most."
-    figure = chart_along(data, x=along, y="price of the budget")
-    return Chart("sweep-price", _titled(f"Price of the budget against {along}", title), caption, figure)
-
-
-def _heat_map(along: str, lines: str, title: str, group: Sequence[SweepCurve]) -> Chart:
-    x = sorted({value for curve in group for value in curve.x})
-    ordered = sorted(group, key=lambda curve: curve.others[lines])
-    cells = [dict(zip(curve.x, curve.welfare, strict=True)) for curve in ordered]
-    heat = {
-        "type": "heatmap",
-        "x": [f"{value:g}" for value in x],
-        "y": [f"{curve.others[lines]:g}" for curve in ordered],
-        "z": [[row.get(value) for value in x] for row in cells],
-        "colorscale": [[0, "var(--soft)"], [1, "var(--series-1)"]],
-        "colorbar": {"thickness": 12, "title": {"text": "welfare"}},
-        "hovertemplate": f"{escape(along)} %{{x}}, {escape(lines)} %{{y}}: %{{z:.5g}}<extra></extra>",
+    margins = {
+        row.run: row.envelopes[along] for curve in _all(multiples) for row in curve.rows if along in row.envelopes
     }
-    figure = chart_along([heat], x=along, y=lines, by_category=True)
-    return Chart("sweep-map", _titled(f"Welfare by {along} and {lines}", title), "", figure)
+    drawn = [y for curve in _all(multiples) for source in (worth, margins) for _, y in points(curve, source)]
+
+    def draw(group: list[SweepCurve]) -> dict[str, Any]:
+        data = []
+        for place, curve in enumerate(_few(group)):
+            named = _named(curve, lines, "up to the next value")
+            if known := points(curve, worth):
+                data.append(line_of(*zip(*known, strict=True), name=named, place=place, dots=True))
+            if margin := points(curve, margins):
+                dotted = line_of(*zip(*margin, strict=True), name=f"{named}, at the margin", place=place, dots=False)
+                dotted["line"]["dash"] = "dot"
+                data.append(dotted | {"showlegend": False})
+        return chart_along(data, x=along, y="worth of one unit", height=drawn)
+
+    caption = f"Solid: by how much the welfare rises per unit of {along} up to the next value."
+    if margins:
+        caption += (
+            " Dotted: the envelope formula, what one unit is worth at the margin to the agent who would pay most."
+        )
+    return _group_of("sweep-worth", f"What {along} is worth", caption, multiples, draw)
+
+
+def _prices(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
+    def price(row: SweepRow) -> float:
+        return max(row.prices, default=0.0)
+
+    rows = [row for curve in _all(multiples) for row in curve.rows]
+    height = [price(row) for row in rows if math.isfinite(price(row))]
+
+    def draw(group: list[SweepCurve]) -> dict[str, Any]:
+        data = []
+        for place, curve in enumerate(_few(group)):
+            prices = [price(row) for row in curve.rows]
+            data.append(line_of(curve.x, prices, name=_named(curve, lines, "price"), place=place, dots=True))
+        return chart_along(data, x=along, y="price", height=height)
+
+    caption = "The highest multiplier that an agent has: what one unit more of the budget is worth to it at most."
+    if len(height) < len(rows):
+        caption += " Where nothing may be spent there is no price, and no dot."
+    return _group_of("sweep-price", f"Price of the budget against {along}", caption, multiples, draw)
+
+
+def _heat_maps(along: str, lines: str, multiples: Multiples) -> ChartGroup:
+    everything = [value for group in multiples.values() for curve in group for value in curve.welfare]
+
+    def draw(group: list[SweepCurve]) -> dict[str, Any]:
+        x = sorted({value for curve in group for value in curve.x})
+        ordered = sorted(group, key=lambda curve: curve.others[lines])
+        cells = [dict(zip(curve.x, curve.welfare, strict=True)) for curve in ordered]
+        heat = {
+            "type": "heatmap",
+            "x": [f"{value:g}" for value in x],
+            "y": [f"{curve.others[lines]:g}" for curve in ordered],
+            "z": [[row.get(value) for value in x] for row in cells],
+            "zmin": min(everything),
+            "zmax": max(everything),
+            "colorscale": [[0, "var(--soft)"], [1, "var(--series-1)"]],
+            "showscale": False,
+            "xgap": 2,
+            "ygap": 2,
+            "hovertemplate": f"{escape(along)} %{{x}}, {escape(lines)} %{{y}}: %{{z:.5g}}<extra></extra>",
+        }
+        if len(x) <= MOST_CELLS:
+            heat |= {"texttemplate": "%{z:.3g}", "textfont": {"size": 12}}
+        return chart_along([heat], x=along, y=lines, by_category=True)
+
+    caption = "The stronger the colour, the greater the welfare."
+    return _group_of("sweep-map", f"Welfare by {along} and {lines}", caption, multiples, draw)

@@ -26,7 +26,7 @@ from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, FileError, UnsupportedError
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, shown_of, significant
+from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, shown_of, significant
 from cmpg.files.containers import write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.contract import Game, Information, Position, SharedResources, in_floats
@@ -218,7 +218,8 @@ class Itinerary:
 
 
 def _told(number: float | None) -> Cell:
-    return "" if number is None else fixed(number, 3)
+    whole = isinstance(number, int)
+    return "–" if number is None else Number(number, str(number)) if whole else fixed(number, 3)
 
 
 def _loads(result: Result) -> Iterator[Row]:

@@ -183,6 +183,7 @@ def _network_view(
     fields = asdict(drawing) | {
         "steps": _step_names(game, len(used[0])),
         "agents": game.names.all_agents(game.num_agents)[:agents],
+        "words": {"agent": game.names.legend.agent},
         "loads": [_sparse(row, floor) for row in np.sum(used, axis=0)],
         "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
         "visits": [

@@ -5,6 +5,7 @@ constraints, equilibria, the course of the run, facts and provenance.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -200,7 +201,21 @@ def quality_words(result: Result) -> list[str]:
     told = [each.told for each in standings if each is not None]
     if result.quality.spread is not None:
         told.append(result.quality.spread.told)
-    return [f"{each[:1].upper()}{each[1:]}." for each in told]
+    return [re.sub(r"(?<!\w)-(?=\d)", "−", f"{each[:1].upper()}{each[1:]}.") for each in told]
+
+
+def options_words(run: FinishedRun) -> str:
+    """Say which options the game was built with, files by their names alone: what tells two pages apart.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import Origin
+    >>> from types import SimpleNamespace
+    >>> options_words(SimpleNamespace(origin=Origin("charging", {"sessions": "data/june.csv", "capacity": 8})))
+    'sessions june.csv, capacity 8'
+    """
+    told = [f"{name.replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()]
+    return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in told)
 
 
 def provenance_of(run: FinishedRun) -> dict[str, str]:
