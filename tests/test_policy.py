@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bad_files import WRONG_VALUES, mutated, refused, write_json
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import FileError, PolicyError
+from cmpg.files.containers import read_fields
 from cmpg.files.policies import load_policy
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local
@@ -71,6 +72,116 @@ def test_exact_policies_are_written_exactly(tmp_path):
     assert load_policy(tmp_path / "policy.json", exact=True)[0][0].tolist() == exact[0].tolist()
     exact.save(tmp_path / "policy.npz")
     assert load_policy(tmp_path / "policy.npz")[0][0].tolist() == [[[1 / 3, 2 / 3]]]
+
+
+def mostly_certain(rng):
+    """Large tables of which few rows mix, small ones, and one in which all rows mix."""
+    shapes = [(4, 300, 5), (2, 3, 2), (3, 4, 3), (2, 20, 130)]
+    tables = [np.eye(A)[rng.integers(A, size=(H, S))] for H, S, A in shapes]
+    for table in tables[:2]:
+        table[1, 2] = rng.dirichlet(np.ones(table.shape[2]))
+    return JointPolicy((*tables, rng.dirichlet(np.ones(3), size=(20, 100))))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_either_version_of_the_file_holds_the_same_policy(tmp_path, ending, version):
+    policy = mostly_certain(np.random.default_rng(5))
+    path, multipliers = tmp_path / f"policy.{ending}", np.arange(5.0)[:, None]
+    policy.save(path, multipliers=multipliers, version=version)
+    found, prices = load_policy(path)
+    assert read_fields(path)["version"] == version
+    assert found.fingerprint() == policy.fingerprint()
+    assert [type(table) for table in found.stored] == [type(table) for table in policy.stored]
+    assert prices.tolist() == multipliers.tolist()
+    for one, other in zip(load_policy(path, exact=True)[0].floats(), policy, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-15)  # rows are divided by their exact sums
+
+
+def test_large_and_mostly_certain_tables_are_written_as_actions(tmp_path):
+    policy = JointPolicy(mostly_certain(np.random.default_rng(6)).stored[:1])
+    policy.save(tmp_path / "policy.npz")
+    fields = read_fields(tmp_path / "policy.npz")
+    assert fields["agent_0_actions"].dtype == np.int8
+    assert fields["agent_0_mixed"].tolist() == [[1, 2]]
+    policy.save(tmp_path / "policy.json")
+    JointPolicy.uniform(SHAPES).save(tmp_path / "small.npz")
+    assert [read_fields(tmp_path / name)["version"] for name in ("policy.json", "small.npz")] == [1, 1]
+
+
+def test_thirds_stay_thirds_in_rows_that_mix(tmp_path):
+    third = [Fraction(1, 3), Fraction(2, 3)]
+    exact = JointPolicy((np.array([[third, [Fraction(0), Fraction(1)]]], dtype=object),))
+    exact.save(tmp_path / "policy.json", version=2)
+    assert load_policy(tmp_path / "policy.json", exact=True)[0][0].tolist() == exact[0].tolist()
+
+
+COMPACT = {
+    "format": "cmpg-policy",
+    "version": 2,
+    "num_actions": [2, 3],
+    "agent_0_actions": [[1, 0]],
+    "agent_0_mixed": [[0, 1]],
+    "agent_0_rows": [[0.25, 0.75]],
+    "agent_1_actions": [[2]],
+}
+
+
+def test_what_actions_say_of_rows_that_mix_does_not_count(tmp_path):
+    policy, _ = load_policy(write_json(tmp_path / "policy.json", COMPACT))
+    assert policy[0].tolist() == [[[0, 1], [0.25, 0.75]]]
+    assert policy[1].tolist() == [[[0, 0, 1]]]
+    certain = {"agent_0_rows": [[0, 1]], "agent_0_actions": [[1, 1]]}
+    assert load_policy(write_json(tmp_path / "a.json", COMPACT | certain))[0][0].tolist() == [[[0, 1], [0, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_actions": []}, "there must be one"),
+        ({"num_actions": [2, 0]}, "at least 1"),
+        ({"num_actions": [2, 10**9]}, "from 0 to 32768"),
+        ({"num_actions": [2, 2.5]}, "whole numbers"),
+        ({"num_actions": [2, 3, 4]}, "no field 'agent_2_actions'"),
+        ({"num_actions": 2}, "0 axes"),
+        ({"agent_0_actions": [[2, 0]]}, "from 0 to 1"),
+        ({"agent_0_actions": [[-1, 0]]}, "from 0 to 1"),
+        ({"agent_0_actions": [1, 0]}, "1 axes"),
+        ({"agent_1_actions": [[]]}, "no empty axis"),
+        ({"agent_0_mixed": [[1, 0]]}, "steps below 1"),
+        ({"agent_0_mixed": [[0, 2]]}, "from 0 to 1"),
+        ({"agent_0_mixed": [[0, 1], [0, 0]], "agent_0_rows": [[1, 0]] * 2}, "ascending"),
+        ({"agent_0_mixed": [[0, 1], [0, 1]], "agent_0_rows": [[1, 0]] * 2}, "each row once"),
+        ({"agent_0_mixed": [0, 1]}, "1 axes"),
+        ({"agent_0_mixed": [[0, 1, 0]]}, "is required"),
+        ({"agent_0_rows": [[0.5, 0.75]]}, "sums to 1.25"),
+        ({"agent_0_rows": [[0.5, 0.25, 0.25]]}, r"\[1, 2\] is required"),
+        ({"agent_1_mixed": [[0, 0]]}, "no field 'agent_1_rows'"),
+        ({"agent_1_rows": [[1, 0, 0]]}, "no field 'agent_1_mixed'"),
+        ({"agent_2_actions": [[0]]}, "unknown field 'agent_2_actions'"),
+        ({"agent_0": [[[1, 0]]]}, "unknown field 'agent_0'"),
+        ({"version": 3}, "reads version 1 and 2"),
+    ],
+)
+def test_what_is_wrong_with_a_compact_file_is_a_file_error_with_its_path(tmp_path, changes, words):
+    path = write_json(tmp_path / "policy.json", COMPACT | changes)
+    with pytest.raises(FileError, match=words) as problem:
+        load_policy(path)
+    assert str(path) in str(problem.value)
+
+
+def test_a_small_file_stands_for_no_table_beyond_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("cmpg.files.policies.memory_left", lambda: 40.0)
+    with pytest.raises(FileError, match="the table of agent 1 would take"):
+        load_policy(write_json(tmp_path / "policy.json", COMPACT | {"agent_1_actions": [[0, 1]]}))
+
+
+@pytest.mark.parametrize("field", sorted(COMPACT))
+def test_any_field_of_a_compact_file_may_hold_anything(tmp_path, field):
+    for value in WRONG_VALUES:
+        path = write_json(tmp_path / "policy.json", COMPACT | {field: value})
+        for exact in (False, True):
+            refused(lambda: load_policy(path, exact=exact), path)  # noqa: B023
 
 
 GOOD = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -61,9 +62,12 @@ class CompactTable:
     @property
     def table(self) -> FloatArray:
         """The probabilities: [H, S, A]."""
-        table = np.zeros(self.shape)
+        exact = self.rows.dtype == object
+        table = np.full(self.shape, Fraction(0)) if exact else np.zeros(self.shape)
         flat = table.reshape(-1, self.num_actions)
-        flat.reshape(-1)[np.arange(0, table.size, self.num_actions) + self.actions.ravel()] = 1.0
+        flat.reshape(-1)[np.arange(0, table.size, self.num_actions) + self.actions.ravel()] = (
+            Fraction(1) if exact else 1.0
+        )
         flat[self.mixed] = self.rows
         return frozen(table)
 
@@ -88,11 +92,36 @@ def compacted(table: Stored) -> Stored:
     # A row is certain if it has one entry, which is one; products count faster than NumPy's sums over short rows.
     sure = ((rows != 0) @ np.ones(rows.shape[1]) == 1) & ((rows == 1) @ np.ones(rows.shape[1]) == 1)
     mixed = np.flatnonzero(~sure)
-    if 2 * (mixed.size * (rows.shape[1] + 1) + len(rows) / 8) > rows.size:
-        return table
-    actions = (rows @ np.arange(rows.shape[1])).astype(_action_type(rows.shape[1]))
+    return split_table(table, mixed) if _is_smaller(table.shape, len(mixed)) else table
+
+
+def _is_smaller(shape: tuple[int, ...], num_mixed: int) -> bool:
+    """Whether actions, and so many rows that mix, are at most half as large as the table [H, S, A]."""
+    num_rows = shape[0] * shape[1]
+    return 2 * (num_mixed * (shape[2] + 1) + num_rows / 8) <= num_rows * shape[2]
+
+
+def split_table(table: FloatArray, mixed: IntArray) -> CompactTable:
+    """Return a table [H, S, A] as actions and the named rows h·S + s; all others play one action for sure."""
+    rows = table.reshape(-1, table.shape[-1])
+    played = (rows == 1).argmax(axis=1) if table.dtype == object else rows @ np.arange(rows.shape[1])
+    actions = played.astype(_action_type(rows.shape[1]))
     actions[mixed] = 0
     return CompactTable(frozen(actions.reshape(table.shape[:2])), rows.shape[1], mixed, frozen(rows[mixed]))
+
+
+def joined_table(actions: Any, mixed: IntArray, rows: FloatArray) -> Stored:
+    """Return the table of actions [H, S] and of rows [m, A] that stand in place of some, stored as all tables are.
+
+    `mixed` [m] names each row, h·S + s, once and in ascending order.
+    """
+    num_actions = rows.shape[1]
+    sure = (rows == 1).any(axis=1) & ((rows != 0).sum(axis=1) == 1)
+    played = np.array(actions, dtype=_action_type(num_actions))
+    played.reshape(-1)[mixed] = np.where(sure, (rows == 1).argmax(axis=1), 0)
+    apart = CompactTable(frozen(played), num_actions, mixed[~sure], frozen(rows[~sure]))
+    large = played.size * num_actions >= COMPACT_FROM and rows.dtype != object
+    return apart if large and _is_smaller(apart.shape, len(apart.mixed)) else apart.table
 
 
 def certain_table(actions: IntArray, num_actions: int) -> Stored:
@@ -259,11 +288,17 @@ class JointPolicy:
         for i, (table, shape) in enumerate(zip(self.stored, shapes, strict=True)):
             check_shape(f"policy[{i}]", table.shape, shape, error=PolicyError)
 
-    def save(self, path: str | Path, *, multipliers: FloatArray | None = None) -> None:
-        """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known."""
+    def save(
+        self, path: str | Path, *, multipliers: FloatArray | None = None, version: Literal[1, 2] | None = None
+    ) -> None:
+        """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known.
+
+        Version 1 has a table for each agent, version 2 actions and the rows that mix. Unless given, it is 2 in a `.npz`
+        of large tables that are kept like that.
+        """
         from cmpg.files.policies import save_policy  # a room below: files are written on demand
 
-        save_policy(path, self, multipliers=multipliers)
+        save_policy(path, self, multipliers=multipliers, version=version)
 
     @classmethod
     def load(cls, path: str | Path) -> JointPolicy:

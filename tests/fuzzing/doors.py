@@ -161,6 +161,8 @@ def _files() -> dict[str, bytes]:
         for ending in ("json", "npz"):
             result.policy.save(folder / f"policy.{ending}", multipliers=result.multipliers)
             found[f"policy.{ending}"] = (folder / f"policy.{ending}").read_bytes()
+            _compact_policy().save(folder / f"compact.{ending}", multipliers=result.multipliers, version=2)
+            found[f"compact.{ending}"] = (folder / f"compact.{ending}").read_bytes()
         save_run(folder / "run", result, seed=1, origin=Origin("counter-example", {}))
         for name in DRAWN:
             write_scenario(folder / f"{name}.json", Origin(name, {}), drawing_of(Origin(name, {})))
@@ -169,6 +171,12 @@ def _files() -> dict[str, bytes]:
         found |= {f"learn/{key}": value for key, value in _learning_run(folder / "learn").items()}
         found["table.csv"] = table_text(game).encode()
     return found
+
+
+def _compact_policy() -> cmpg.JointPolicy:
+    """Two agents, of whom one mixes in two states."""
+    mixing = [[[0.25, 0.75], [1.0, 0.0]], [[0.0, 1.0], [0.5, 0.5]]]
+    return cmpg.JointPolicy((mixing, [[[0.0, 0.0, 1.0]] * 2] * 2))
 
 
 def _without_packing(source: Path, target: Path) -> bytes:
@@ -300,6 +308,9 @@ DOORS: tuple[Door, ...] = (
     ),
     Door("policy json", cmpg.load_policy, "json", _named("policy.json")),
     Door("policy npz", cmpg.load_policy, "npz", _named("policy.npz")),
+    Door("compact policy json", cmpg.load_policy, "json", _named("compact.json")),
+    Door("compact policy npz", cmpg.load_policy, "npz", _named("compact.npz")),
+    Door("exact compact policy", lambda path: cmpg.load_policy(path, exact=True), "json", _named("compact.json")),
     Door("scenario file", read_scenario, "json", _named(*(f"drawn/{name}" for name in DRAWN))),
     Door("trace", lambda path: read_trace(path, _trace_game()), "csv", _named("run/trace.csv")),
     *_run_doors(),

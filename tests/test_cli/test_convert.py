@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cmpg.files.games import load_game
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import spectrum
 from command_line import cmpg
 
@@ -98,3 +99,15 @@ def test_bad_words_are_answered_in_one_paragraph(tmp_path, monkeypatch, words, a
     assert ran.err.count("\n") == 1
     assert answer in ran.err
     assert (tmp_path / "there.json").read_text() == "mine"
+
+
+def test_a_policy_goes_from_one_version_of_its_file_to_the_other_and_back(tmp_path):
+    policy = JointPolicy(([[[0.0, 1.0], [0.5, 0.5]]],))
+    policy.save(tmp_path / "one.json", multipliers=[[2.0]])
+    assert cmpg("convert", tmp_path / "one.json", tmp_path / "two.npz", "--policy-version", 2).code == 0
+    told = cmpg("convert", tmp_path / "two.npz", tmp_path / "again.json", "--policy-version", 1)
+    assert told.out == f"written to {tmp_path / 'again.json'}\n"
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "one.json").read_bytes()
+    refused = cmpg("convert", tmp_path / "one.json", tmp_path / "policy.csv")
+    assert refused.code == 2
+    assert "cmpg export" in refused.err

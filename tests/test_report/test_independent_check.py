@@ -129,6 +129,41 @@ def claim(check, tmp_path):
     return run
 
 
+ACTIONS = {
+    "format": "cmpg-policy",
+    "version": 2,
+    "num_actions": [2, 2],
+    "agent_0_actions": [[1]],
+    "agent_1_actions": [[0]],
+    "agent_1_mixed": [[0, 0]],
+    "agent_1_rows": [[0.5, 0.5]],
+}
+
+
+def test_actions_and_rows_that_mix_are_the_same_claim(claim):
+    assert claim(LOCAL, ACTIONS) == claim(LOCAL, BOTH)
+    assert claim(ONE, CLAIM | {"agent_0": None, "num_actions": [2], "agent_0_actions": [[0, 1]] * 2}) == claim(
+        ONE, CLAIM
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"agent_0_actions": [[2]]}, "actions and rows of agent 0 that exist"),
+        ({"agent_0_actions": [[-1]]}, "actions and rows of agent 0 that exist"),
+        ({"agent_0_actions": [[1.0]]}, "actions and rows of agent 0 that exist"),
+        ({"agent_1_mixed": [[0, -1]]}, "actions and rows of agent 1 that exist"),
+        ({"agent_1_mixed": [[0, 1]]}, "actions and rows of agent 1 that exist"),
+        ({"agent_1_rows": [[0.5, 0.6]]}, "agent_1 with rows that sum to 1"),
+        ({"num_actions": [2]}, "multipliers with finite numbers"),
+    ],
+)
+def test_actions_that_do_not_exist_prove_nothing(claim, changes, words):
+    multipliers = {"multipliers": [[0.0], [0.0]]} if "num_actions" in changes else {}
+    assert words in claim(LOCAL, ACTIONS | multipliers | changes)[0]
+
+
 def test_claims_that_hold(claim):
     code, printed = claim(ONE, CLAIM)
     assert code == 0

@@ -1,4 +1,4 @@
-"""`cmpg convert`: a game from one form of file to another.
+"""`cmpg convert`: a game from one form of file to another, or a policy from one version of its file to the other.
 
 In: scenarios, `.json` and `.npz` (the library's own), `.dpomdp` (MADP), `.nfg` (Gambit) and `.csv` (a long table). Out:
 `.json`, `.npz`, `.nfg`, `.csv`, and `.prism`, the CMDP that one agent faces, with its question in `.props`.
@@ -32,9 +32,18 @@ def convert(
         Path | None,
         typer.Option(help="For .prism: file of the policy that the others play; uniform if omitted."),
     ] = None,
+    policy_version: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=2,
+            metavar="<int>",
+            help="For a policy file: 1 writes tables, 2 actions and the rows that mix; 2 for large policies in .npz.",
+        ),
+    ] = None,
     seed: Seed = None,
 ) -> None:
-    """Convert a game to another file format."""
+    """Convert a game, or a policy, to another file format."""
     from cmpg.errors import FileError
 
     kind = output.suffix.lower()
@@ -44,6 +53,9 @@ def convert(
     for path in paths:
         if path.exists():
             raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    if _is_policy(target.name):
+        _convert_policy(target.name, output, policy_version, exact=exact)
+        return
     game = target.build(seed=seed, exact=exact)
     if kind in (".json", ".npz"):
         from cmpg.files.games import save_game
@@ -54,6 +66,23 @@ def convert(
         for path, text in zip(paths, texts, strict=True):
             _write(path, text)
     show(f"written to {' and '.join(map(str, paths))}")
+
+
+def _is_policy(name: str) -> bool:
+    from cmpg.files.containers import ENDINGS, file_kind
+
+    return name.lower().endswith(ENDINGS) and Path(name).is_file() and file_kind(name) == "cmpg-policy"
+
+
+def _convert_policy(source: str, output: Path, version: int | None, *, exact: bool) -> None:
+    from cmpg.errors import FileError
+    from cmpg.files.policies import load_policy, save_policy
+
+    if output.suffix.lower() not in (".json", ".npz"):
+        raise FileError(f"{output}: a policy is written as .json or .npz; `cmpg export` writes it as a table of rules.")
+    policy, multipliers = load_policy(source, exact=exact)
+    save_policy(output, policy, multipliers=multipliers, version=None if version is None else 1 if version == 1 else 2)
+    show(f"written to {output}")
 
 
 def _text(game: Game, kind: str, without_constraints: bool) -> str:

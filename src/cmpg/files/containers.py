@@ -36,6 +36,9 @@ Fields = dict[str, Any]
 
 ENDINGS = (".json", ".npz")
 
+VERSIONS = {"cmpg-policy": (1, 2)}
+"""Which versions of a format are read, where there are several."""
+
 MAX_RATIO = 1040
 """Deflate makes nothing smaller than 1 in 1032: an archive that promises more is forged."""
 
@@ -101,6 +104,23 @@ def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = Fals
     if kind is not None:
         check_kind(source, fields, kind=kind)
     return fields
+
+
+def file_kind(path: str | Path) -> str | None:
+    """Return the format that a file says it has; None where it says nothing that can be read."""
+    source = Path(path)
+    if source.suffix.lower() == ".json":
+        fields = read_fields(source)
+    else:
+        check_regular(source)
+        try:
+            with zipfile.ZipFile(source) as archive:
+                _check_archive(source, archive.infolist())
+                fields = {"format": _read_member(archive, archive.getinfo("format.npy"))}
+        except (OSError, *UNREADABLE):
+            return None
+    kind = fields.get("format")
+    return kind if isinstance(kind, str) else None
 
 
 def check_regular(source: Path) -> None:
@@ -213,8 +233,10 @@ def check_kind(path: str | Path, fields: Fields, *, kind: str) -> None:
     found, version = fields["format"], fields.get("version")
     if not isinstance(found, str) or found != kind:
         raise FileError(f"{path}: its format is {reprlib.repr(found)}; {kind!r} is required.")
-    if type(version) is not int or version != 1:
-        raise FileError(f"{path}: its version is {reprlib.repr(version)}; this release reads version 1.")
+    readable = VERSIONS.get(kind, (1,))
+    if type(version) is not int or version not in readable:
+        versions = " and ".join(map(str, readable))
+        raise FileError(f"{path}: its version is {reprlib.repr(version)}; this release reads version {versions}.")
 
 
 def number_table(name: str, value: Any, *, exact: bool = False, error: type[CMPGError] = GameError) -> FloatArray:

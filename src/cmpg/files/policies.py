@@ -1,34 +1,99 @@
 """Policy files: one table per agent, and the multipliers that prove the claim where they are known.
 
 `format` = "cmpg-policy", `version` = 1, `agent_0` … `agent_{n−1}`, each [H, S_i, A_i], and where known `multipliers`
-[n, k]. A multiplier that is infinite, the word "support" in a `.json`, stands for a proof by support: nothing is left
+[n, k].
+
+`version` = 2 is for large tables in which most rows play one action for sure: `num_actions` [n], `agent_i_actions`
+[H, S_i], and where rows mix `agent_i_mixed` [m, 2], the step and the state of each, in ascending order, and
+`agent_i_rows` [m, A_i], their probabilities. What the actions say of rows that mix does not count.
+
+A multiplier that is infinite, the word "support" in a `.json`, stands for a proof by support: nothing is left
 of that budget, and what would cost more is forbidden.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, frozen
+from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.files.containers import number_table, read_fields, write_fields
-from cmpg.policy import JointPolicy, policy_table
+from cmpg.policy import CompactTable, JointPolicy, Stored, joined_table, policy_table, split_table
+from cmpg.sizes import memory_left, told_bytes
+
+MOST_ACTIONS = 2**15
+"""Version 2 is for agents with at most this many actions: a small file shall not stand for a table beyond bounds."""
 
 SUPPORT = "support"
 """What an infinite multiplier is called in texts."""
 
 
-def save_policy(path: str | Path, policy: JointPolicy, *, multipliers: FloatArray | None = None) -> None:
-    """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known."""
-    fields: dict[str, Any] = {"format": "cmpg-policy", "version": 1}
-    fields |= {f"agent_{i}": table for i, table in enumerate(policy.tables)}
+def save_policy(
+    path: str | Path,
+    policy: JointPolicy,
+    *,
+    multipliers: FloatArray | None = None,
+    version: Literal[1, 2] | None = None,
+) -> None:
+    """Write a policy file, `.npz` or `.json`, with the multipliers that prove it where they are known.
+
+    Parameters
+    ----------
+    path, policy
+        Where to, and what.
+    multipliers : [n, k]
+        λ.
+    version
+        1: a table for each agent; 2: actions, and the rows that mix. Unless given, 2 in a `.npz` of large tables that
+        are kept like that, and else 1.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> policy = JointPolicy(([[[0.0, 1.0], [0.5, 0.5]]],))
+    >>> with TemporaryDirectory() as folder:
+    ...     save_policy(f"{folder}/policy.json", policy, version=2)
+    ...     print(Path(f"{folder}/policy.json").read_text())
+    {
+     "format": "cmpg-policy",
+     "version": 2,
+     "num_actions": [2],
+     "agent_0_actions": [[1, 0]],
+     "agent_0_mixed": [[0, 1]],
+     "agent_0_rows": [[0.5, 0.5]]
+    }
+    <BLANKLINE>
+    """
+    in_words = Path(path).suffix.lower() == ".json"
+    if version is None:
+        version = 2 if not in_words and any(isinstance(table, CompactTable) for table in policy.stored) else 1
+    fields: dict[str, Any] = {"format": "cmpg-policy", "version": version}
+    if version == 1:
+        fields |= {f"agent_{i}": table for i, table in enumerate(policy.tables)}
+    else:
+        fields |= _compact_fields(policy)
     if multipliers is not None:
-        in_words = Path(path).suffix.lower() == ".json"
         fields["multipliers"] = told_multipliers(multipliers) if in_words else multipliers
     write_fields(path, fields)
+
+
+def _compact_fields(policy: JointPolicy) -> dict[str, Any]:
+    fields: dict[str, Any] = {"num_actions": np.array([actions for _, _, actions in policy.shapes])}
+    for i, stored in enumerate(policy.stored):
+        if isinstance(stored, CompactTable):
+            table = stored
+        else:
+            certain = ((stored != 0).sum(axis=-1) == 1) & (stored == 1).any(axis=-1)
+            table = split_table(stored, np.flatnonzero(~certain))
+        fields[f"agent_{i}_actions"] = table.actions
+        if len(table.mixed):
+            places = np.stack(np.divmod(table.mixed, table.shape[1]), axis=1)
+            fields |= {f"agent_{i}_mixed": places.astype(np.int32), f"agent_{i}_rows": table.rows}
+    return fields
 
 
 def told_multipliers(multipliers: Any) -> Any:
@@ -79,16 +144,82 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     (array([[[0.5, 0.5]]]), array([[1.5]]))
     """
     fields = read_fields(path, kind="cmpg-policy", exact=exact)
-    tables: list[FloatArray] = []
-    while (name := f"agent_{len(tables)}") in fields:
-        table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
-        tables.append(policy_table(f"{path}: {name}", table))
-    known = {"format", "version", "multipliers", *(f"agent_{i}" for i in range(len(tables)))}
-    strange = ", ".join(repr(name) for name in sorted(set(fields) - known)[:5])
-    if not tables or strange:
-        found = f"unknown field {strange}" if strange else "there is no 'agent_0'"
-        raise FileError(f"{path}: {found}; a policy file has agent_0, agent_1, … and perhaps multipliers.")
+    tables, known = (_tables if fields["version"] == 1 else _compact_tables)(path, fields, exact)
+    strange = ", ".join(repr(name) for name in sorted(set(fields) - known - {"format", "version", "multipliers"})[:5])
+    if strange:
+        wanted = "agent_0, agent_1, …" if fields["version"] == 1 else "num_actions, agent_0_actions, …"
+        raise FileError(f"{path}: unknown field {strange}; a policy file has {wanted} and perhaps multipliers.")
     prices = fields.get("multipliers")
     if prices is not None:
         prices = read_multipliers(f"{path}: multipliers", prices, exact=exact)
     return JointPolicy(tuple(tables)), prices
+
+
+def _tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
+    """Read version 1, and say which fields it has."""
+    tables: list[Stored] = []
+    while (name := f"agent_{len(tables)}") in fields:
+        table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
+        tables.append(policy_table(f"{path}: {name}", table))
+    if not tables:
+        raise FileError(f"{path}: there is no 'agent_0'; a policy file has agent_0, agent_1, …")
+    return tables, {f"agent_{i}" for i in range(len(tables))}
+
+
+def _compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
+    """Read version 2, and say which fields it has."""
+    counts = _whole_numbers(path, fields, "num_actions", axes=1, most=MOST_ACTIONS)
+    if not counts.size or counts.min() < 1:
+        raise FileError(f"{path}: num_actions must be at least 1 for each agent, and there must be one.")
+    tables: list[Stored] = []
+    known, left = {"num_actions"}, memory_left()
+    for i, count in enumerate(counts.tolist()):
+        names = [f"agent_{i}_{part}" for part in ("actions", "mixed", "rows")]
+        actions = _whole_numbers(path, fields, names[0], axes=2, most=count - 1)
+        if 0 in actions.shape:
+            raise FileError(
+                f"{path}: {names[0]} has shape {list(actions.shape)}; [H, S] with no empty axis is required."
+            )
+        if (100 if exact else 8) * actions.size * count > left:
+            size = f"{told_bytes(8 * actions.size * count)}, and {told_bytes(left)} may be used"
+            raise FileError(f"{path}: the table of agent {i} would take {size}. Read it where there is more memory.")
+        known |= {names[0]}
+        mixed, rows = np.zeros(0, dtype=np.int64), np.zeros((0, count), dtype=object if exact else np.float64)
+        if names[1] in fields or names[2] in fields:
+            known |= set(names)
+            mixed, rows = _mixed_rows(path, fields, names, actions.shape, count, exact)
+        tables.append(joined_table(actions, mixed, rows))
+    return tables, known
+
+
+def _mixed_rows(
+    path: str | Path, fields: Mapping[str, Any], names: list[str], shape: tuple[int, ...], count: int, exact: bool
+) -> tuple[IntArray, FloatArray]:
+    """Return which rows h·S + s of a table mix, and their probabilities [m, A]."""
+    places = _whole_numbers(path, fields, names[1], axes=2, most=max(shape) - 1)
+    check_shape(f"{path}: {names[1]}", places.shape, (len(places), 2), error=FileError)
+    mixed = places[:, 0] * shape[1] + places[:, 1]
+    if (places >= shape).any() or (np.diff(mixed) <= 0).any():
+        raise FileError(
+            f"{path}: {names[1]} must name steps below {shape[0]} and states below {shape[1]}, each row once and in "
+            "ascending order."
+        )
+    if names[2] not in fields:
+        raise FileError(f"{path}: has no field {names[2]!r}, the probabilities of the rows that mix.")
+    rows = number_table(f"{path}: {names[2]}", fields[names[2]], exact=exact, error=FileError)
+    check_shape(f"{path}: {names[2]}", rows.shape, (len(mixed), count), error=FileError)
+    return mixed, distributions(f"{path}: {names[2]}", rows, ("row",), error=FileError)
+
+
+def _whole_numbers(path: str | Path, fields: Mapping[str, Any], name: str, *, axes: int, most: int) -> IntArray:
+    """Return a field of whole numbers from 0 to `most`, with so many axes."""
+    if name not in fields:
+        raise FileError(f"{path}: has no field {name!r}; version 2 of a policy file needs it.")
+    value = fields[name]
+    if not (isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
+        value = number_table(f"{path}: {name}", value, error=FileError)
+    if value.ndim != axes:
+        raise FileError(f"{path}: {name} has {value.ndim} axes; {axes} are required.")
+    if value.size and not (value.min() >= 0 and value.max() <= most and (value == np.floor(value)).all()):
+        raise FileError(f"{path}: {name} must have whole numbers from 0 to {most}.")
+    return np.asarray(value, dtype=np.int64)
