@@ -17,8 +17,8 @@ from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.loop import GreatestGain
 from cmpg.files.learning_folder import begin_learning_run, keep_trial
 from cmpg.learning.trials import Behind, BySharedModel, trials
-from oracles.random_games import draw
-from oracles.sweeping import build, suitable_epsilon
+from oracles.random_games import draw, suitable_epsilon
+from oracles.sweeping import build
 
 SEEDS = (0, 3, 4, 7, 9, 12)
 """Random games of several forms."""

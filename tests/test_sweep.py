@@ -14,8 +14,8 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from oracles.forging import forged as forged_claim
 from oracles.judge import judge
-from oracles.random_games import draw, shapes_of
-from oracles.sweeping import build, findings, suitable_epsilon, sweep_one
+from oracles.random_games import draw, shapes_of, suitable_epsilon
+from oracles.sweeping import build, findings, sweep_one
 
 GAMES, CHUNK = 2000, 100
 

@@ -113,6 +113,17 @@ def shapes_of(game: Game) -> list[tuple[int, int, int]]:
     return [(steps, states, actions) for actions in game["rewards"].shape[3:]]
 
 
+def suitable_epsilon(game: Game) -> float:
+    """1e-6 in units of the largest value that there can be."""
+    holders = [game, *game.get("agents", ())]
+    names = ("rewards", "private_rewards", "class_rewards", "delay", "reward")
+    tables = [holder[name] for holder in holders for name in names if holder.get(name) is not None]
+    largest = max(float(np.abs(table).max()) for table in tables)
+    discount = game.get("discount")
+    steps = game["horizon"] if discount is None else 1 / (1 - discount)
+    return 1e-6 * max(largest * steps, 1e-300)
+
+
 def _lengths(rng: np.random.Generator, *, discounted: bool) -> tuple[dict[str, Any], int]:
     """Horizon or discount, and the length of the step axis of the tables."""
     if discounted:

@@ -19,7 +19,7 @@ from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from oracles.judge import Game, judge
-from oracles.random_games import Drawn, draw
+from oracles.random_games import Drawn, draw, suitable_epsilon
 
 TIME_LIMIT = 20.0
 """Seconds for one game; the largest take a fraction of one."""
@@ -90,17 +90,6 @@ def build(game: Game) -> LibraryGame:
     if game.get("sparse"):
         transition = [sp.csr_array(step.reshape(-1, step.shape[-1])) for step in transition]
     return JointGame(transition=transition, **tables, **length)
-
-
-def suitable_epsilon(game: Game) -> float:
-    """1e-6 in units of the largest value that there can be."""
-    holders = [game, *game.get("agents", ())]
-    names = ("rewards", "private_rewards", "class_rewards", "delay", "reward")
-    tables = [holder[name] for holder in holders for name in names if holder.get(name) is not None]
-    largest = max(float(np.abs(table).max()) for table in tables)
-    discount = game.get("discount")
-    steps = game["horizon"] if discount is None else 1 / (1 - discount)
-    return 1e-6 * max(largest * steps, 1e-300)
 
 
 def findings(drawn: Drawn, result: Result) -> list[str]:

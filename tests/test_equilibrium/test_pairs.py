@@ -18,8 +18,8 @@ from cmpg.games.contract import LeavesOut
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
-from oracles.random_games import draw
-from oracles.sweeping import build, findings, suitable_epsilon
+from oracles.random_games import draw, suitable_epsilon
+from oracles.sweeping import build, findings
 from test_equilibrium.small_crowds import crowd
 
 THOROUGH = PairMoves(trades=8, swaps=12, worth=0.0, most=4)

@@ -13,10 +13,12 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start, random_start, worst_slack
+from cmpg.equilibrium.start import feasible_start, may_be_feasible, random_start, worst_slack
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import counter_example, grid_world, spectrum
+from oracles.random_games import draw
+from oracles.sweeping import build
 from test_equilibrium.small_crowds import crowd
 
 
@@ -216,3 +218,11 @@ def test_prices_never_refute_what_is_feasible(seed):
     tight = replace(game, thresholds=spent)
     for multipliers in ([1.0, 0.0], [0.5, 0.5], tight.scarcest()):
         assert not prove_infeasible(tight, multipliers).holds
+
+
+@pytest.mark.parametrize("seed", [998, 2191, 2753])
+def test_where_nobody_alone_lowers_the_worst_cost_all_do_together_in_small_steps(seed):
+    game = build(draw(seed).game)
+    found = feasible_start(game)
+    assert found.found_by == "phase one: agents in small steps lower all that is spent too much"
+    assert may_be_feasible(game.at(found.policy))

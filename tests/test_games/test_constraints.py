@@ -23,8 +23,8 @@ from cmpg.games.constraints import PrivateConstraints, bind, by_window
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from oracles.judge import judge
-from oracles.random_games import draw
-from oracles.sweeping import build, suitable_epsilon
+from oracles.random_games import draw, suitable_epsilon
+from oracles.sweeping import build
 from test_equilibrium.small_crowds import crowd
 
 SCRIPT = Path(cmpg.__file__).parent / "report" / "independent_check.py"

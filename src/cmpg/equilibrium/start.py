@@ -5,7 +5,8 @@ splits into one policy per agent. If even that cost exceeds α, the game is infe
 
 Several constraints: the planner's greatest common slack, by column generation. Negative: infeasible, with proof.
 Otherwise one of its deterministic columns may do; if none does, phase one: agents in turn move to their own greatest
-slack, until the worst constraint is met. That descent can stop short of a feasible policy that exists, and then the
+slack, until the worst constraint is met. That descent can stop short of a feasible policy that exists, since nobody may
+gain alone; other starts are tried, and small steps by which all agents gain together. If these stop short, too, the
 answer is "unknown".
 
 Forms without a planner (local games) start from simple candidates and phase one. The paper's Example 2, agents who
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from math import prod
 from typing import Protocol
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy
 from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, plan
@@ -50,6 +53,12 @@ MAX_PASSES = 100
 
 MOST_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
 """Random starts of phase one in small games and in others; by agents × entries (step, state, action)."""
+
+SMOOTH_STARTS, SMOOTH_ROUNDS, SMOOTH_SHARES = 4, 60, 65
+SMOOTH_FIRST, SMOOTH_GROWTH = 4.0, 1.15
+"""From so many starts small steps are taken, so many rounds of them, each to one of so many mixtures; t begins at so
+much over the largest excess, and is multiplied by so much after each round.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +234,12 @@ def _phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> 
             return Start(None, slack, proof, "prices that no policy can meet")
         if time.monotonic() > deadline:
             break
+    if len(game.thresholds) > 1 and game.num_agents > 1 and _work(game) <= SMALL:
+        for policy in islice(_phase_one_starts(game, rng), SMOOTH_STARTS):
+            found = _safest_near(_in_small_steps(game.at(policy), deadline), rng, deadline)
+            if found.policy is not None:
+                return replace(found, found_by="phase one: agents in small steps lower all that is spent too much")
+            slack = max(slack, found.slack)
     return Start(None, slack, None, f"phase one ended without a feasible policy, from {counted(tried, 'start')}")
 
 
@@ -247,8 +262,7 @@ def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[J
     if planner is not None and planner.marginals is not None:
         yield planner.marginals(greatest_slack(planner.cmdp, rng=rng).policy)
     draws, shapes = np.random.default_rng(0) if rng is None else rng, game.policy_shapes
-    work = game.num_agents * sum(prod(shape) for shape in shapes)
-    for attempt in range(MOST_STARTS if work <= SMALL else FEW_STARTS):
+    for attempt in range(MOST_STARTS if _work(game) <= SMALL else FEW_STARTS):
         if attempt % 2:
             yield JointPolicy.random(shapes, rng=draws)
             continue
@@ -256,6 +270,39 @@ def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[J
         yield JointPolicy(tuple(certain_rows(each, shape[2]) for each, shape in zip(chosen, shapes, strict=True))).mix(
             JointPolicy.uniform(shapes), 0.1
         )
+
+
+def _work(game: Game) -> int:
+    return game.num_agents * sum(prod(shape) for shape in game.policy_shapes)
+
+
+def _in_small_steps(position: Position, deadline: float) -> Position:
+    """Let agents in turn lower a smooth maximum of the excesses, log Σ_j exp(t·(V^{c_j} − α_j)), whose t grows.
+
+    With several constraints the worst excess has corners: what lowers one raises another, so that nobody alone gains,
+    although all would together. The smooth maximum has none. Each agent plans by its gradient, and goes so far towards
+    that plan as is best: along a mixture of occupancies costs are linear.
+    """
+    shares = np.linspace(0.0, 1.0, SMOOTH_SHARES)
+    sharpness = SMOOTH_FIRST / max(float(np.abs(position.slacks).max()), 1e-300)
+    for _ in range(SMOOTH_ROUNDS):
+        for agent in range(len(position.policy)):
+            if is_feasible(position) or time.monotonic() > deadline:
+                return position
+            excess = -position.slacks
+            weights = np.exp(sharpness * (excess - excess.max()))
+            cmdp, present = position.induced_cmdp(agent), position.present(agent).costs
+            table = plan(cmdp, weights / weights.sum(), reward_weight=0.0).policy(cmdp.num_actions)
+            change = evaluate(cmdp, table).costs - present
+            ahead = sharpness * (excess[:, None] + change[:, None] * shares)
+            smooth = ahead.max(axis=0) + np.log(np.exp(ahead - ahead.max(axis=0)).sum(axis=0))
+            share = shares[int(smooth.argmin())]
+            if share > 0:
+                own = occupancy(cmdp, position.policy[agent])
+                mixed = (1 - share) * own + share * occupancy(cmdp, table)
+                position = position.replace(agent, policy_from_occupancy(mixed, table))
+        sharpness *= SMOOTH_GROWTH
+    return position
 
 
 def _safest_near(position: Position, rng: np.random.Generator | None, deadline: float) -> Start:
