@@ -15,6 +15,7 @@
 # make oracles      answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy, written to docs/cross-checks.md
 # make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
 # make quality      how good one solve is over 52 games, written to docs/quality.md
+# make hard-budgets budgets of zero: fleets and charging days, confirmed by reachability alone, written to docs/hard-budgets.md
 # make resilience   kills sweeps, learners and solves, workers and clients, and compares what they end with
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
@@ -27,7 +28,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 PIP_INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test browser lint sanitize cover lowest forgeries oversized sweep fuzz mutants docs reproduce bench oracles experiments quality picture audit release clean
+.PHONY: demo test browser lint sanitize cover lowest forgeries oversized sweep fuzz mutants docs reproduce bench oracles experiments quality hard-budgets picture audit release clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(wildcard src/cmpg/cmdp/kernels/*.[ch])
@@ -147,6 +148,9 @@ experiments: $(VENV)/installed-dev
 quality: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.quality record experiments/results/quality_after.json
 	$(BIN)/python -m experiments.quality page
+
+hard-budgets: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.hard_budgets
 
 resilience: $(VENV)/installed-dev
 	$(BIN)/python -m experiments.resilience $(if $(SESSIONS),--sessions $(SESSIONS))
