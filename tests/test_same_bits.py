@@ -25,7 +25,7 @@ SEEDS = (0, 3, 4, 7, 9, 12)
 
 
 def digests(folder: Path, *, jobs: int = 1, workers: int = 1) -> dict[str, str]:
-    """Solve, learn and write, and return what every answer and every file comes to."""
+    """Solve, learn, sweep and write, and return what every answer and every file comes to."""
     found = {}
     for seed in SEEDS:
         drawn = draw(seed)
@@ -46,7 +46,10 @@ def digests(folder: Path, *, jobs: int = 1, workers: int = 1) -> dict[str, str]:
     method, behind = BySharedModel(epsilon=0.5, delta=0.1), Behind(budget=2000)
     for each in trials(game, method, streams=np.random.SeedSequence(1).spawn(3), behind=behind, jobs=jobs):
         keep_trial(folder / "learn", each)
-    found |= {f"{path.parent.name}/{path.name}": file_digest(path) for path in sorted(folder.glob("*/*"))}
+    cmpg.sweeps.sweep("spectrum", {"threshold": [0.1, 0.3], "num_agents": 2}, out=folder / "sweep", jobs=jobs)
+    timed = ("timings.csv", "row.json")  # seconds, beside what results.csv has without them
+    files = sorted(path for path in folder.rglob("*.*") if path.is_file() and path.name not in timed)
+    found |= {str(path.relative_to(folder)): file_digest(path) for path in files}
     return found
 
 
@@ -94,7 +97,7 @@ def test_hashes_threads_and_processes_change_no_bit(tmp_path):
     here = elsewhere(tmp_path / "a", hashes="0", threads=1)
     there = elsewhere(tmp_path / "b", hashes="4242", threads=2, jobs=2, workers=2)
     assert here == there
-    assert {name.split("/")[0] for name in here} >= {"run", "learn", "grid"}
+    assert {name.split("/")[0] for name in here} >= {"run", "learn", "grid", "sweep"}
 
 
 def test_what_ran_before_in_the_same_process_changes_no_bit(tmp_path):
