@@ -6,7 +6,7 @@
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
 # make fuzz         spoilt files at every door, and games of hard numbers: five minutes, or MINUTES=300; findings become tests
 # make mutants      one decision of the library changed at a time, and whether a test notices: a sample, or SAMPLE=0 for all; docs/mutants.md
-# make forgeries    two thousand forged claims, proofs and run folders, each of which must be refused
+# make forgeries    two thousand forged claims, proofs and run folders, and as many about masks and support: each must be refused
 # make oversized    a hundred requests that are too large, under an address space of 1 GiB
 # make sweep        a hundred thousand random games before an exact judge, written to docs/sweep.md; stop it and start it as you like
 # make docs         the documentation as a site in site/, built without a network

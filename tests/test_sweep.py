@@ -15,7 +15,7 @@ from cmpg.equilibrium.solve import solve
 from oracles.forging import forged as forged_claim
 from oracles.judge import judge
 from oracles.random_games import draw, shapes_of, suitable_epsilon
-from oracles.sweeping import build, findings, sweep_one
+from oracles.sweeping import build, findings, sweep_bound, sweep_one
 
 GAMES, CHUNK = 2000, 100
 
@@ -24,6 +24,18 @@ GAMES, CHUNK = 2000, 100
 def test_no_claim_about_a_random_game_is_wrong(chunk):
     endings = [sweep_one(seed) for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK)]
     assert [each for each in endings if each.wrong] == []
+
+
+def test_no_claim_about_a_game_with_a_mask_or_a_budget_of_zero_is_wrong():
+    endings = [sweep_bound(seed) for seed in range(30)]
+    assert [each for each in endings if each.wrong] == []
+    assert sum(each.by_support for each in endings) > 4
+
+
+def test_forged_claims_about_masks_and_support_are_refused(tmp_path):
+    claims = [forged_claim(seed, tmp_path, private=True) for seed in range(40)]
+    assert [claim for claim in claims if not claim[1]] == []
+    assert {kind for kind, _ in claims} >= {"by_support", "unbound", "priced", "private_folder"}
 
 
 def test_the_judge_shares_no_code_with_the_library():

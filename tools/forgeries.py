@@ -1,8 +1,9 @@
 """Forge claims, proofs and run folders about random games of every form, and see that each is refused.
 
-    python tools/forgeries.py [--claims 2000]
+    python tools/forgeries.py [--claims 2000] [--private 2000]
 
-Prints how many claims of each kind there were, and every one that was believed; the exit code is 1 if there is one.
+Private claims are about masks, which bind some agents only, and about proofs by support. Prints how many claims of each
+kind there were, and every one that was believed; the exit code is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ def main() -> None:
 
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--claims", type=int, default=2_000)
+    options.add_argument("--private", type=int, default=2_000)
+    chosen = options.parse_args()
     kinds: Counter[str] = Counter()
     believed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.parse_args().claims):
-            kind, refused = forged(seed, Path(folder))
+        claims = [
+            (seed, private) for private in (False, True) for seed in range((chosen.claims, chosen.private)[private])
+        ]
+        for seed, private in claims:
+            kind, refused = forged(seed, Path(folder) / str(private), private=private)
             kinds[kind] += 1
             if not refused:
                 believed += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,13 +14,14 @@ import scipy.sparse as sp
 from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
+from cmpg.games.constraints import bind
 from cmpg.games.contract import Game as LibraryGame
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from oracles.judge import Game, judge
-from oracles.random_games import Drawn, draw, suitable_epsilon
+from oracles.random_games import Drawn, draw, shapes_of, suitable_epsilon
 
 TIME_LIMIT = 20.0
 """Seconds for one game; the largest take a fraction of one."""
@@ -34,15 +36,48 @@ class Ending:
     status: str  # as the library says it, with "up to rounding" where it adds that, or the name of an exception
     seconds: float  # of a processor, for the solve alone
     missed: bool = False  # no start was found, though some policy meets the thresholds
+    by_support: bool = False  # whether some proof is one by support
     wrong: tuple[str, ...] = ()  # claims that the judge refutes
 
 
 def sweep_one(seed: int) -> Ending:
     """Draw, build, solve and judge one game."""
     drawn = draw(seed)
+    return _swept(seed, drawn, lambda: build(drawn.game))
+
+
+def sweep_bound(seed: int) -> Ending:
+    """Do the same to a game whose constraints bind some agents only, every other one with budgets of zero."""
+    rng = np.random.default_rng((20_261, seed))
+    drawn = draw(1_000_000 + seed)
+    while not len(drawn.game["thresholds"]):
+        drawn = draw(int(rng.integers(2_000_000, 2**31)))
+    if seed % 2:
+        drawn = hardened(drawn, rng)
+    agents = len(shapes_of(drawn.game))
+    binds = rng.integers(2, size=(agents, len(drawn.game["thresholds"])))
+    binds[rng.integers(agents)] = 1
+    return _swept(seed, drawn, lambda: bind(build(drawn.game), binds), binds)
+
+
+def hardened(drawn: Drawn, rng: np.random.Generator) -> Drawn:
+    """Return a game with costs of zero or more, half of them zero, of which nothing may be spent."""
+
+    def sparser(holder: Game) -> Game:
+        names = [name for name in ("costs", "load_cost", "cost") if holder.get(name) is not None]
+        return holder | {name: np.abs(holder[name]) * (rng.random(holder[name].shape) < 0.5) for name in names}
+
+    game = sparser(drawn.game) | {"thresholds": np.zeros(len(drawn.game["thresholds"]))}
+    if "agents" in game:
+        game["agents"] = [sparser(agent) for agent in game["agents"]]
+        game["load_cost"] = np.cumsum(game["load_cost"], axis=-1)
+    return replace(drawn, game=game, budget="none may be spent", feasible=None)
+
+
+def _swept(seed: int, drawn: Drawn, built: Callable[[], LibraryGame], binds: np.ndarray | None = None) -> Ending:
     began = time.process_time()
     try:
-        result = solve(build(drawn.game), epsilon=suitable_epsilon(drawn.game), time_limit=TIME_LIMIT)
+        result = solve(built(), epsilon=suitable_epsilon(drawn.game), time_limit=TIME_LIMIT)
     except Exception as problem:  # whatever escapes is a finding
         last = traceback.extract_tb(problem.__traceback__)[-1]
         where = f"{last.filename.rpartition('/')[2]}, line {last.lineno}"
@@ -50,7 +85,11 @@ def sweep_one(seed: int) -> Ending:
         return Ending(seed, drawn.form, type(problem).__name__, seconds, wrong=(f"escaped from {where}: {problem}",))
     seconds = time.process_time() - began
     missed = result.status is Status.FEASIBILITY_UNKNOWN and drawn.feasible is True
-    return Ending(seed, drawn.form, told(result), seconds, missed, tuple(findings(drawn, result)))
+    wrong = findings(drawn, result)
+    if binds is not None and result.incumbent is not None and result.multipliers[binds == 0].any():
+        wrong.append("has a price for an agent whom the constraint does not bind")
+    by_support = result.incumbent is not None and bool(np.isinf(result.multipliers).any())
+    return Ending(seed, drawn.form, told(result), seconds, missed, by_support, tuple(wrong))
 
 
 def told(result: Result) -> str:
@@ -115,8 +154,14 @@ def findings(drawn: Drawn, result: Result) -> list[str]:
         wrong.append("is called infeasible, and meets every threshold")
     if result.status is Status.CERTIFIED and not certificate.epsilon <= result.epsilon:
         wrong.append(f"is CERTIFIED with a gap of {certificate.epsilon:.3g}, and epsilon is {result.epsilon:.3g}")
-    for agent, gain in enumerate(judged.gains(policy, certificate.multipliers)):
-        if gain > Fraction(float(certificate.gains[agent])):
+    # Of an agent whose gain has no bound nothing is claimed.
+    claimed = np.where(np.isinf(certificate.gains)[:, None], 0.0, certificate.multipliers)
+    try:
+        gains = judged.gains(policy, claimed)
+    except AssertionError as problem:
+        return [*wrong, str(problem)]
+    for agent, gain in enumerate(gains):
+        if np.isfinite(certificate.gains[agent]) and gain > Fraction(float(certificate.gains[agent])):
             wrong.append(
                 f"agent {agent} gains {float(gain):.6g} by the bound; {certificate.gains[agent]:.6g} is claimed"
             )
