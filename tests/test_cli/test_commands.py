@@ -948,6 +948,11 @@ def test_simulating_a_run_sets_what_happens_beside_what_is_claimed(tmp_path):
     assert told.code == 0
     assert told.out.startswith("agrees: 2,000 episodes")
     assert "interference" in told.out
+    words = ("simulate", tmp_path / "run", "--episodes", 50, "--show", 1)
+    shown = cmpg(*words, "--out", tmp_path / "episodes.csv")
+    assert shown.out.count("\nepisode ") >= 1
+    assert (tmp_path / "episodes.csv").read_text().startswith("episode,step,agent,state,action,reward")
+    assert ".csv, .json or .parquet is required" in cmpg(*words, "--out", tmp_path / "episodes.txt").err
     record = json.loads(cmpg("simulate", tmp_path / "run", "--episodes", 2000, "--seed", 1, "--json").out)
     assert record["agrees"]
     assert [each["agent"] for each in record["values"]] == ["user 0", "user 1", "user 2"]

@@ -179,6 +179,15 @@ class TestNumbers:
         assert len(pages[name].encode()) < 6_000_000
 
 
+def test_episodes_stand_beside_the_claims(runs, pages):
+    page = PageReader(pages["charging"])
+    claimed, seen = page.tables["simulated-1"][1][2:4]
+    cost = read(runs["charging"] / "result.json")["costs"][0]
+    assert claimed == cost != seen
+    assert len(page.tables["episode-1"]) == 1 + 24
+    assert "What was seen agrees with what is claimed" in page.text
+
+
 def test_restarts_are_listed(runs, pages):
     page, result = PageReader(pages["counter-example"]), read(runs["counter-example"] / "result.json")
     assert len(result["equilibria"]) > 1

@@ -145,6 +145,30 @@ def test_whole_episodes_follow_the_rules_of_the_game(build):
             assert np.isclose((factors @ episode.rewards).sum(), seen.welfare[episode.number])
 
 
+def test_an_episode_as_a_table_says_who_did_what_from_when_on_and_what_that_cost():
+    game = cmpg.scenarios.charging()
+    seen = cmpg.simulate(game, cmpg.solve(game).policy, 500, rng=np.random.default_rng(2), shown=1)
+    dearest = seen.shown[-1]
+    table = dearest.table(game.names)
+    assert [row[0] for row in table.rows] == list(game.names.all_agents(game.num_agents))
+    for row, actions, rewards in zip(table.rows, dearest.actions.T, dearest.rewards.T, strict=True):
+        assert row[1].value == pytest.approx(rewards.sum())
+        assert row[2].count(",") == np.count_nonzero(np.diff(actions))
+        assert row[2].startswith("00:00 ")
+    first = int(np.flatnonzero(dearest.costs[:, 0])[0])
+    assert f"(hour {game.names.step(first)}" in table.note
+    assert f" {dearest.costs.sum():.6g} " in table.note
+
+
+def test_an_episode_of_a_shared_state_is_a_table_by_step():
+    game = cmpg.scenarios.grid_world()
+    seen = cmpg.simulate(game, cmpg.solve(game).policy, 20, rng=np.random.default_rng(2), shown=1)
+    table = seen.shown[0].table(game.names)
+    assert [row[0] for row in table.rows] == [str(h) for h in range(game.horizon)]
+    assert table.rows[0][1] == game.names.state(0, int(seen.shown[0].states[0, 0]))
+    assert len(table.columns) == 2 + game.num_agents + 1
+
+
 def test_a_wrong_claim_is_found():
     game = scenarios.grid_world_local(horizon=6)
     policy = game.random_policy(rng=np.random.default_rng(1))

@@ -11,6 +11,7 @@ from cmpg.cli.options import Json
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
 from cmpg.cli.targets import chosen
+from cmpg.faces import Face
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
@@ -23,6 +24,13 @@ def simulate(
     episodes: Annotated[int, typer.Option(min=2, metavar="<int>", help="Number of episodes.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")] = 0,
     confidence: Annotated[float, typer.Option(help="Probability that an interval holds the mean.")] = 0.99,
+    show: Annotated[
+        int, typer.Option(min=0, metavar="<int>", help="Print so many whole episodes, and the dearest one.")
+    ] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="New .csv, .json or .parquet file for whole episodes, step by step."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Play the policy of a run many times, and compare what happens with what is claimed."""
@@ -31,17 +39,37 @@ def simulate(
     from cmpg.files.run_folder import load_run
     from cmpg.simulation.episodes import simulate as play
 
+    form = "csv" if output is None else _form_of(output)
     with ProgressLine("reading the run") as progress:
         run = load_run(folder)
         policy = run.result.policy
         progress.begin("playing episodes")
-        seen = play(run.game, policy, episodes, rng=np.random.default_rng(seed), confidence=confidence)
+        kept, rng = max(show, 2), np.random.default_rng(seed)
+        seen = play(run.game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
+    if output is not None:
+        from cmpg.report.tables import write_rows
+
+        write_rows([row for episode in seen.shown for row in episode.rows(seen.names)], output, form)
+        remark(f"written to {output} ({len(seen.shown)} whole episodes)")
     if as_json:
         show_json(_record(seen, seed))
     else:
         tell(seen.face())
+        for episode in (*seen.shown[:show], *seen.shown[kept:]) if show else ():
+            tell(Face(f"episode {episode.number}", episode.why, (episode.table(seen.names),)))
         remark(f"{seen.agent_steps:,} agent-steps in {seen.seconds:.1f} s")
     raise typer.Exit(0 if seen.agrees else 1)
+
+
+def _form_of(path: Path) -> str:
+    """Return the form that the name of a new file of rows asks for."""
+    from cmpg.errors import FileError
+    from cmpg.report.tables import FORMATS
+
+    form = path.suffix.removeprefix(".").lower()
+    if form not in FORMATS:
+        raise FileError(f"{path}: its ending is {path.suffix!r}; .csv, .json or .parquet is required.")
+    return form
 
 
 def _record(seen: Simulation, seed: int) -> dict[str, object]:

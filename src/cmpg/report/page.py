@@ -55,6 +55,7 @@ from cmpg.report.wording import (
     quality_words,
     readable,
     search_table,
+    simulated_parts,
 )
 from cmpg.scenarios import SCENARIOS, Origin
 
@@ -227,6 +228,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
         "view": None if found is None else _view(run, found),
+        "simulated": None if found is None else simulated_parts(in_floats(run.game), found.policy.floats()),
         "budget": None if found is None or not len(run.game.thresholds) else _budget(run, found, sensitivity, gallery),
     }
     names = {"result": "Result", "course": "Course", "policy": "Policy", "budget": "Budget", "proof": "Proof"}
@@ -270,7 +272,7 @@ def _without_claim(
 ) -> dict[str, Any]:
     """Add what a page has that is about several runs: no claim to check by hand."""
     gallery = _Gallery()
-    nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "budget", "script")
+    nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
     context = (
         {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees")}
         | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}

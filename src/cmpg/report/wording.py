@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from cmpg import __version__
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, Feasibility
 from cmpg.equilibrium.result import Result, Status, Step
+from cmpg.errors import UnsupportedError
 from cmpg.faces import Cell, Table, counted, fixed, significant, typeset
 from cmpg.files.run_folder import FinishedRun
-from cmpg.games.contract import Names
+from cmpg.games.contract import Game, Names
+from cmpg.policy import JointPolicy
 
 
 def readable(number: float, digits: int = 6) -> str:
@@ -216,6 +219,30 @@ def options_words(run: FinishedRun) -> str:
     """
     told = [f"{name.replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()]
     return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in told)
+
+
+EPISODES, AGENT_STEPS = 4_000, 2_000_000
+"""Episodes that a page draws, and steps of agents in all, at most: it is written while somebody waits."""
+
+
+def simulated_parts(game: Game, policy: JointPolicy) -> dict[str, Any] | None:
+    """Return episodes of the policy beside the claims, and two of them whole; None for a game that cannot be played."""
+    from cmpg.simulation.episodes import simulate
+
+    steps = game.num_agents * (game.horizon or 100)
+    episodes = max(20, min(EPISODES, AGENT_STEPS // steps))
+    try:
+        seen = simulate(game, policy, episodes, rng=np.random.default_rng(0), shown=1)
+    except UnsupportedError:
+        return None
+    agrees = "agrees with what is claimed" if seen.agrees else "DISAGREES with what is claimed"
+    return {
+        "words": f"{counted(episodes, 'episode')} were drawn with seed 0 when this page was written. What was seen "
+        f"{agrees}: no mean is further than {readable(seen.largest_z, 2)} standard errors away. More of them: cmpg "
+        "simulate.",
+        "tables": [seen.costs_table(), seen.spread_table()] if len(seen.thresholds) else [],
+        "episodes": [(f"Episode {each.number}, {each.why}", each.table(seen.names)) for each in seen.shown[:2]],
+    }
 
 
 def provenance_of(run: FinishedRun) -> dict[str, str]:

@@ -45,6 +45,9 @@ DISAGREES = 4.0
 CUT_OFF = 1e-6
 """What may be missing of a discounted sum, as a share."""
 
+MOST_CHANGES, MOST_AGENTS, MOST_STEPS, MOST_COSTS = 40, 8, 60, 8
+"""Of an episode that is shown as a table: changes of one agent, agents and steps of a shared state, steps that cost."""
+
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
@@ -106,15 +109,45 @@ class Episode:
         return [
             {
                 "episode": self.number,
-                "step": h,
+                "step": names.step(h),
                 "agent": names.agent(i),
                 "state": names.state(i, int(seen[h, i])),
-                "action": names.action(i, int(self.actions[h, i])),
+                "action": names.action(i, int(self.actions[h, i]), int(seen[h, i])),
                 "reward": float(self.rewards[h, i]),
             }
             for h in range(steps)
             for i in range(agents)
         ]
+
+    def table(self, names: Names) -> Table:
+        """Return who did what: a row for each agent, told where it changes, or for each step of a shared state."""
+        steps, agents = self.actions.shape
+        rows: list[tuple[Cell, ...]] = []
+        if self.states.shape[1] < agents:
+            heads = names.all_agents(min(agents, MOST_AGENTS))
+            for h in range(min(steps, MOST_STEPS)):
+                did = (names.action(i, int(self.actions[h, i])) for i in range(len(heads)))
+                place = (names.step(h), names.state(0, int(self.states[h, 0])))
+                rows.append((*place, *did, fixed(self.rewards[h].sum(), 3)))
+            columns = (names.legend.step, names.legend.state, *heads, "rewards of all")
+            left = f"; {counted(agents - len(heads), 'agent')} more" if agents > len(heads) else ""
+            left += f"; {counted(steps - len(rows), 'step')} more" if steps > len(rows) else ""
+            return Table(columns, tuple(rows), self._spent(names) + left)
+        for i in range(agents):
+            does = [names.action(i, int(self.actions[h, i]), int(self.states[h, i])) for h in range(steps)]
+            begun = [f"{names.step(h)} {does[h]}" for h in range(steps) if h == 0 or does[h] != does[h - 1]]
+            begun[MOST_CHANGES:] = ["…"] if len(begun) > MOST_CHANGES else []
+            rows.append((names.agent(i), fixed(self.rewards[:, i].sum(), 3), ", ".join(begun)))
+        columns = (names.legend.agent, "return", f"from which {names.legend.step} on it did what")
+        return Table(columns, tuple(rows), self._spent(names))
+
+    def _spent(self, names: Names) -> str:
+        """Say what the episode cost, and when."""
+        told = []
+        for j, spent in enumerate(self.costs.T):
+            when = ", ".join(names.step(int(h)) for h in np.flatnonzero(spent > 0)[:MOST_COSTS])
+            told.append(f"{names.constraint(j)} {spent.sum():.6g}" + (f" ({names.legend.step} {when})" if when else ""))
+        return f"spent: {'; '.join(told)}" if told else ""
 
 
 @dataclass(frozen=True, eq=False)
