@@ -1,11 +1,14 @@
 """Algorithm 2: what is called certified is right, and everything else says why it is not."""
 
+import time
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, common_reward_game, known_of
 
+from cmpg import deadline
 from cmpg.equilibrium.loop import RoundRobin
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import feasible_start
@@ -305,6 +308,17 @@ class TestEndings:
     def test_a_time_limit(self):
         result = learn(hidden(spectrum()), epsilon=0.1, delta=0.1, time_limit=-1.0)
         assert_void(result, "the time limit was reached")
+
+    @pytest.mark.parametrize("safely", [False, True])
+    def test_time_that_runs_out_within_a_response_ends_it_there(self, monkeypatch, safely):
+        """The clock jumps once something is drawn; by itself the first response would draw a thousand times as much."""
+        simulator = hidden(spectrum(num_agents=1))
+        learner = safe_learner(simulator.known, epsilon=1e-3, pace=Pace(most=10**6)) if safely else None
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (1e9 if simulator.ledger.total else 0.0))
+        monkeypatch.setattr(deadline, "time", clock)
+        result = learn(simulator, epsilon=1e-3, delta=0.1, learner=learner, time_limit=1e6)
+        assert_void(result, "the time limit was reached")
+        assert 0 < result.total_samples < 10_000
 
     def test_an_interrupt_keeps_the_incumbent(self):
         def stop(step):

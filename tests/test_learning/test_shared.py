@@ -1,6 +1,8 @@
 """The shared model: its bounds hold for every policy and agent, and are exact where nothing is uncertain."""
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from behind_doors import WRONG, Door, Faulty, known_of, two_agent_game
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cmpg import deadline
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
@@ -158,6 +161,14 @@ class TestTheModel:
 
 
 class TestEndings:
+    def test_time_that_runs_out_within_a_round_ends_it_there(self, monkeypatch):
+        simulator = hidden(spectrum())
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (1e9 if simulator.ledger.total else 0.0))
+        monkeypatch.setattr(deadline, "time", clock)
+        result = learn_shared(simulator, epsilon=1e-3, delta=0.1, time_limit=1e6)
+        assert_void(result, "the time limit of 1e+06 seconds has passed")
+        assert result.total_samples == 6912
+
     def test_infeasible_constraints_are_proved(self):
         game = binding_game(0, slack=-0.3)
         result = learn_shared(hidden(game), epsilon=0.5, delta=0.1)

@@ -43,10 +43,11 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import worst_case
+from cmpg.deadline import limited
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRobin, Rules, Schedule, take_turns
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.start import feasible_start
-from cmpg.errors import BudgetError, SimulatorError, StartError, UnsupportedError
+from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
@@ -104,7 +105,7 @@ def learn(
     schedule
         Who is asked next: agents in turn unless given; `GreatestGain()` is the paper's, and asks everybody every time.
     time_limit
-        Seconds, looked at between responses.
+        Seconds; a response that is not learned by then is given up.
     on_progress
         Called with each `Step`; its gains are what is proved to be gained at least, its costs measured ones.
 
@@ -122,9 +123,10 @@ def learn(
         wanted = "has kernels that do not depend on what others play, so that one model serves all responses"
         raise UnsupportedError("LocalGame", wanted, "Use learn_shared, or learn_safely from episodes.")
     known.left_of(epsilon)  # refuses what is cut off too early before anything else
+    deadline = time.monotonic() + time_limit
     try:
-        beginning = _beginning(simulator, start, learner or Adaptive(), delta=delta / 2)
-    except BudgetError as stop:
+        beginning = _beginning(simulator, start, learner or Adaptive(), delta=delta / 2, deadline=deadline)
+    except (BudgetError, OutOfTimeError) as stop:
         return _without_start(simulator, str(stop), epsilon=epsilon, delta=delta)
     run = _Run(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     rules = Rules(
@@ -132,10 +134,11 @@ def learn(
         enough=run.epsilon / 4,
         max_moves=run.max_iterations - 1,
         no_return=True,
-        deadline=time.monotonic() + time_limit,
+        deadline=deadline,
     )
     place = Asked(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
-    ending = take_turns(place, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
+    with limited(deadline):
+        ending = take_turns(place, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
     _LOG.info("%s: %s", result.status.name, result.message)
     if run.error is not None:
@@ -154,7 +157,9 @@ class _Beginning:
     questions: int = 0  # that were answered to find it
 
 
-def _beginning(simulator: Simulator, start: JointPolicy | None, learner: Learner, *, delta: float) -> _Beginning:
+def _beginning(
+    simulator: Simulator, start: JointPolicy | None, learner: Learner, *, delta: float, deadline: float
+) -> _Beginning:
     if start is not None:
         start.check_fits(simulator.known.policy_shapes)
         ceilings = require_possible(simulator, start).ceilings
@@ -163,7 +168,9 @@ def _beginning(simulator: Simulator, start: JointPolicy | None, learner: Learner
     if found is not None:
         return _Beginning(found, "safe whatever the transition is", proved=True)
     if isinstance(learner, Adaptive):
-        return _Beginning(learned_start(simulator, delta=delta), "learned from samples", proved=True, questions=1)
+        with limited(deadline):
+            learned = learned_start(simulator, delta=delta)
+        return _Beginning(learned, "learned from samples", proved=True, questions=1)
     raise StartError(
         "no start is given, and none was found that meets the constraints whatever the transition is. "
         "Pass a policy that is known to meet them."

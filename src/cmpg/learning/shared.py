@@ -29,10 +29,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from cmpg.arrays import FloatArray
+from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start
-from cmpg.errors import BudgetError, CMPGError, InfeasibleError, SimulatorError, StartError
+from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
@@ -126,7 +127,7 @@ def learn_shared(
     interval
         How one probability is bounded.
     time_limit
-        Seconds, looked at between rounds.
+        Seconds; a round that has not ended by then is given up.
     on_round
         Called with the bounds after every round.
 
@@ -176,22 +177,26 @@ def until_ended(
     spent
         What is said where no round is left.
     time_limit
-        Seconds, looked at between rounds.
+        Seconds; a round that has not ended by then is given up.
     on_round
         Called with the bounds.
     """
     status, reason = Status.LIMIT, spent
+    late = f"the time limit of {time_limit:g} seconds has passed."
     deadline = time.monotonic() + time_limit
     try:
-        for judged in rounds:
-            if judged and on_round is not None:
-                on_round(run.best)
-            if run.ended is not None:
-                status, reason = run.ended, run.reason
-                break
-            if time.monotonic() > deadline:
-                reason = f"the time limit of {time_limit:g} seconds has passed."
-                break
+        with limited(deadline):
+            for judged in rounds:
+                if judged and on_round is not None:
+                    on_round(run.best)
+                if run.ended is not None:
+                    status, reason = run.ended, run.reason
+                    break
+                if time.monotonic() > deadline:
+                    reason = late
+                    break
+    except OutOfTimeError:
+        reason = late
     except BudgetError as stop:
         reason = str(stop)
     except KeyboardInterrupt:

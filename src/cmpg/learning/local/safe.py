@@ -62,7 +62,7 @@ def learn_safely(
     pace
         Episodes, and how often to solve anew.
     time_limit
-        Seconds, looked at between batches.
+        Seconds; a batch that has not ended by then is given up.
     on_round
         Called with the bounds whenever the game was solved.
 
