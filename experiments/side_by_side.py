@@ -67,9 +67,9 @@ def random_cmdp(states: int, actions: int, horizon: int, seed: int) -> CMDP:
     return replace(cmdp, thresholds=np.array([np.mean(ends)]))
 
 
-def gaps_of(cmdp: CMDP, count: int, seed: int) -> tuple[float, float]:
-    """Draw once, and return the gap by a box and the gap without."""
-    game = JointGame(
+def hidden_game(cmdp: CMDP) -> JointGame:
+    """Return the game of one agent that a CMDP is."""
+    return JointGame(
         transition=cmdp.transition,
         rewards=cmdp.reward[None],
         costs=cmdp.costs,
@@ -77,6 +77,11 @@ def gaps_of(cmdp: CMDP, count: int, seed: int) -> tuple[float, float]:
         initial=cmdp.initial,
         horizon=cmdp.horizon,
     )
+
+
+def gaps_of(cmdp: CMDP, count: int, seed: int) -> tuple[float, float]:
+    """Draw once, and return the gap by a box and the gap without."""
+    game = hidden_game(cmdp)
     problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(seed)), 0, game.uniform_policy())
     samples = problem.draw(count)
     return _by_box(problem, samples), _by_draws(problem, samples, count)
