@@ -957,3 +957,12 @@ def test_simulating_a_run_sets_what_happens_beside_what_is_claimed(tmp_path):
     assert record["agrees"]
     assert [each["agent"] for each in record["values"]] == ["user 0", "user 1", "user 2"]
     assert abs(record["costs"][0]["seen"] - record["costs"][0]["claimed"]) < 4 * record["costs"][0]["standard_error"]
+
+
+def test_restarts_find_the_same_wherever_they_run(tmp_path):
+    words = ("solve", "counter-example", "--restarts", 4, "--seed", 1, "--json")
+    alone = json.loads(cmpg(*words).out)
+    for where in (("--jobs", 2, "--backend", "threads"), ("--jobs", 2, "--backend", "loky")):
+        assert json.loads(cmpg(*words, *where).out) == alone
+    refused = cmpg(*words, "--backend", "mpi")
+    assert (refused.code, "one of loky, threads, dask, ray" in refused.err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,8 +58,8 @@ def check_out(output: Path | None, *, resume: bool) -> None:
 
 
 def jobs_of(number: int, backend: str | None, scheduler: str | None) -> Jobs:
-    """Return where tasks run, as a command line says it; the address of a cluster alone means dask."""
+    """Return where tasks run, as a command line says it: -1 is all cores, and the address of a cluster alone dask."""
     from cmpg.runs.runner import Jobs
 
     chosen: Any = "dask" if backend is None and scheduler is not None else backend
-    return Jobs(number, chosen, scheduler)
+    return Jobs((os.cpu_count() or 1) if number == -1 else number, chosen, scheduler)

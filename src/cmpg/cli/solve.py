@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Resume, Seed, check_out
+from cmpg.cli.options import (
+    DEFAULT_EPSILON,
+    AllowRounding,
+    Backend,
+    Epsilon,
+    Exact,
+    Json,
+    Resume,
+    Scheduler,
+    Seed,
+    check_out,
+    jobs_of,
+)
 from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
@@ -71,6 +83,8 @@ def solve(
     jobs: Annotated[
         int, typer.Option(metavar="<int>", help="Number of processes for restarts; -1 is all cores. Same answer.")
     ] = 1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
     seed: Seed = None,
     start: Annotated[
         str,
@@ -117,7 +131,7 @@ def solve(
         "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
         "allow_rounding": finite("allow-rounding", allow_rounding),
         "workers": workers,
-        "jobs": jobs,
+        "jobs": jobs if backend is None and scheduler is None else jobs_of(jobs, backend, scheduler),
         **_improve(improve),
     }
     drawn = 0 if seed is None and restarts > 1 else seed

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -245,7 +246,11 @@ def _on_ray(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tuple[i
     register_ray()
     ours = not ray.is_initialized()
     if ours:
-        here: dict[str, Any] = {"num_cpus": jobs.number, "include_dashboard": False} if jobs.scheduler is None else {}
+        here: dict[str, Any] = {}
+        if jobs.scheduler is None:
+            # Workers on this machine import what the client can.
+            paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}
+            here = {"num_cpus": jobs.number, "include_dashboard": False, "runtime_env": paths}
         ray.init(address=jobs.scheduler or "local", log_to_driver=False, logging_level="ERROR", **here)
     number = jobs.number if jobs.scheduler is None else int(ray.cluster_resources().get("CPU", jobs.number))
     places = list(tasks)
