@@ -185,6 +185,7 @@ The last table is another run, with a constraint for each of three phases:
 number, one per transformer, or a file; `--transformers` are words, patterns, or a file with the columns `station` and
 `transformer`. The budget `--threshold` is in cars too many times hours. `--shortfall` is what an hour's energy is worth
 to a driver who leaves without it, here 12 EUR for 6.6 kWh: where it is worth less than the tariff asks, nobody charges.
+Where the option is left out, it is six times what the tariff asks for an hour when it is dearest.
 
 **Time.** Sessions are ACN-Data, as CSV or in the JSON of its own interface. Their times are read and not guessed: a
 time without an offset is the site's clock, one with an offset is a clock that has it, and a file in UTC is refused

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from by_brute_force import DATA, assert_agrees, each_alone, needs_data
 
+from cmpg import solve
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
+from cmpg.report.tables import rows_of
 from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.charging_site import charging_day, stay_of
 from cmpg.scenarios.readers.acn import Session, read_sessions
@@ -353,3 +355,15 @@ def test_the_command_takes_what_operators_know(quarters, tmp_path):
 def test_what_operators_get_wrong_is_told(quarters, options, told):
     with pytest.raises(GameError, match=told):
         charging(sessions=quarters, **options)
+
+
+def test_with_a_tariff_it_pays_to_charge_unless_somebody_says_otherwise(tmp_path):
+    prices = tmp_path / "tariff.csv"
+    prices.write_text("from,price\n00:00,0.1\n07:00,0.3\n")
+    told = charging(tariff=prices, power=11.0, slot=30)
+    assert told.names.legend.unpaid == pytest.approx(6 * 0.3 * 11 / 2)
+    result = solve(told)
+    outcomes = [row["energy missing (kWh)"] for row in rows_of(result, "outcomes")]
+    assert max(outcomes) < 3
+    assert charging(tariff=prices, shortfall=4.0, slot=30).names.legend.unpaid == 2.0
+    assert charging(slot=30).names.legend.unpaid == 1.0

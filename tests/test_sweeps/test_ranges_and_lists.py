@@ -92,6 +92,13 @@ def test_a_plan_in_a_file_is_the_same_sweep(whole, tmp_path):
     assert "threshold is not known there" in cmpg("sweep", plan, "--out", tmp_path / "other").err
 
 
+def test_a_plan_may_use_the_words_of_the_command_line(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('scenario = "spectrum"\n\n[options]\nagents = "2:3"\n')
+    assert cmpg("sweep", plan, "--out", tmp_path / "run").code == 0
+    assert [row["num_agents"] for row in results(tmp_path / "run")] == ["2", "3"]
+
+
 def test_a_sweep_that_is_killed_again_and_again_is_resumed_to_the_same_bytes(whole, tmp_path):
     folder = tmp_path / "run"
     for count in (1, 4):

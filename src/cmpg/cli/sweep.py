@@ -15,7 +15,7 @@ import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, Backend, Epsilon, JobsNumber, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show
-from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
+from cmpg.cli.targets import SPOKEN, GameArgument, converted, finite, option_types, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +98,9 @@ def _page(found: Sweep, output: Path) -> str:
     return ", and report.html, which opens in any browser"
 
 
+BUILDERS_WORDS = {word: option for option, word in SPOKEN.items()}
+
+
 def _asked(
     target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
 ) -> tuple[str, dict[str, Any], float, int]:
@@ -109,7 +112,9 @@ def _asked(
     words: dict[str, Any] = dict(options)
     if target.endswith(PLAN):
         plan = read_plan(Path(target))
-        target, words, epsilon, restarts = plan.scenario, dict(plan.options), plan.epsilon, plan.restarts
+        target, epsilon, restarts = plan.scenario, plan.epsilon, plan.restarts
+        # A plan may use the words of the command line.
+        words = {BUILDERS_WORDS.get(name, name): value for name, value in plan.options.items()}
         seed = str(words.pop("seed")) if isinstance(words.get("seed"), (str, int)) else seed
     elif Path(target).suffix:
         raise GameError(f"{target}: a sweep is over the options of a scenario, or a plan in a {PLAN} file.")

@@ -151,7 +151,7 @@ def _outcomes(result: Result) -> Iterator[Row]:
             way = Itinerary(position.induced_cmdp(i), position.policy[i])
             left = way.final @ np.arange(len(way.final)) if legend.left is not None else 0.0
             if legend.value.name != "value":
-                row[legend.value.title] = legend.value.each * (value + legend.unpaid * float(left))
+                row[legend.value.title] = legend.value.each * (value + legend.unpaid * float(left)) + 0.0
             if legend.use is not None and together is not None:
                 row[legend.use.title] = legend.use.each * float(together.usage(i).sum())
             if legend.left is not None:
@@ -378,8 +378,8 @@ def _strips(game: SharedResources, result: Result, most: int | None) -> Table:
     for i in shown:
         usage = position.usage(i).sum(axis=1)
         rows.append((names.agent(i), strip(usage), *(fixed(outcomes[i][title], 2) for title in titles)))
-    steps = result.policy.shapes[0][0]
-    ruler = "".join(names.step(h)[:2].ljust(steps // 4) for h in range(0, steps, max(steps // 4, 1)))[:steps]
+    apart = max((steps := result.policy.shapes[0][0]) // 4, 1)
+    ruler = "".join(names.step(h)[:2].ljust(apart) for h in range(0, steps - 1, apart))[:steps]
     note = shown_of(shown, game.num_agents, f"{legend.agent}s; --all shows every one")
     return Table((legend.agent, ruler, *titles), tuple(rows), note)
 

@@ -58,7 +58,7 @@ def charging(
     tariff: FilePath | None = None,
     currency: str = "",
     load_price: float = 0.02,
-    shortfall: float = 2.0,
+    shortfall: float | None = None,
 ) -> LocalGame:
     """Return the game of one charging day.
 
@@ -94,9 +94,10 @@ def charging(
     load_price
         What each car on the transformer adds to everybody's price, for an hour.
     shortfall
-        The penalty for an hour's energy still needed after the last slot.
+        The penalty for an hour's energy still needed after the last slot. Where it is left out, 2; with a tariff, six
+        times what an hour's energy costs when it is dearest, so that it pays to charge.
     """
-    require_at_least_zero(load_price=load_price, shortfall=shortfall)
+    require_at_least_zero(load_price=load_price, shortfall=2.0 if shortfall is None else shortfall)
     if len(currency) > LONGEST_CURRENCY:
         raise GameError(f"currency is {currency!r}; a sign such as EUR is required.")
     site = charging_site(
@@ -113,7 +114,9 @@ def charging(
     energy = power * hours if unit is None else unit
     place = {station: e for e, members in enumerate(site.transformers.values()) for station in members}
     priced = prices_of(slots, prices=prices, tariff=tariff, unit=energy)
-    terms = Tariff(priced, shortfall * hours, success)
+    usual = 2.0 * hours if tariff is None else 6.0 * float(priced.max())
+    missing = usual if shortfall is None else shortfall * hours
+    terms = Tariff(priced, missing, success)
     kinds: dict[tuple[Stay, int], LocalAgent] = {}
     members = []
     for car in cars:
@@ -143,7 +146,7 @@ def charging(
             load=Amount("power", "kW", energy / hours),
             use=Amount("energy", "kWh", energy * success),
             left=Amount("energy missing", "kWh", energy),
-            unpaid=shortfall * hours,
+            unpaid=missing,
         ),
     )
 
