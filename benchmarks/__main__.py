@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks.outcome import Outcome
-from benchmarks.page import page
+from benchmarks.page import page, read_page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
 
@@ -40,7 +40,8 @@ def main() -> int:
     print("\n== side by side ==")
     print("\n".join(map(str, outcomes)))
     if given.page is not None:
-        given.page.write_text(page(found, load=load), encoding="utf-8")
+        before = read_page(given.page.read_text(encoding="utf-8")) if given.page.exists() else {}
+        given.page.write_text(page(found, load=load, before=before), encoding="utf-8")
     missed = [outcome for outcome in outcomes if outcome.verdict == "MISSED"]
     print(f"{len(missed)} of {sum(outcome.aim is not None for outcome in outcomes)} aims missed")
     return 1 if missed else 0

@@ -2,7 +2,7 @@
 
 HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. Times are
 those of the processor, so that other work on the machine does not count; for HiGHS, which may use several threads, the
-smaller of processor and elapsed time. It is stopped after five minutes (five seconds in a quick run), and the ratio is
+smaller of processor and elapsed time. It is stopped after three minutes (five seconds in a quick run), and the ratio is
 then a lower bound. Cases are drawn from fixed seeds; `SPARE` has others, which nothing was tuned on.
 """
 
@@ -220,7 +220,7 @@ def cases(quick: bool) -> Iterator[Case]:
 
 
 def main(quick: bool) -> list[Outcome]:
-    limit = 5.0 if quick else 300.0
+    limit = 5.0 if quick else 180.0
     outcomes = [reading(sparse_case(1, None).cmdp)]
     for case in cases(quick):
         outcomes += compare(case, limit)

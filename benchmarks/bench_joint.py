@@ -14,6 +14,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.outcome import Outcome
+from cmpg.equilibrium.solve import solve
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import check_potential
 from cmpg.policy import JointPolicy
@@ -56,6 +57,43 @@ def all_induced(game: JointGame, policy: JointPolicy) -> list[np.ndarray]:
     ]
 
 
+def random_team(seed: int, *, states: int, actions: int = 4, agents: int = 3, horizon: int = 20) -> JointGame:
+    """Dense Dirichlet rows, a common reward, and a threshold that binds."""
+    rng, shape = np.random.default_rng(seed), (states, *[actions] * agents)
+    reward = rng.random((1, 1, *shape))
+    return JointGame(
+        transition=rng.dirichlet(np.ones(states), size=shape)[None],
+        rewards=np.repeat(reward, agents, axis=0),
+        costs=rng.random((1, 1, *shape)),
+        thresholds=[0.45 * horizon],
+        initial=np.full(states, 1 / states),
+        horizon=horizon,
+    )
+
+
+def whole_solves(quick: bool) -> list[Outcome]:
+    """Solve large joint games to a certificate; the second seed is one that nothing was tuned on."""
+    outcomes, states = [], 40 if quick else 200
+    for seed in (0, 7):
+        game = random_team(seed, states=states)
+        start = time.process_time()
+        result = solve(game, epsilon=1e-6)
+        seconds = time.process_time() - start
+        tracemalloc.start()
+        solve(random_team(seed, states=states), epsilon=1e-6)
+        peak = tracemalloc.get_traced_memory()[1] / 1e9
+        tracemalloc.stop()
+        size = (game.rewards.nbytes + game.costs.nbytes + game.transition.nbytes) / 1e9
+        name = f"joint, S={states} A=4³ H=20{'' if seed == 0 else f', seed {seed}'}"
+        print(f"{name}: {seconds:.2f} s, {result.status.name}, peak {peak:.3f} GB beside tables of {size:.3f} GB")
+        aims = (None, None) if quick else (0.8, 0.15)
+        outcomes += [
+            Outcome(f"{name}: seconds of the processor", seconds, aims[0], unit="s", at_most=True),
+            Outcome("  peak memory, the game included", peak, aims[1], unit="GB", at_most=True),
+        ]
+    return outcomes
+
+
 def main(quick: bool) -> list[Outcome]:
     game, rng = congestion_game(), np.random.default_rng(0)
     repeats = 10 if quick else 50
@@ -78,6 +116,7 @@ def main(quick: bool) -> list[Outcome]:
         seconds = _seconds(lambda other=other: check_potential(other, rng=np.random.default_rng(0)))
         print(f"  check_potential of {name:<20s}{1e3 * seconds:10.1f} ms")
     return [
+        *whole_solves(quick),
         Outcome("all induced CMDPs of 8 agents, against a Python loop", slow / fast, 1000),
         Outcome("  memory beside the tables of the game", peak / tables, 1, unit="times", at_most=True),
         Outcome("  largest difference of an entry", difference, 1e-9, unit="", at_most=True),

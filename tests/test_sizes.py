@@ -10,6 +10,7 @@ import pytest
 
 import cmpg
 from cmpg import sizes
+from cmpg.cmdp.kernels.choice import compiled
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.games.joint.game import JointGame
 from cmpg.report import viewer
@@ -81,6 +82,19 @@ def test_hours_of_work_need_a_time_limit():
     )
     with pytest.raises(TooLargeError, match=r"1\.6e\+08 entries of policies.*--time-limit"):
         cmpg.solve(long)
+
+
+@pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
+def test_policies_that_are_kept_as_actions_need_little_memory_and_no_time_limit(monkeypatch):
+    """Three hundred robots on a map of 64 x 64 cells: a gigabyte of tables, and seconds a round."""
+    game = cmpg.scenarios.robots(num_agents=4, horizon=30)
+    steps, states, actions = game.policy_shapes[0]
+    monkeypatch.setattr(sizes, "MOST_STEPS", 4 * steps * states * actions - 1)
+    monkeypatch.setattr(sizes, "memory_left", lambda: 64.0 * steps * states * actions - 1)
+    sizes.require_solve(game, math.inf)
+    monkeypatch.setenv("CMPG_KERNELS", "numpy")
+    with pytest.raises(TooLargeError, match="policies and CMDPs of 4 agents"):
+        sizes.require_solve(game, math.inf)
 
 
 def test_what_is_left_is_the_least_of_all_limits(monkeypatch):

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf, prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cmpg.errors import TooLargeError
 
 MOST_STEPS = 100_000_000
 """Entries of policies that one round over all agents may touch without a time limit: seconds to minutes."""
+
+MOST_COMPILED_STEPS = 100 * MOST_STEPS
+"""The same where compiled kernels plan for agents who keep their policies as actions."""
 
 OBJECT = 600
 """Bytes that Python needs for an agent's table beside its numbers, or for a name: about."""
@@ -138,6 +141,15 @@ class Sized(Protocol):
         """α: [k]."""
 
 
+@runtime_checkable
+class KeepsActions(Protocol):
+    """A game whose solve keeps policies as actions, and plans by compiled kernels: much less memory, and time."""
+
+    @property
+    def keeps_actions(self) -> bool:
+        """Whether it does."""
+
+
 def require_solve(game: Sized, time_limit: float) -> None:
     """Refuse a game whose policies and CMDPs do not fit, or that takes hours, unless there is a time limit."""
     entries = [prod(map(float, shape)) for shape in game.policy_shapes]
@@ -145,9 +157,11 @@ def require_solve(game: Sized, time_limit: float) -> None:
     horizon = 1 if game.horizon is None else game.horizon
     what = f"policies and CMDPs of {len(entries):,} agents over {horizon:,} steps"
     advice = "Use fewer steps, states or agents; or a discount in place of a long horizon."
+    lean = isinstance(game, KeepsActions) and game.keeps_actions
     # Two policies, and the reward, the costs and the transition of one CMDP: no solve gets by with less.
-    require_memory(what, 16 * steps + 8 * max(entries) * (2 + len(game.thresholds)), advice=advice)
-    if steps > MOST_STEPS and time_limit == inf:
+    policies = 2 * sum(float(steps) * states for steps, states, _ in game.policy_shapes) if lean else 16 * steps
+    require_memory(what, policies + 8 * max(entries) * (2 + len(game.thresholds)), advice=advice)
+    if steps > (MOST_COMPILED_STEPS if lean else MOST_STEPS) and time_limit == inf:
         raise TooLargeError(
             f"every round over all agents would touch {steps:,.3g} entries of policies, which takes minutes or hours. "
             f"Set a time limit (time_limit=, --time-limit), and the best policy by then is kept. {advice}"

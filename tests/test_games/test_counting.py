@@ -15,11 +15,12 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
 from cmpg.errors import GameError, PolicyError
 from cmpg.files.games import load_game, save_game
-from cmpg.games.contract import cheapest_policy
+from cmpg.games.contract import Objective, cheapest_policy
 from cmpg.games.counting import classes as count_classes
 from cmpg.games.counting.classes import EveryCount, LargestCount, take_census
 from cmpg.games.counting.counts import Sums
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.counting.tables import _best_split
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, counting_congestion_game
 
@@ -540,3 +541,29 @@ def test_a_thousand_agents_are_counted_without_a_large_table():
     assert "_plan" not in game.census.__dict__
     with pytest.raises(GameError, match="the counts of 4 actions"):
         game.at(game.uniform_policy())
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_best_split_of_a_class_is_the_best_of_all_its_count_vectors(seed):
+    rng = np.random.default_rng(seed)
+    agents, actions = int(rng.integers(1, 7)), int(rng.integers(1, 5))
+    worth = rng.integers(-3, 4, size=(actions, agents + 1)).astype(float)
+    classes = LargestCount(tuple(sorted(rng.integers(0, agents + 2, size=2).tolist())))
+    vectors = EveryCount().samples(agents, actions)
+    totals, labels = worth[np.arange(actions), vectors].sum(axis=1), classes.of(vectors)
+    bounds = [-1, *(min(bound, agents) for bound in classes.boundaries), agents]
+    for label in range(3):
+        value, counts = _best_split(worth, bounds[label], bounds[label + 1])
+        inside = totals[labels == label]
+        assert value == inside.max(initial=-np.inf)
+        if len(inside):  # whole numbers tie, and then the last vector is taken
+            assert counts == vectors[np.flatnonzero((labels == label) & (totals == value))[-1]].tolist()
+
+
+def test_a_planner_splits_hundreds_of_agents_without_listing_their_counts(monkeypatch):
+    monkeypatch.setattr(EveryCount, "samples", lambda *_: pytest.fail("all count vectors are listed"))
+    game = counting_congestion_game(num_agents=200)
+    planner = game.planner(Objective.WELFARE)
+    assert planner is not None
+    assert len(planner.split(np.zeros((game.num_steps, game.num_states), dtype=np.int64))) == 200

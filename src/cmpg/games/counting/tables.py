@@ -23,7 +23,7 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
 from cmpg.errors import GameError
 from cmpg.games.contract import Objective, PotentialKind, PotentialProof
-from cmpg.games.counting.classes import BoolArray, EveryCount
+from cmpg.games.counting.classes import BoolArray, EveryCount, LargestCount
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
 from cmpg.games.names import checked_names
 
@@ -34,6 +34,12 @@ MOST_STAGES = 5_000_000
 """Count vectors × states × steps that are looked at for a bound, at most."""
 
 TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
+LARGEST_SIZE = 1e300
+"""Sums of larger numbers than this could be none."""
+
+MOST_AT_ONCE = 50
+"""How many splits of agents are compared in the time of one count vector."""
+
 NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
 
 
@@ -201,48 +207,104 @@ def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
     """Return the best stage of each class over all count vectors; None where there are too many, or no potential.
 
     A count vector k is worth Σ_a k_a (r_a(k_a) + class reward), or Rosenthal's Σ_a Σ_{m ≤ k_a} r_a(m) plus the class
-    reward that all share, plus what is private: at most the k_a largest private rewards of each action a.
+    reward that all share, plus what is private: at most the k_a largest private rewards of each action a. Within a
+    class that is a sum over actions.
     """
     agents, actions = game.num_agents, game.num_actions[0]
-    every = EveryCount()
-    tables = [game.rewards, game.class_rewards, game.private_rewards[0]]
-    steps = max(len(table) for table in tables)
-    if every.number(agents, actions) * steps * game.num_states > MOST_STAGES:
+    steps = max(len(table) for table in (game.rewards, game.class_rewards, game.private_rewards[0]))
+    listed = isinstance(game.classes, EveryCount)
+    work = game.num_classes if listed else game.num_classes * actions * (agents + 1) ** 2 / MOST_AT_ONCE
+    if work * steps * game.num_states > MOST_STAGES:
         return None
     proof = why_potential(game) if objective is Objective.POTENTIAL else None
     if objective is Objective.POTENTIAL and (proof is None or proof.kind is PotentialKind.ONE_AGENT):
         return None
-    vectors = every.samples(agents, actions)
-    labels = game.classes.of(vectors)
-    loads = np.arange(agents + 1)
-    counted = np.where(loads > 0, game.rewards, 0.0)
-    shared = np.asarray(game.class_rewards[..., labels])  # [H or 1, S, A, V]
-    if proof is None:
-        by_count, common = counted * loads, (shared * vectors.T).sum(axis=2)
-    elif proof.kind is PotentialKind.COMMON_REWARD:
-        # Everybody gets the same, whatever it plays: that is the potential.
-        private = game.private_rewards[0][:, :, :1] + game.rewards[:, :, :1, 1]
-        by_count, common = np.zeros_like(counted), shared[:, :, 0] + private
-    else:
-        by_count, common = np.cumsum(counted, axis=-1), shared[:, :, 0]
-    total = np.asarray(common)
-    if proof is None or proof.kind is not PotentialKind.COMMON_REWARD:
-        own = -np.sort(-game.private_rewards, axis=0)
-        most = np.concatenate([np.zeros((1, *own.shape[1:])), np.cumsum(own, axis=0)])  # [n + 1, H or 1, S, A]
-        for action in range(actions):
-            total = total + by_count[:, :, action, vectors[:, action]]
-            total = total + np.moveaxis(most[vectors[:, action], :, :, action], 0, -1)
-    # From the worst vector to the best: the last one that is written to its class is the best of it.
-    order = np.argsort(total, axis=-1, kind="stable")
-    of_class = np.zeros((len(total), game.num_states, game.num_classes), dtype=np.int64)
-    np.put_along_axis(of_class, labels[order], order, axis=-1)
-    by_class, occurring = np.full(of_class.shape, -np.inf), np.unique(labels)
-    by_class[..., occurring] = np.take_along_axis(total, of_class[..., occurring], axis=-1)
     size = agents * sum(
         float(np.abs(table).max()) for table in (game.rewards, game.class_rewards, game.private_rewards)
     )
+    if not size < LARGEST_SIZE:
+        return None
+    loads, shape = np.arange(agents + 1), (steps, game.num_states)
+    counted = np.where(loads > 0, game.rewards, 0.0)
+    # What k agents on an action are worth, what each of them gets by the class, and what all share: [.., A, n + 1], …
+    alone: FloatArray = counted * loads
+    by_class, common = game.class_rewards, np.zeros((1, game.num_states, 1))
+    if proof is not None:
+        by_class, common = np.zeros_like(by_class), game.class_rewards[:, :, 0]
+        alone = np.cumsum(counted, axis=-1)
+    if proof is not None and proof.kind is PotentialKind.COMMON_REWARD:
+        # Everybody gets the same, whatever it plays: that is the potential.
+        common = common + game.private_rewards[0][:, :, :1] + game.rewards[:, :, :1, 1]
+        alone = np.zeros_like(counted)
+    else:
+        own = -np.sort(-game.private_rewards, axis=0)
+        most = np.concatenate([np.zeros((1, *own.shape[1:])), np.cumsum(own, axis=0)])  # [n + 1, H or 1, S, A]
+        alone = alone + np.moveaxis(most, 0, -1)
+    alone = np.broadcast_to(alone, (*shape, actions, agents + 1))
+    by_class = np.broadcast_to(by_class, (*shape, actions, game.num_classes))
+    common = np.broadcast_to(common, (*shape, game.num_classes))
+    best = (_best_of_all if listed else _best_by_splitting)(game, alone, by_class, common)
+    crowd = int(game.classes.of(np.array([agents] + [0] * (actions - 1))))
+    everybody = common[..., crowd] + alone[..., 0, agents] + alone[..., 1:, 0].sum(axis=-1)
     rounded = (2 * agents + 4 * actions + 16) * UNIT_ROUNDOFF * size
-    return BestStages(by_class + rounded, of_class, vectors, total[..., -1])
+    return BestStages(best[0] + rounded, *best[1:], everybody + agents * by_class[..., 0, crowd])
+
+
+_Best = tuple[FloatArray, IntArray, IntArray]
+"""What the best stage of each class is worth, [H or 1, S, C], which count vector that is, and those: [V, A]."""
+
+
+def _best_of_all(game: CountingGame, alone: FloatArray, by_class: FloatArray, common: FloatArray) -> _Best:
+    """Look at every count vector, each of which is a class."""
+    vectors = game.classes.samples(game.num_agents, game.num_actions[0])
+    total = common.copy()
+    for action, counts in enumerate(vectors.T):
+        total += alone[..., action, counts] + by_class[..., action, :] * counts
+    return total, np.broadcast_to(np.arange(len(vectors)), total.shape), vectors
+
+
+def _best_by_splitting(game: CountingGame, alone: FloatArray, by_class: FloatArray, common: FloatArray) -> _Best:
+    """Split the agents among actions, one after the other, with counts up to one boundary, and one above the other."""
+    assert isinstance(game.classes, LargestCount)
+    bounds = [-1, *(min(int(bound), game.num_agents) for bound in game.classes.boundaries), game.num_agents]
+    loads = np.arange(game.num_agents + 1)
+    best, vectors = np.full(common.shape, -np.inf), []
+    for h, s, c in np.ndindex(*common.shape):
+        worth = alone[h, s] + by_class[h, s, :, c, None] * loads
+        value, counts = _best_split(worth, bounds[c], bounds[c + 1])
+        best[h, s, c] = value + common[h, s, c]
+        vectors.append(counts)
+    return best, np.arange(len(vectors)).reshape(common.shape), np.array(vectors)
+
+
+def _best_split(worth: FloatArray, low: int, high: int) -> tuple[float, list[int]]:
+    """Return the greatest Σ_a worth[a, k_a] over counts of n agents with low < max k ≤ high, or −inf, and the counts.
+
+    Among equals it is the last in lexicographic order.
+    """
+    actions, (agents, loads) = len(worth), (worth.shape[1] - 1, np.arange(worth.shape[1]))
+    left = loads[:, None] - loads  # of m agents, after k
+    # By whether an action has more than `low` agents yet, and by how many agents are on this action and later ones.
+    ahead = np.full((2, agents + 1), -np.inf)
+    ahead[0, 0] = 0.0
+    chosen = np.zeros((actions, 2, agents + 1), dtype=np.int64)
+    for a in reversed(range(actions)):
+        behind = np.where(left >= 0, ahead[:, left], -np.inf)  # [2, m, k]
+        fits = np.where(loads <= high, worth[a], -np.inf)
+        few = behind[0] + np.where(loads <= low, fits, -np.inf)
+        many = np.maximum(behind[1] + fits, behind[0] + np.where(loads > low, fits, -np.inf))
+        for flag, options in enumerate((few, many)):
+            chosen[a, flag] = agents - options[:, ::-1].argmax(axis=1)
+        ahead = np.stack([few.max(axis=1), many.max(axis=1)])
+        chosen[a, 1] += (agents + 1) * (behind[1] + fits >= many)[loads, chosen[a, 1]]  # one was above already
+    if ahead[1, agents] == -np.inf:  # no vector has such a largest count
+        return -np.inf, [agents] + [0] * (actions - 1)
+    counts, m, flag = [], agents, 1
+    for a in range(actions):
+        above, k = divmod(int(chosen[a, flag, m]), agents + 1)
+        counts.append(k)
+        m, flag = m - k, above if flag else 0
+    return float(ahead[1, agents]), counts
 
 
 def joint_tables(game: CountingGame) -> dict[str, Any]:

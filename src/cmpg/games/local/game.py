@@ -371,6 +371,11 @@ class LocalGame:
 
     __getstate__, __setstate__ = folded_fields, set_folded_fields
 
+    @property
+    def keeps_actions(self) -> bool:
+        """Whether a solve keeps policies as actions, and plans by compiled kernels."""
+        return compiled() is not None and self.packed is not None
+
     @cached_property
     def packed(self) -> PackedGame | None:
         """The tables as compiled kernels read them, where there are any."""
