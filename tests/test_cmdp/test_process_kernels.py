@@ -16,8 +16,7 @@ from test_box import boxed, boxes, random_cmdp
 from cmpg.cmdp.box import BoxCMDP, optimistic_bound, optimistic_plan, optimistic_response, worst_case
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, _Narrowing
-from cmpg.cmdp.kernels.choice import compiled
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import compiled, kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.cmdp.response import mixed_policy

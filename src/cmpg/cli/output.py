@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from cmpg.arrays import FloatArray
+    from cmpg.equilibrium.result import Step
     from cmpg.faces import Face
+    from cmpg.games.contract import Names
 
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""
+
+MOST_COSTS = 3
+"""Costs and prices that a line of progress tells."""
 
 
 def show(*parts: str | Face) -> None:
@@ -191,3 +197,17 @@ class ProgressDisplay:
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=total)
         self._bars.update(self._tasks[what], completed=done)
+
+
+def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
+    """Say in one line where a run stands: potential, cost against threshold, largest gain."""
+    pairs = zip(step.costs[:MOST_COSTS], thresholds[:MOST_COSTS], strict=True)
+    costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
+    if step.multipliers is not None:
+        prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MOST_COSTS])
+        return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
+    mover = "nobody" if step.mover is None else names.agent(step.mover)
+    return (
+        f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "
+        f"{mover} gains {step.gain:.3g}  {step.seconds:.1f} s"
+    )

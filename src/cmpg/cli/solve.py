@@ -29,7 +29,7 @@ from cmpg.cli.options import (
     check_out,
     jobs_of,
 )
-from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
+from cmpg.cli.output import ProgressLine, progress_line, remark, show, show_json, told_rescaling
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
@@ -296,8 +296,6 @@ class _Course:
 
     def show(self, step: Step) -> None:
         """Show one step."""
-        from cmpg.report.terminal import progress_line
-
         self._progress.begin("looking for the next move")
         self._progress.show(progress_line(step, self._thresholds, self._names))
         if self._watcher is not None:

@@ -27,7 +27,7 @@ import numpy as np
 from cmpg.arrays import ROW_SUM_TOLERANCE, FloatArray, IntArray, check_shape, first_index, frozen, numbers, place
 from cmpg.cmdp.evaluation import backward_induction, check_policy, policy_from_occupancy, stages_backwards
 from cmpg.cmdp.frontier import best_mixture
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP, check_steps
 from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule, run_plan
 from cmpg.cmdp.response import EvaluatedPolicy, cost_margins, infeasible

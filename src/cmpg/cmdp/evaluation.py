@@ -28,7 +28,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
 from cmpg.errors import PolicyError, SolverError

@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, choice_rule, dual_bound, plan, run_plan
 from cmpg.cmdp.response import (

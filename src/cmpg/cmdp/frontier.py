@@ -23,14 +23,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log10, sqrt
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.columns import MasterProgram
 from cmpg.cmdp.response import Aim, Mixture, move_inside
 from cmpg.errors import InfeasibleError, SolverError
+
+if TYPE_CHECKING:
+    from cmpg.cmdp.columns import MasterProgram
 
 FLAT = 1e-13
 """A point lies above a line only if it does so by more than this, relative to the size of the numbers."""
@@ -309,6 +311,8 @@ def _mix_to_target(program: Program[VertexT, MixtureT], edge: _Edge[VertexT], *,
 
 def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[VertexT] | None) -> Found[MixtureT]:
     """Find a common slack first, then the best value."""
+    from cmpg.cmdp.columns import MasterProgram  # with one constraint there is none
+
     sizes = program.largest_costs
     units = np.where(sizes > 0, sizes, 1.0)
     safe = widest_slack(program, enough=ENOUGH, units=units)
@@ -416,6 +420,8 @@ def widest_slack(
     units : [k]
         In what each constraint's slack is measured: ones unless given.
     """
+    from cmpg.cmdp.columns import MasterProgram
+
     thresholds = program.thresholds
     scale = np.ones(len(thresholds)) if units is None else units
     # The margins are what rounding does to a whole policy; the bound may be missed by less than that.

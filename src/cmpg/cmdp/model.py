@@ -42,7 +42,7 @@ from cmpg.arrays import (
     row_sum_message,
     to_exact,
 )
-from cmpg.cmdp.kernels.process import packed_process
+from cmpg.cmdp.kernels.choice import packed_process
 from cmpg.errors import GameError
 from cmpg.faces import fields_line
 

@@ -35,7 +35,7 @@ from cmpg.cmdp.evaluation import (
     stationary_values,
     steps_backwards,
 )
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP, thin
 
 SMALL_MASK = 1_000

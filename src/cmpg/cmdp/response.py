@@ -16,7 +16,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
-from cmpg.cmdp.kernels.process import kernels_for
+from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError

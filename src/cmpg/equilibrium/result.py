@@ -21,7 +21,6 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
-from cmpg.equilibrium.infeasibility import InfeasibilityProof
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, headline_line, html, significant, text
 from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, UpperBound, in_floats
@@ -30,6 +29,7 @@ from cmpg.policy import JointPolicy
 if TYPE_CHECKING:
     import pandas
 
+    from cmpg.equilibrium.infeasibility import InfeasibilityProof
     from cmpg.games.potential.check import FourCycle
 
 

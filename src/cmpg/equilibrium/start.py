@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from math import prod
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from cmpg.cmdp.exact import greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
-from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.faces import counted, fields_line
@@ -48,6 +47,9 @@ from cmpg.games.contract import (
     UpperBound,
 )
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.infeasibility import InfeasibilityProof
 
 MAX_PASSES = 100
 
@@ -164,6 +166,8 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
 
 def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
     """Ask the central planner: a deterministic policy that is feasible, or weights that prove that there is none."""
+    from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
+
     assert isinstance(game, CentralPlanner)
     if len(game.thresholds) == 1:
         least = least_spending(game, np.ones(1))
@@ -184,6 +188,7 @@ def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
 def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
     """Example 2, corrected: one linear program over all agents' occupancies finds the greatest common slack."""
     from cmpg.cmdp.linear_program import independent_slack  # heavy: it brings HiGHS
+    from cmpg.equilibrium.infeasibility import prove_infeasible
 
     widest = independent_slack(alone, game.thresholds)
     found_by = "a block LP over the agents' occupancies"
@@ -245,6 +250,8 @@ def _phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> 
 
 def _proof_by_prices(game: Game) -> InfeasibilityProof | None:
     """Look for multipliers by which agents who plan alone pay too much, where the game can bound that."""
+    from cmpg.equilibrium.infeasibility import prove_infeasible
+
     if not isinstance(game, Bounded) or isinstance(game, CentralPlanner):
         return None
     proof = prove_infeasible(game, game.scarcest())

@@ -1,4 +1,4 @@
-"""What the command says of a game, a claim, and a run that goes on."""
+"""What the command says of a game, a claim, and a run without the constraints."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, Feasibility
-from cmpg.equilibrium.result import Result, Step
+from cmpg.equilibrium.result import Result
 from cmpg.faces import Face
-from cmpg.games.contract import Game, Names
+from cmpg.games.contract import Game
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.start import Start
@@ -68,17 +68,3 @@ def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str
     beside = "" if result.incumbent is None else f" (with them {result.values.sum():.6g})"
     told = f"{'cost' if len(pairs) == 1 else 'costs'} {costs}, {noun} {selfish.values.sum():.6g}{beside}"
     return f"without the constraints{ending}: {told}"
-
-
-def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
-    """Say in one line where a run stands: potential, cost against threshold, largest gain."""
-    pairs = zip(step.costs[:MOST_PRICES], thresholds[:MOST_PRICES], strict=True)
-    costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
-    if step.multipliers is not None:
-        prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MOST_PRICES])
-        return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
-    mover = "nobody" if step.mover is None else names.agent(step.mover)
-    return (
-        f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "
-        f"{mover} gains {step.gain:.3g}  {step.seconds:.1f} s"
-    )
