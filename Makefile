@@ -147,6 +147,7 @@ experiments: $(VENV)/installed-dev
 # The values of before are in experiments/quality_before.json; experiments/quality.py says how they were recorded.
 quality: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.quality record experiments/results/quality_after.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.tricks
 	$(BIN)/python -m experiments.quality page
 
 hard-budgets: $(VENV)/installed-dev

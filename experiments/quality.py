@@ -1,7 +1,7 @@
 """How good are the equilibria that one `solve` finds? A table over scenarios, random games and public problem files.
 
 python -m experiments.quality record FILE [--only TEXT]   solve every game once, and with 20 restarts; keep the values
-python -m experiments.quality page                        write docs/quality.md from both records
+python -m experiments.quality page                        write docs/quality.md from both records, and that of tricks.py
 
 `record` uses nothing but what old versions have too, so that the values of before are recorded by the same file:
 PYTHONPATH=old/src python -m experiments.quality record experiments/quality_before.json
@@ -263,6 +263,11 @@ one, or the best deterministic plan of its ties) and the cheapest policy; the se
 at the bound. In local games it is the common price alone, which the table shows to be within a few percent of the
 best known already, and which is as fast as before.
 
+Where the best ending is not proved to be the best possible, pairs of agents trade: at rest every agent has a price of
+its own for what is left of a budget, and if prices differ, one agent gives some of it to another who pays more. What
+such a trade promises is told by one backward induction; only where that is enough it is tried, the ascent goes on
+from there, and the better of both endings is kept (`PairMoves`).
+
 Values are means over the agents. "Best known" is the best of all runs in the row. Seconds are of one solve (CPU),
 before and after, and of the bound.
 """
@@ -315,8 +320,10 @@ def main() -> None:
     if given.command == "record":
         _record_all(given.file, given.only)
         return
-    before, after = (json.loads(path.read_text("utf-8")) for path in (BEFORE, AFTER))
-    (ROOT / "docs" / "quality.md").write_text(page(before, after), "utf-8")
+    from experiments import tricks
+
+    before, after, left_out = (json.loads(path.read_text("utf-8")) for path in (BEFORE, AFTER, tricks.FILE))
+    (ROOT / "docs" / "quality.md").write_text(page(before, after) + tricks.section(left_out), "utf-8")
 
 
 if __name__ == "__main__":

@@ -127,13 +127,14 @@ def count(path: Path, games: int) -> None:
 def compare(before: Path, after: Path) -> None:
     """Print how many games ended how, before and after."""
     small, drawn, unknown = [], [], []
-    for path in (before, after):
-        record = json.loads(path.read_text("utf-8"))
-        small.append(sum((Counter(each) for each in record["small"].values()), Counter()))
-        random = sum((Counter(each) for each in record["random"].values()), Counter())
+    records = [json.loads(path.read_text("utf-8")) for path in (before, after)]
+    both = {name: records[0][name].keys() & records[1][name].keys() for name in ("small", "random")}  # the same games
+    for record in records:
+        small.append(sum((Counter(record["small"][each]) for each in both["small"]), Counter()))
+        random = sum((Counter(record["random"][each]) for each in both["random"]), Counter())
         drawn.append(_by(random, 3))
         unknown.append(Counter({key: n for key, n in random.items() if key.endswith("/FEASIBILITY_UNKNOWN")}))
-    _show(f"random games: {drawn[0].total():,} and {drawn[1].total():,}", drawn)
+    _show(f"random games: {drawn[0].total():,}", drawn)
     _show("unknown random games, by form", [_by(each, 0) for each in unknown])
     _show("unknown random games, by the number of constraints", [_by(each, 1) for each in unknown])
     _show("unknown random games, by whether some policy is known to be feasible", [_by(each, 2) for each in unknown])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -266,3 +267,38 @@ def test_slack_can_be_measured_in_units():
     cmdp = one_state([0.0, 0.0], [[0.0, 1.0], [100.0, 0.0]], thresholds=[1.0, 100.0])
     assert greatest_slack(cmdp, units=np.array([1.0, 100.0])).policy[0, 0] == pytest.approx([0.5, 0.5])
     assert greatest_slack(cmdp).policy[0, 0] == pytest.approx([100 / 101, 1 / 101])
+
+
+def best_of_two_actions(reward, costs, thresholds):
+    """By hand: the probability of the second action lies in an interval, and the best is at one of its ends."""
+    low, high = Fraction(0), Fraction(1)
+    for (first, second), limit in zip(costs, thresholds, strict=True):
+        rise, room = Fraction(second) - Fraction(first), Fraction(limit) - Fraction(first)
+        if rise > 0:
+            high = min(high, room / rise)
+        elif rise < 0:
+            low = max(low, room / rise)
+        elif room < 0:
+            return None
+    return max(reward[0] + (reward[1] - reward[0]) * share for share in (low, high)) if low <= high else None
+
+
+@pytest.mark.parametrize("limits", list(product((0.0, 0.25, 0.5), repeat=2)))
+def test_two_constraints_of_a_two_by_two_game_are_solved_exactly_even_if_every_response_spends_one(limits):
+    # What one agent faces in all 2 × 2 games with two costs of 0 or 1, while the other mixes evenly.
+    for number, costs in enumerate(product((0.0, 0.5, 1.0), repeat=4)):
+        reward, pairs = (number % 2, 1 - number % 2), (costs[:2], costs[2:])
+        cmdp = CMDP(
+            transition=np.ones((1, 1, 2, 1)),
+            reward=np.array(reward, dtype=float)[None, None],
+            costs=np.array(pairs)[:, None, None],
+            thresholds=np.array(limits),
+            initial=np.ones(1),
+            horizon=1,
+        )
+        best = best_of_two_actions(reward, pairs, limits)
+        if best is None:
+            with pytest.raises(InfeasibleError):
+                Exact()(cmdp)
+        else:
+            assert Exact()(cmdp).value == pytest.approx(float(best), abs=1e-12)
