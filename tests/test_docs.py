@@ -242,7 +242,7 @@ def test_the_guides_of_an_operator_are_what_their_script_writes(tmp_path):
     script = DOCS / "guide" / "write_guides.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=True)
     pages = sorted(path.name for path in tmp_path.glob("*.md"))
-    assert pages == ["paths.md", "schedule.md", "simulate.md", "site.md"]
+    assert pages == ["capacity.md", "paths.md", "schedule.md", "simulate.md", "site.md"]
     for name in pages:
         written, kept = ((folder / name).read_text("utf-8") for folder in (tmp_path, DOCS / "guide"))
         number = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"

@@ -81,9 +81,10 @@ exceeded on {100 * above:.1f} % of the days: a threshold is about means. If sing
 look again. The exit code is 0 where every mean agrees with its claim, and 1 where one is further
 away than four standard errors; `--json` prints all of it.
 
-In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form. `seen.realised` has
-the cost of every episode, and `seen.shown` a few whole episodes, the dearest among them: a table with one row per step
-and agent is `episode.rows(game.names)`. Ten million steps of an agent take about a second on one core
+Whole episodes, the dearest among them, are printed by `--show 1` and written step by step by `--out days.csv`; the page
+has two of them. In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form:
+`seen.realised` has the cost of every episode, and `seen.shown` the whole ones, as tables (`episode.table(game.names)`)
+or rows. Ten million steps of an agent take about a second on one core
 (`python -m benchmarks simulation` measures it). A game of your own needs a method `dynamics()` that plays one step, or
 `batch(policy)`, which plays many episodes side by side.
 """
@@ -250,7 +251,53 @@ found by the Frank-Wolfe method before the game begins. No link is protected unl
     return text, draw
 
 
-PAGES = {"simulate": simulate_page, "schedule": schedule_page, "site": site_page, "paths": paths_page}
+def capacity_page() -> tuple[str, Callable[[Path], None]]:
+    """How large should the transformer be?"""
+    from cmpg import sweeps
+
+    shown = console("cmpg sweep charging --capacity 2:8 --threshold 0.1,0.5 --out sweep")
+    found = sweeps.load_sweep("sweep")
+    low, high = sweeps.curves(found, "capacity")
+    worth = [high.welfare[place + 1] - high.welfare[place] for place in range(len(high.x) - 1)]
+    knee = int(high.x[high.knee])
+    text = f"""# How large should the transformer be?
+
+**The question.** The car park has a transformer for six cars at once. What would a larger one be worth, and would a
+larger budget of overload do as well?
+
+**One command.** It solves the day for every combination of options, each with a proof; a list, a range or a span of
+days stands where one value would:
+
+{shown}
+
+**The picture.** The welfare of all drivers against the capacity; the page `sweep/report.html` has this and more, with
+what a unit is worth, prices, and a map of both options:
+
+![welfare against capacity](capacity.svg)
+
+**The numbers.** With a budget of 0.5, the third place is worth {worth[0]:.1f} a day, the last one that was tried
+{worth[-1]:.2f}; the knee is at {knee} places. `results.csv` has a row for every run, with the bound that no
+policy exceeds, and every run folder is kept: `cmpg show sweep/runs/0003` says who does what in that one. How sweeps are
+resumed, spread over processes or a cluster, and written as a file is in [many runs](../many-runs.md).
+"""
+
+    def draw(axes: object) -> None:
+        for curve, colour in ((low, RED), (high, BLUE)):
+            axes.plot(curve.x, curve.welfare, "o-", color=colour, label=f"threshold {curve.others['threshold']:g}")
+        axes.plot(high.x[high.knee], high.welfare[high.knee], "o", markersize=14, markerfacecolor="none", color=BLUE)
+        axes.set(xlabel="capacity in cars", ylabel="welfare")
+        axes.legend(frameon=False)
+
+    return text, draw
+
+
+PAGES = {
+    "simulate": simulate_page,
+    "schedule": schedule_page,
+    "site": site_page,
+    "paths": paths_page,
+    "capacity": capacity_page,
+}
 """In an order in which later pages may use the runs of earlier ones."""
 
 
