@@ -476,8 +476,10 @@ def test_what_does_not_fit_is_refused():
         game.at(JointPolicy.uniform([(2, 2, 4)] * 2))
     with pytest.raises(GameError, match=r"4\^30 joint actions .* Work with the counting game itself"):
         counting_congestion_game(num_agents=30).to_joint()
+    crowd = counting_congestion_game(num_agents=64, weights=range(8))
+    different = crowd.random_policy(rng=np.random.default_rng(1))
     with pytest.raises(GameError, match=r"the counts of 8 actions .* Use fewer actions"):
-        counting_congestion_game(num_agents=64, weights=range(8)).at(JointPolicy.uniform([(2, 2, 8)] * 64))
+        crowd.at(different)
     with pytest.raises(GameError, match="num_agents is 0"):
         counting_congestion_game(num_agents=0)
     with pytest.raises(GameError, match="cost_at is 'never'"):
@@ -540,7 +542,7 @@ def test_a_thousand_agents_are_counted_without_a_large_table():
     assert position.induced_cmdp(7).transition.shape == (2, 2, 4, 2)
     assert "_plan" not in game.census.__dict__
     with pytest.raises(GameError, match="the counts of 4 actions"):
-        game.at(game.uniform_policy())
+        game.at(game.random_policy(rng=np.random.default_rng(1)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -567,3 +569,43 @@ def test_a_planner_splits_hundreds_of_agents_without_listing_their_counts(monkey
     planner = game.planner(Objective.WELFARE)
     assert planner is not None
     assert len(planner.split(np.zeros((game.num_steps, game.num_states), dtype=np.int64))) == 200
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_agents_with_the_same_rows_are_counted_by_binomials_with_the_same_numbers(seed):
+    rng = np.random.default_rng(seed)
+    agents, actions, states = int(rng.integers(12, 30)), int(rng.integers(2, 5)), 2
+    classes = LargestCount(tuple(sorted(rng.integers(0, agents + 2, size=rng.integers(0, 4)).tolist())))
+    num_classes = classes.number(agents, actions)
+    game = CountingGame(
+        rewards=rng.normal(size=(1, states, actions, agents + 1)),
+        classes=classes,
+        transition=rng.dirichlet(np.ones(states), size=(1, states, num_classes)),
+        costs=rng.random((1, 1, states, num_classes)),
+        thresholds=[1.0],
+        initial=[0.5, 0.5],
+        horizon=2,
+    )
+    same = rng.dirichlet(np.ones(actions), size=(2, states)) * (rng.random((2, states, actions)) < 0.8)
+    same[..., 0] += same.sum(axis=-1) == 0
+    same[0, 0] = 1 / actions  # somebody mixes
+    tables = [same / same.sum(axis=-1, keepdims=True)] * agents
+    for settled in rng.permutation(agents)[: rng.integers(0, 3)]:
+        tables[settled] = np.eye(actions)[rng.integers(actions, size=(2, states))]
+    agent = int(rng.integers(agents))
+    with patch.object(count_classes.Counts, "_summed", lambda *_: pytest.fail("a table is added up")):
+        found = game.at(JointPolicy(tuple(tables))).induced_cmdp(agent)
+    with patch.object(count_classes.Counts, "_alike", lambda *_: None):
+        expected = game.at(JointPolicy(tuple(tables))).induced_cmdp(agent)
+    np.testing.assert_allclose(found.transition, expected.transition, rtol=1e-12)
+    np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
+    np.testing.assert_allclose(found.reward, expected.reward, rtol=1e-12, atol=1e-12)
+
+
+def test_a_uniform_crowd_needs_no_table_of_all_counts(monkeypatch):
+    game = counting_congestion_game(num_agents=60)
+    monkeypatch.setattr(count_classes, "all_counts", lambda *_: pytest.fail("all counts are counted together"))
+    position = game.at(game.uniform_policy())
+    assert position.slacks.shape == (1,)
+    assert position.values == pytest.approx(np.full(60, position.values[0]))

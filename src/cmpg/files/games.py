@@ -51,8 +51,8 @@ from cmpg.files.fields import (
     written_names,
 )
 from cmpg.games.contract import BindsSome, Game, Legend
-from cmpg.games.counting.classes import CountClasses, EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import legend_of, legend_record

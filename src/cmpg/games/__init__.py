@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from cmpg.games.contract import PotentialProof as PotentialProof
     from cmpg.games.contract import UpperBound as UpperBound
     from cmpg.games.contract import potential_by_moves as potential_by_moves
-    from cmpg.games.counting.classes import EveryCount as EveryCount
-    from cmpg.games.counting.classes import LargestCount as LargestCount
     from cmpg.games.counting.game import CountingGame as CountingGame
+    from cmpg.games.counting.vectors import EveryCount as EveryCount
+    from cmpg.games.counting.vectors import LargestCount as LargestCount
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.joint.tabulation import StepFunction as StepFunction
     from cmpg.games.local.agent import LocalAgent as LocalAgent
@@ -89,7 +89,7 @@ __all__, __getattr__, __dir__ = front_door(
             "UpperBound",
             "potential_by_moves",
         ),
-        "counting.classes": (
+        "counting.vectors": (
             "EveryCount",
             "LargestCount",
         ),

@@ -338,8 +338,8 @@ def counting_congestion_game(
     >>> game.at(game.uniform_policy()).values[:2].round(3)
     array([67.425, 67.425])
     """
-    from cmpg.games.counting.classes import LargestCount  # loaded by who asks for this form
     from cmpg.games.counting.game import CountingGame
+    from cmpg.games.counting.vectors import LargestCount  # loaded by who asks for this form
 
     if num_agents != int(num_agents) or num_agents < 1:
         raise GameError(f"num_agents is {num_agents}; a whole number of at least 1 is required.")

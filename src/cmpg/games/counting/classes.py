@@ -1,9 +1,8 @@
 """Classes of joint actions by their counts, and how likely each class is.
 
 In a counting game, transitions and costs see a joint action only through its class, a function of the counts k_a of
-agents on each action. `LargestCount` looks at the largest count k* alone; `EveryCount` tells all count vectors apart.
-
-What has to be counted, for boundaries b of k* (`Census`):
+agents on each action (vectors.py). Where few agents mix, or all who mix have the same rows, how likely a class is
+needs no large table (`Counts`). What has to be counted otherwise, for boundaries b of k* (`Census`):
 
 - b ≥ n/2: at most one action can have more than b agents, so P(k* > b) = Σ_a P(k_a > b), tails of single counts. And
   k* ≤ b means that, adding the actions up one after the other, the first sum that exceeds b is that of two parts
@@ -19,16 +18,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, IntArray, numbers, to_floats
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import GameError
-from cmpg.games.counting.counts import OthersCounts, SettledAgents, Sums, Tally, all_counts, own_counts, split_counts
+from cmpg.games.counting.counts import (
+    AlikeAgents,
+    OthersCounts,
+    SettledAgents,
+    Sums,
+    Tally,
+    all_counts,
+    own_counts,
+    split_counts,
+)
+from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.policy import JointPolicy
 
 BoolArray = npt.NDArray[np.bool_]
@@ -41,92 +48,6 @@ MANY = 8
 
 MAX_ENTRIES = 10_000_000
 """Tables of counts with more entries than this are refused."""
-
-
-@dataclass(frozen=True)
-class LargestCount:
-    """Class j: the largest count k* has boundaries[j − 1] < k* ≤ boundaries[j].
-
-    Boundaries need not be whole numbers: k* ≤ 2.5 means k* ≤ 2. A class may be empty.
-
-    Examples
-    --------
-    >>> LargestCount((2, 4)).of(np.array([[2, 2, 2, 2], [4, 4, 0, 0], [8, 0, 0, 0]]))
-    array([0, 1, 2])
-    """
-
-    boundaries: tuple[float, ...]  # kept as whole numbers
-
-    def __post_init__(self) -> None:
-        given = to_floats(numbers("boundaries", self.boundaries))
-        if given.ndim != 1 or (np.diff(given) < 0).any() or (given < 0).any():
-            raise GameError(f"boundaries is {self.boundaries}; numbers of at least 0 in ascending order are required.")
-        # Beyond any number of agents, one boundary is like another.
-        whole = np.minimum(np.floor(given), 2.0**62)
-        object.__setattr__(self, "boundaries", tuple(int(boundary) for boundary in whole))
-
-    def number(self, num_agents: int, num_actions: int) -> int:  # noqa: ARG002
-        """Return how many classes there are."""
-        return len(self.boundaries) + 1
-
-    def of(self, counts: IntArray) -> IntArray:
-        """Return the class of each count vector [..., A]."""
-        boundaries = np.array(self.boundaries, dtype=np.int64)
-        return np.asarray(np.searchsorted(boundaries, counts.max(axis=-1), side="left"), dtype=np.int64)
-
-    def samples(self, num_agents: int, num_actions: int) -> IntArray:
-        """Return one count vector of each class that is not empty: [classes that occur, A]."""
-        least = -(-num_agents // num_actions)
-        lowest = {int(self.of(np.array([m]))): m for m in range(num_agents, least - 1, -1)}
-        vectors = [_filled(lowest[label], num_agents, num_actions) for label in sorted(lowest)]
-        return np.array(vectors, dtype=np.int64)
-
-
-def _filled(largest: int, num_agents: int, num_actions: int) -> list[int]:
-    """Fill actions with `largest` agents each until nobody is left."""
-    return [min(largest, max(num_agents - action * largest, 0)) for action in range(num_actions)]
-
-
-@dataclass(frozen=True)
-class EveryCount:
-    """Every count vector is a class of its own, in lexicographic order; for few agents and actions.
-
-    Examples
-    --------
-    >>> EveryCount().samples(2, 2)
-    array([[0, 2],
-           [1, 1],
-           [2, 0]])
-    """
-
-    def number(self, num_agents: int, num_actions: int) -> int:
-        """Return how many classes there are."""
-        return comb(num_agents + num_actions - 1, num_actions - 1)
-
-    def of(self, counts: IntArray) -> IntArray:
-        """Return the class of each count vector [..., A]: the number of vectors with the same sum before it."""
-        rank = np.zeros(counts.shape[:-1], dtype=np.int64)
-        actions = counts.shape[-1]
-        left = counts.sum(axis=-1)
-        for action in range(actions - 1):
-            ahead = counts[..., action + 1 :].sum(axis=-1)
-            behind = actions - action - 1
-            # Vectors with a smaller count here: those of `left` on the actions from here on, less those of `ahead`.
-            table = np.array([comb(total + behind, behind) for total in range(int(left.max(initial=0)) + 1)])
-            rank += table[left] - table[ahead]
-            left = ahead
-        return rank
-
-    def samples(self, num_agents: int, num_actions: int) -> IntArray:
-        """Return all count vectors: [classes, A]."""
-        bars = list(combinations(range(num_agents + num_actions - 1), num_actions - 1))
-        places = np.array(bars, dtype=np.int64).reshape(len(bars), num_actions - 1)
-        ends = np.pad(places, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, num_agents + num_actions - 1)))
-        vectors: IntArray = np.diff(ends, axis=1) - 1
-        return vectors
-
-
-CountClasses = LargestCount | EveryCount
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +173,9 @@ class Counts:
     def at(cls, census: Census, policy: JointPolicy) -> Counts:
         """Return the counts at a joint policy; no table is computed yet."""
         counts = cls(census, policy, SettledAgents.at(policy, census.shape[1]), [None])
-        if not counts._are_few(counts.settled.mixing[1:]):
+        mixing = counts.settled.mixing
+        few = counts._are_few(mixing[1:])
+        if not few and (not mixing or counts._alike(mixing[0], mixing[1:]) is None):
             # Whoever is asked for, tables are needed; if they are too large, that is said here.
             assert census.tallies
         return counts
@@ -267,7 +190,8 @@ class Counts:
         """Return how many roundings the probability of a class, or of a count, has behind it."""
         mixing = self.settled.mixing_without(agent)
         if not self._are_few(mixing):
-            return self.census.roundings
+            alike = self._alike(agent, mixing)
+            return self.census.roundings if alike is None else alike.roundings()
         tally = self._small_tally(mixing)
         # Each place is added to the class that it belongs to.
         return tally.roundings(len(mixing) + 1) + tally.num_places
@@ -276,11 +200,14 @@ class Counts:
         """Return E[rewards[h, s, a, 1 + N]] with N others on action a, for rewards [H or 1, S, A, n + 1]: [H, S, A]."""
         steps, states, actions = self.policy.stored[agent].shape
         mixing = self.settled.mixing_without(agent)
-        if not self._are_few(mixing):
+        if self._are_few(mixing):
+            tally = own_counts(actions, len(mixing) + 1, np.arange(steps * states))
+            few = self._counted(tally, mixing).reshape(steps, states, actions, -1)
+        elif (alike := self._alike(agent, mixing)) is not None:
+            few = alike.own().reshape(steps, states, actions, -1)
+        else:
             others = self._tables(agent)[0].reshape(steps, states, actions, self.census.num_agents)
             return np.asarray((others * rewards[..., 1:]).sum(axis=-1))
-        tally = own_counts(actions, len(mixing) + 1, np.arange(steps * states))
-        few = self._counted(tally, mixing).reshape(steps, states, actions, -1)
         shift = self.settled.counts_without(agent).reshape(steps, states, actions, 1)
         by_count = np.broadcast_to(rewards, (steps, *rewards.shape[1:]))
         met = np.take_along_axis(by_count, 1 + shift + np.arange(few.shape[-1]), axis=-1)
@@ -289,7 +216,47 @@ class Counts:
     def of_classes(self, agent: int) -> FloatArray:
         """Return how likely each class is if the agent plays action a: [rows, A, classes]."""
         mixing = self.settled.mixing_without(agent)
-        return self._shifted(agent, mixing) if self._are_few(mixing) else self._summed(agent)
+        if self._are_few(mixing):
+            return self._shifted(agent, mixing)
+        alike = self._alike(agent, mixing)
+        return self._summed(agent) if alike is None else self._by_binomials(agent, alike)
+
+    def _alike(self, agent: int, mixing: tuple[int, ...]) -> AlikeAgents | None:
+        """Return those who mix, if all have the same rows, and classes are those of the largest count; else None."""
+        entries = self.census.shape[2] * (len(mixing) + 1) ** 2
+        if len(mixing) <= MANY or entries > MAX_ENTRIES or not isinstance(self.census.classes, LargestCount):
+            return None
+        whose, known = self._same[0]
+        if whose != agent:
+            first = self.policy[mixing[0]]
+            same = first.dtype != object and all(np.array_equal(self.policy[other], first) for other in mixing[1:])
+            known = AlikeAgents(first.reshape(-1, first.shape[-1]), len(mixing)) if same else None
+            self._same[0] = (agent, known)
+        return known
+
+    def _by_binomials(self, agent: int, alike: AlikeAgents) -> FloatArray:
+        assert isinstance(self.census.classes, LargestCount)
+        rows, actions, _ = self.census.shape
+        shift = self.settled.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
+        limits = [min(int(bound), self.census.num_agents) for bound in self.census.classes.boundaries]
+        bounds = np.array([-1, *limits, self.census.num_agents])
+        key = (alike.count, alike.rows.tobytes(), shift.tobytes())
+        if self._classes_of[0][0] != key:
+            result = np.zeros(self.census.shape)
+            result[self.census.certain, :, self.census.certain_class] = 1
+            for row in np.setdiff1d(np.arange(rows), self.census.certain).tolist():
+                result[row] = alike.largest(row, shift[row], bounds)
+            self._classes_of[0] = (key, result)
+        return self._classes_of[0][1]
+
+    @cached_property
+    def _same(self) -> list[tuple[int, AlikeAgents | None]]:
+        # One cell that is replaced whole, so that threads may share it.
+        return [(-1, None)]
+
+    @cached_property
+    def _classes_of(self) -> list[tuple[Any, FloatArray]]:
+        return [(None, np.zeros(0))]
 
     def _are_few(self, mixing: tuple[int, ...]) -> bool:
         rows, actions, _ = self.census.shape

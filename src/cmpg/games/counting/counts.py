@@ -10,6 +10,7 @@ outside each half, by adding the other half. The blocks on the way to agent i ar
 (`OthersCounts`); a sweep over all agents adds n·log₂ n times, also if each agent changes its policy when it is met.
 
 Agents who play one action for sure in every row need no table: they shift the counts of the others (`SettledAgents`).
+Nor do agents who all have the same rows (`AlikeAgents`): their counts are binomial, one action after the other.
 """
 
 from __future__ import annotations
@@ -162,6 +163,85 @@ def _certain_actions(table: FloatArray) -> IntArray:
     if np.count_nonzero(certain) < len(rows):
         return np.full(len(rows), -1)
     return np.asarray(certain.argmax(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeAgents:
+    """Agents who all have the same rows: a binomial number of them plays the first action, of the rest the next, …."""
+
+    rows: FloatArray  # [R, A]
+    count: int  # m
+
+    def own(self) -> FloatArray:
+        """Return the distribution of how many play each action: [R, A, m + 1]."""
+        others = np.stack([np.delete(self.rows, a, axis=1).sum(axis=1) for a in range(self.rows.shape[1])], axis=1)
+        return binomial(self.rows, others, np.array(self.count))
+
+    def largest(self, row: int, shift: IntArray, bounds: IntArray) -> FloatArray:
+        """Return how likely the largest count, with others who shift it, lies between neighbouring bounds.
+
+        Parameters
+        ----------
+        row
+            Of the R rows.
+        shift : [B, A]
+            How many others play each action, in several cases.
+        bounds : [C + 1]
+            Class c is bounds[c] < k* ≤ bounds[c + 1].
+
+        Returns
+        -------
+        [B, C]
+        """
+        left = np.arange(self.count + 1)
+        played = left[:, None] - left  # where r agents are left before an action, and t after it
+        low, high = bounds[:-1, None, None], bounds[1:, None, None]
+        # By whether an action has more than the lower bound yet, and by how many agents are left.
+        below = np.zeros((len(shift), len(low), 1, self.count + 1))
+        below[..., -1] = 1.0
+        above = np.zeros_like(below)
+        for action, probability in enumerate(self.rows[row]):
+            chances = binomial(probability, np.asarray(self.rows[row, action + 1 :].sum()), left)
+            step = np.where(played >= 0, np.take_along_axis(chances, np.abs(played), axis=1), 0.0)
+            for case, others in enumerate(shift[:, action].tolist()):
+                counts = played + others
+                few, many = step * (counts <= low), step * ((counts > low) & (counts <= high))
+                above[case] = above[case] @ (few + many) + below[case] @ many
+                below[case] = below[case] @ few
+        return np.asarray(above[..., 0, 0])
+
+    def roundings(self) -> int:
+        """Return how many roundings stand behind each of these numbers."""
+        # For each action: four in each ratio, one in each sum of a binomial and of the counts, and its probability,
+        # which was rounded A times, to the power of m.
+        actions = self.rows.shape[1]
+        return int(actions * self.count * (2 * actions + 8) + 8)
+
+
+def binomial(inside: FloatArray, outside: FloatArray, counts: IntArray) -> FloatArray:
+    """Return how likely k of `counts` agents are inside, by probabilities in proportion to both: [..., most + 1].
+
+    From the likeliest number on, each entry is a product of ratios; then all are divided by their sum.
+
+    Examples
+    --------
+    >>> binomial(np.array(0.5), np.array(0.5), np.array([2, 1])).tolist()
+    [[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]
+    """
+    shape = np.broadcast_shapes(inside.shape, counts.shape)
+    inside, outside = np.broadcast_to(inside, shape), np.broadcast_to(outside, shape)
+    k, size, both = np.arange(int(counts.max())), np.broadcast_to(counts, shape)[..., None], inside + outside
+    likeliest = np.minimum(np.floor((counts + 1) * inside / np.where(both > 0, both, 1.0)), counts)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        odds = np.where(both > 0, inside / outside, 0.0)[..., None]  # of nobody, any will do
+        ratio = np.maximum(size - k, 0) / (k + 1) * odds  # from k to k + 1
+        up = np.where(k >= likeliest, np.where(k < size, ratio, 0.0), 1.0)
+        down = np.where(k < likeliest, 1.0 / ratio, 1.0)
+    ones = np.ones((*shape, 1))
+    rise = np.concatenate([ones, np.cumprod(up, axis=-1)], axis=-1)
+    fall = np.concatenate([np.cumprod(down[..., ::-1], axis=-1)[..., ::-1], ones], axis=-1)
+    weights = rise * fall
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from cmpg.games.contract import (
     PotentialProof,
     potential_by_moves,
 )
-from cmpg.games.counting.classes import Census, CountClasses, Counts, take_census
+from cmpg.games.counting.classes import Census, Counts, take_census
 from cmpg.games.counting.tables import (
     CountingSizes,
     best_stages,
@@ -47,6 +47,7 @@ from cmpg.games.counting.tables import (
     joint_tables,
     why_potential,
 )
+from cmpg.games.counting.vectors import CountClasses
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy, PolicyShape
@@ -66,7 +67,7 @@ class CountingGame:
     --------
     Three agents and two roads; who shares a road with m − 1 others loses m, and three on one road cost 1.
 
-    >>> from cmpg.games.counting.classes import LargestCount
+    >>> from cmpg.games.counting.vectors import LargestCount
     >>> game = CountingGame(rewards=[[[[0, -1, -2, -3]] * 2]], classes=LargestCount((2,)), transition=[[[[1.0]] * 2]],
     ...                     costs=[[[[0.0, 1.0]]]], thresholds=[0.5], initial=[1.0], horizon=1)
     >>> position = game.at(game.uniform_policy())
