@@ -43,7 +43,7 @@ def forged(seed: int, folder: Path, *, private: bool = False) -> tuple[str, bool
     kinds: list[Callable[..., bool | None]] = [_exceeding, _gaining, _multipliers, _infeasible, _folder]
     if private:
         kinds = [*(_by_support,) * 6, _unbound, _priced, _private_folder]
-    for kind in (kinds[index] for index in rng.permutation(len(kinds))):
+    for kind in (kinds[index] for _ in range(4) for index in rng.permutation(len(kinds))):
         drawn = draw(int(rng.integers(2**31)))
         try:
             refused = kind(drawn, rng, folder / f"{seed}")

@@ -1,6 +1,8 @@
 """Two agents who move together: trades of a budget, swaps of resources, and never a worse answer than without."""
 
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.pairs import PairMoves, moved_together
+from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import Course
 from cmpg.equilibrium.solve import by_potential, by_welfare, solve
 from cmpg.errors import CMPGError
@@ -156,6 +159,17 @@ def test_after_the_deadline_nobody_moves():
     rest = coordinate_ascent(game, pure(1, 0))
     late = Course(game, coordinate_ascent, time.monotonic() - 1)
     assert moved_together(late, [rest], PairMoves(), lambda _: 0.0, on_progress=lambda _: None) == [rest]
+
+
+@pytest.mark.parametrize("status", [Status.LIMIT, Status.CERTIFIED])
+def test_an_ending_that_is_no_better_or_not_certified_is_not_kept(status):
+    game = buyers(1.0, 3.0)
+    rest = coordinate_ascent(game, pure(1, 0))
+    better = coordinate_ascent(game, pure(0, 1))
+    ending = replace(rest if status is Status.CERTIFIED else better, status=status)
+    course = Course(game, lambda *_, **__: ending, np.inf)
+    score = partial(by_welfare, game)
+    assert moved_together(course, [rest], PairMoves(), score, on_progress=lambda _: None) == [rest]
 
 
 def test_a_number_of_tries_is_no_less_than_none():

@@ -126,10 +126,10 @@ class Together:
     moves: tuple[tuple[int, Position, Position], ...]
 
 
-Attempt = Callable[[], Together | None]
+Try = Callable[[], Together | None]
 
 
-def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[Attempt]:
+def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
     """Find who could give some of a budget to whom, the best first."""
     promised: list[tuple[float, int, int]] = []
     prices = _finite(position, terms.prices)
@@ -178,7 +178,7 @@ def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms)
     return _settled(sold, [(i, position, sold)], (j, i), terms)
 
 
-def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Attempt]:
+def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
     """Find who would do what else if somebody were not there, the best first."""
     if not isinstance(position, LeavesOut):
         return
