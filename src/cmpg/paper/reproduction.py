@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -218,32 +219,31 @@ def claims_csv(sections: Sequence[CheckedSection]) -> str:
 
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fdfdfb; --line: #d8d8d2; --soft: #5c5c58;
-  --agrees: #1f7a35; --differs: #a15c00; --added: #2b5f9e; --odd: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e4; --paper: #191a1c; --line: #3a3b3e; --soft: #a9a9a4;
-  --agrees: #74c98a; --differs: #f0b35a; --added: #8ab8f0; --odd: #ff8a80; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 70rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.5 Georgia, "Times New Roman", serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 3rem; font-size: 1.3rem; }
+nav { max-width: 68rem; margin: 0 auto; padding: 0 1.25rem; }
 nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; list-style: none; }
-a { color: var(--added); } .note { color: var(--soft); }
-.figures { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 1rem 2rem; margin: 1rem 0 1.5rem; }
-figure { margin: 0; max-width: 100%; }
+.figures { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 1rem; margin: 1rem 0; }
+figure { max-width: 100%; }
 figure svg { width: 100%; height: auto; background: #fff; border-radius: 4px; padding: 4px; }
-figcaption { color: var(--soft); font-size: .9rem; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }
-th { font-weight: bold; } td.why { color: var(--soft); }
-col.claim { width: 22%; } col.where { width: 11%; } col.paper { width: 13%; } col.ours { width: 30%; }
-col.verdict { width: 6rem; } td.where { color: var(--soft); }
-.verdict { font-weight: bold; white-space: nowrap; } .agrees { color: var(--agrees); }
-.differs { color: var(--differs); } .added { color: var(--added); } .unexpected { color: var(--odd); }
-@media (max-width: 46rem) { table, tbody { display: block; } colgroup { display: none; }
-  thead { position: absolute; left: -999em; } tr { display: block; margin: 0 0 1rem;
-  border-bottom: 2px solid var(--line); } td { display: block; border: 0; padding: .15rem 0; }
-  td:empty { display: none; } td::before { content: attr(data-label) ": "; font-weight: bold; color: var(--ink); } }
+figure svg text { fill: #111; }
+table { background: var(--panel); border: 1px solid var(--rule); border-radius: 8px; }
+th, td { text-align: left; vertical-align: top; white-space: normal; }
+tr > :first-child { position: static; }
+td.where, td.why { color: var(--quiet); }
+col.claim { width: 21%; } col.where { width: 11%; } col.paper { width: 12%; } col.ours { width: 27%; }
+col.verdict { width: 6rem; }
+span.verdict { margin: 0; padding: 0; border: 0; background: none; font-weight: 620; white-space: nowrap; }
+td.verdict { margin: 0; padding: .45rem .85rem; border: 0; border-bottom: 1px solid var(--rule); border-radius: 0; }
+.agrees { color: var(--good); } .differs { color: var(--warn); } .added { color: var(--focus); }
+.unexpected { color: var(--series-6); }
+@media (max-width: 46rem) { nav { padding: 0 .9rem; } table, tbody { display: block; }
+  table { background: none; border: 0; }
+  colgroup { display: none; } thead { position: absolute; left: -999em; }
+  tr { display: block; margin: 0 0 .8rem; padding: .5rem .8rem; background: var(--panel);
+  border: 1px solid var(--rule); border-radius: 8px; }
+  td, td.verdict, td:first-child { display: block; border: 0; padding: .15rem 0; background: none; }
+  td:empty { display: none; } td::before { content: attr(data-label) ": "; font-weight: 600; color: var(--text); } }
 """
+"""What the page of the claims has beside the style of all pages."""
 
 COLUMNS = ("claim", "where", "paper", "ours", "verdict", "why")
 
@@ -264,14 +264,16 @@ def page(
     settings
         Seed, versions and numbers of runs, in words.
     """
+    style = files("cmpg.report").joinpath("page.css").read_text("utf-8") + STYLE
     links = "".join(f'<li><a href="#{_anchor(each)}">{escape(each.section.title)}</a></li>' for each in sections)
     body = "".join(_section(each, drawings) for each in sections)
+    tone = "good" if all(claim.as_expected for each in sections for claim in each.claims) else "warn"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<header><h1>{escape(heading)}</h1>\n<p>The paper is by {escape(authors)}.</p>\n"
-        f"<p><strong>{escape(summary(sections).plain)}</strong></p>\n"
+        f"<title>{escape(heading)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<header><h1>{escape(heading)}</h1>\n<p class="quiet">The paper is by {escape(authors)}.</p>\n'
+        f'<div class="verdict {tone}"><strong>{escape(summary(sections).plain)}</strong></div>\n'
         f'<p class="note">{escape(settings)}</p>\n{_legend()}</header>\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n{body}</main>\n</body>\n</html>\n'
     )
