@@ -143,6 +143,8 @@ oracles: .venv-oracles/installed
 experiments: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --structured --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.medians
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.bound_coverage
 
 # The values of before are in experiments/quality_before.json; experiments/quality.py says how they were recorded.
 quality: $(VENV)/installed-dev

@@ -76,12 +76,12 @@ def optimism_misses(rng: np.random.Generator, share: float) -> bool:
 
 
 GAME = hidden_game(CMDP)
-BATCHES = 4
+BATCHES = 2
 
 
 def rolling_out_misses(rng: np.random.Generator, share: float) -> bool:
-    """Value and cost of the same CMDP's optimum, by episodes beside a model that is wrong, looked at after 256, 512,
-    1,024 and 2,048 of them.
+    """Value and cost of the same CMDP's optimum, by episodes beside a model that is wrong, looked at after 256 and
+    512 of them.
     """
     problem = InducedProblem(GameSimulator(GAME, rng=rng), 0, GAME.uniform_policy())
     seen = optimism.Measurement(problem, BEST.policy, WRONG, delta=DELTA)
@@ -159,10 +159,10 @@ def model_misses(samples: LocalSamples, interval: Interval, share: float) -> boo
 
 BOUNDS: dict[str, Callable[[np.random.Generator, float], bool]] = {
     "one mean, by bets": mean_misses,
-    "ceiling of a response, by draws": optimism_misses,
-    "value and costs, by rolling out": rolling_out_misses,
     "local game, by a fixed number of draws": partial(local_misses, binomial_interval),
     "local game, at all times": anytime_misses,
+    "value and costs, by rolling out": rolling_out_misses,
+    "ceiling of a response, by draws": optimism_misses,
 }
 
 
@@ -187,53 +187,55 @@ around the kernel, and without one ([learning-theory.md](learning-theory.md), se
 episodes: a quarter more samples."""
 
 
-def count_misses(name: str, share: float, repeats: int) -> Record:
+CHUNK = 500
+"""Repeats of one record; each has random numbers of its own."""
+
+
+def count_misses(name: str, share: float, chunk: int) -> Record:
     """Repeat one bound, and return how often it missed."""
-    rng = np.random.default_rng(7)
-    missed = sum(BOUNDS[name](rng, share) for _ in range(repeats))
-    return {"bound": name, "share": share, "repeats": repeats, "missed": missed}
+    rng = np.random.default_rng([7, chunk])
+    missed = sum(BOUNDS[name](rng, share) for _ in range(CHUNK))
+    return {"bound": name, "share": share, "chunk": chunk, "missed": missed}
 
 
-def run_missing(repeats: int, path: Path) -> list[Record]:
-    """Run what has no record yet, append its record, and return all of them."""
-    wanted = [(name, share, number) for name in BOUNDS for share, number in ((1.0, repeats), (SHRUNK, repeats // 10))]
+def run_missing(repeats: int, path: Path) -> None:
+    """Run what has no record yet, and append its record."""
+    parts = ((SHRUNK, repeats // 10), (1.0, repeats))
+    wanted = [(name, share, chunk) for name in BOUNDS for share, number in parts for chunk in range(number // CHUNK)]
     path.parent.mkdir(parents=True, exist_ok=True)
     records = read_results(path)
-    there = {(each["bound"], each["share"], each["repeats"]) for each in records if "bound" in each}
+    there = {(each["bound"], each["share"], each["chunk"]) for each in records if "bound" in each}
     with path.open("a", encoding="utf-8") as stream:
         stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        for name, share, number in wanted:
-            if (name, share, number) not in there:
-                records.append(count_misses(name, share, number))
-                stream.write(json.dumps(records[-1]) + "\n")
-                stream.flush()
-                print(f"{name}, {share:g} of the length: missed {records[-1]['missed']} of {number:,}", flush=True)
         if not any("gaps" in each for each in records):
-            gaps: list[Record] = [{"gaps": [*astuple(pair)]} for pair in compare()]
-            stream.write("".join(json.dumps(each) + "\n" for each in gaps))
-            records += gaps
-    return records
+            stream.write("".join(json.dumps({"gaps": [*astuple(pair)]}) + "\n" for pair in compare()))
+        for name, share, chunk in wanted:
+            if (name, share, chunk) not in there:
+                stream.write(json.dumps(count_misses(name, share, chunk)) + "\n")
+                stream.flush()
+                print(f"{name}, {share:g} of the length: {(chunk + 1) * CHUNK:,}", flush=True)
 
 
-def page(records: Sequence[Record], repeats: int) -> str:
-    """Return the page."""
-    found = {
-        (each["bound"], each["share"]): each for each in records if each.get("repeats") in (repeats, repeats // 10)
-    }
+def page(records: Sequence[Record]) -> str:
+    """Return the page, of what is done."""
     lines = ["| bound | repeats | misses | rate | negative control: repeats | misses | rate |", "|" + " --- |" * 7]
     for name in BOUNDS:
-        cells = [cell for share in (1.0, SHRUNK) for cell in _tally(found[name, share])]
-        lines.append(f"| {' | '.join([name, *cells])} |")
+        counts = [
+            [each["missed"] for each in records if each.get("bound") == name and each["share"] == share]
+            for share in (1.0, SHRUNK)
+        ]
+        if all(counts):
+            lines.append(f"| {' | '.join([name, *_tally(counts[0]), *_tally(counts[1])])} |")
     rows = ["| S, A, H | N | box | without | times smaller |", "|" + " --- |" * 5]
     for states, actions, horizon, count, box, draws in (each["gaps"] for each in records if "gaps" in each):
         rows.append(f"| {states}, {actions}, {horizon} | {count:,} | {box:.3g} | {draws:.3g} | {box / draws:.1f} |")
     return "\n\n".join([HEAD, "\n".join(lines), GAPS, "\n".join(rows)]) + "\n"
 
 
-def _tally(record: Record) -> list[str]:
-    missed, repeats = record["missed"], record["repeats"]
-    rate = Proportion.of([number < missed for number in range(repeats)])
-    return [f"{repeats:,}", f"{missed:,}", f"[{rate.lowest:.4f}, {rate.highest:.4f}]"]
+def _tally(missed: Sequence[int]) -> list[str]:
+    repeats = CHUNK * len(missed)
+    rate = Proportion.of([number < sum(missed) for number in range(repeats)])
+    return [f"{repeats:,}", f"{sum(missed):,}", f"[{rate.lowest:.4f}, {rate.highest:.4f}]"]
 
 
 def main() -> None:
@@ -243,8 +245,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results", help="folder of the records")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "experiments-bounds.md", help="where to write")
     given = parser.parse_args()
-    records = run_missing(given.repeats, given.results / "bounds.jsonl")
-    given.page.write_text(page(records, given.repeats), encoding="utf-8")
+    path = given.results / "bounds.jsonl"
+    run_missing(given.repeats, path)
+    given.page.write_text(page(read_results(path)), encoding="utf-8")
     print(f"written to {given.page}")
 
 

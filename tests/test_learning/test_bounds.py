@@ -315,6 +315,19 @@ def test_one_model_for_all_takes_fewer_samples_until_joint_actions_are_too_many(
     assert taken[2][0] / taken[2][1] > 50 * taken[0][0] / taken[0][1]
 
 
+@pytest.mark.parametrize("slater", [0.3, -0.1])
+def test_the_table_says_how_many_entries_one_model_has_and_algorithm_2_in_each_iteration(slater):
+    """The bounds cross where S·ΠA outgrows T·S·ΣA; two steps, of which the last needs no draw."""
+    (row,) = (
+        row
+        for row in bounds_table(known_of(crowd(4)), slater=slater, epsilon=0.1, delta=0.1).rows
+        if row.algorithm == SHARED
+    )
+    told = dict(row.constants)
+    assert told["entries"] == 2 * 3**4
+    assert told["entries of 2 in each iteration"] == 2 * 3 * 4
+
+
 def test_the_shared_bound_is_the_rigorous_one_with_joint_rows():
     game = crowd(3)
     known = known_of(game)

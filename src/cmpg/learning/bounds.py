@@ -378,18 +378,21 @@ def _generative(
 
 
 def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: float, allowed: Allowance) -> BoundRow:
-    if not slater > 0:
-        return _void(SHARED, (), printed=False, slater=slater, exact=exact)
     sizes = [Size.of_all(known, agent) for agent in range(known.num_agents)]
+    # Where one model stops paying: S·ΠA_i entries once, against S·ΣA_i in every iteration of Algorithm 2.
+    steps = (known.horizon - 1) if known.stationary and known.horizon > 1 else 1
+    once = sizes[0].entries / steps
+    entries = (
+        ("entries", once),
+        ("entries of 2 in each iteration", sum(Size.of(known, i).entries for i in range(known.num_agents))),
+    )
+    if not slater > 0:
+        return _void(SHARED, entries, printed=False, slater=slater, exact=exact)
     each = [rigorous_constants(size, slater=slater, epsilon=epsilon, delta=delta) for size in sizes]
     most = max(each, key=lambda one: one.samples_per_entry)
-    samples = most.samples / (known.horizon - 1) if known.stationary and known.horizon > 1 else most.samples
+    samples = most.samples / steps
     programs = float(known_model_constants(known, epsilon=epsilon).max_iterations) * known.num_agents
-    shown = (
-        ("N", most.samples_per_entry),
-        ("α − α′", most.tightening),
-        ("entries", samples / max(most.samples_per_entry, 1)),
-    )
+    shown = (("N", most.samples_per_entry), ("α − α′", most.tightening), *entries)
     return BoundRow(SHARED, CORRECTED, shown, samples, programs, *_judged(samples, programs, allowed))
 
 
