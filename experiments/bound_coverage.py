@@ -161,8 +161,8 @@ BOUNDS: dict[str, Callable[[np.random.Generator, float], bool]] = {
     "one mean, by bets": mean_misses,
     "local game, by a fixed number of draws": partial(local_misses, binomial_interval),
     "local game, at all times": anytime_misses,
-    "value and costs, by rolling out": rolling_out_misses,
     "ceiling of a response, by draws": optimism_misses,
+    "value and costs, by rolling out": rolling_out_misses,
 }
 
 

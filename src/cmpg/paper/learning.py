@@ -20,6 +20,7 @@ from cmpg.learning.bounds import (
     GENERATIVE,
     PRINTED,
     SAFE,
+    SHARED,
     Size,
     ascent_constants,
     bounds_table,
@@ -41,6 +42,7 @@ from cmpg.paper.claims import (
     Finding,
     Picture,
     Section,
+    above,
     added,
     agrees,
     between,
@@ -58,7 +60,7 @@ from cmpg.scenarios.spectrum_sharing import spectrum
 
 DELTA = 0.1
 EPSILON = 0.1
-COVERED_EPSILON = 0.5
+COVERED_EPSILON = 0.1
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,7 @@ def _learned(evidence: Evidence) -> tuple[Learned, ...]:
         ("counter-example", counter, "generative", 0.2, None),
         ("counter-example", counter, "safe", 0.2, None),
         ("counter-example", counter, "shared", 0.2, None),
+        ("congestion game", crowd, "safe", 30.0, None),
         ("congestion game", crowd, "shared", 30.0, None),
         ("congestion game", crowd, "generative", 1.0, None),
         ("grid world, own cell", grid, "shared", 0.5, None),
@@ -280,15 +283,17 @@ def _learn(
 def learned_games(evidence: Evidence) -> Finding:
     """CA-CMPG-E returns ε-Nash policies with probability 1 − δ, here 0.9, and safe exploration is safe."""
     found = evidence.of(_learned)
-    text = "; ".join(
-        f"{each.name}, ε = {each.epsilon:g}: {each.result.status.name.lower()}, {each.result.total_samples:.2g} "
-        f"samples, true gap {each.truth.gap:.2g}"
-        for each in found
-    )
     certified = sum(each.result.certified for each in found) / len(found)
     right = sum(each.truth.right(each.epsilon) for each in found) / len(found)
     unsafe = sum(each.truth.unsafe_policies for each in found if each.name.endswith("safe"))
-    return Finding.of(f"{text}; unsafe policies in safe mode: {unsafe}", certified, right, unsafe)
+    samples = [each.result.total_samples for each in found]
+    closest = max(found, key=lambda each: each.truth.gap / each.epsilon)
+    text = (
+        f"{certified:.0%} of {len(found)} runs certified, {right:.0%} right, with {min(samples):,} to "
+        f"{max(samples):.2g} samples; the gap that is closest to its ε is {closest.truth.gap:.2g} of "
+        f"{closest.epsilon:g} ({closest.name}); unsafe policies in safe mode: {unsafe}"
+    )
+    return Finding.of(text, certified, right, unsafe)
 
 
 def _safe_regret(evidence: Evidence) -> FloatArray:
@@ -371,8 +376,8 @@ def _coverage(evidence: Evidence) -> dict[str, Coverage]:
 @agrees(
     "Theorem 2",
     paper="fails with probability δ at most",
-    expect=between(0, 0.17) * 3 + near(0, tolerance=0),
-    why="The counter-example over two steps, ε = 0.5 and δ = 0.1, judged with the true model.",
+    expect=between(0, 0.17) * 3 + near(0, tolerance=0) + above(1) * 3,
+    why=f"The counter-example over two steps, ε = {COVERED_EPSILON:g} and δ = {DELTA:g}, judged with the true model.",
 )
 def coverage(evidence: Evidence) -> Finding:
     """How often learning fails, and how often safe exploration is unsafe."""
@@ -382,7 +387,9 @@ def coverage(evidence: Evidence) -> Finding:
         for mode, each in found.items()
     )
     shares = [each.failures / each.seeds for each in found.values()]
-    return Finding.of(f"{text}; unsafe policies in safe mode: {found['safe'].unsafe}", *shares, found["safe"].unsafe)
+    drawn = [each.samples for each in found.values()]
+    told = f"{text}; unsafe policies in safe mode: {found['safe'].unsafe}"
+    return Finding.of(told, *shares, found["safe"].unsafe, *drawn)
 
 
 def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
@@ -394,7 +401,19 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     }
     caption = "Samples that one best response takes, per step, state and action: N as printed, corrected, and drawn."
     draw = partial(draw_bars, rows, [each.name for each in counts], what="samples of each (h, s, a)", width=6.4)
-    return (Picture("samples", caption, draw), _learned_picture(evidence), _regret_picture(evidence))
+    pictures = (_games_picture(evidence), _learned_picture(evidence), _regret_picture(evidence))
+    return (Picture("samples", caption, draw), *pictures)
+
+
+def _games_picture(evidence: Evidence) -> Picture:
+    """The samples of all games that were learned, by mode."""
+    spent: dict[str, dict[str, float]] = {}
+    for each in evidence.of(_learned):
+        game, mode = each.name.rsplit(", ", 1)
+        spent.setdefault(f"{game},\nε = {each.epsilon:g}".replace(", ", ",\n", 1), {})[mode] = each.result.total_samples
+    rows = {mode: [each.get(mode, np.nan) for each in spent.values()] for mode in ("generative", "safe", "shared")}
+    caption = "Samples that whole games took, one seed each; what safe exploration did not end on is left out."
+    return Picture("learned-games", caption, partial(draw_bars, rows, list(spent), what="samples", width=8.4))
 
 
 def _regret_picture(evidence: Evidence) -> Picture:
@@ -405,14 +424,14 @@ def _regret_picture(evidence: Evidence) -> Picture:
 
 
 def _learned_picture(evidence: Evidence) -> Picture:
-    """The samples of three modes, beside their bounds; the shared model has none in the paper."""
+    """The samples of three modes, beside their bounds; the paper has none for the shared model."""
     known = GameSimulator(two_steps(), rng=np.random.default_rng(0)).known
     table = bounds_table(known, slater=0.5, epsilon=COVERED_EPSILON, delta=DELTA)
     bound = {(row.algorithm, row.version): row.samples for row in table.rows}
     found = evidence.of(_coverage)
     rows = {
         "as printed": [bound[GENERATIVE, PRINTED], bound[SAFE, PRINTED], np.nan],
-        "corrected": [bound[GENERATIVE, CORRECTED], bound[SAFE, CORRECTED], np.nan],
+        "corrected": [bound[name, CORRECTED] for name in (GENERATIVE, SAFE, SHARED)],
         "drawn (median)": [each.samples for each in found.values()],
     }
     caption = "Samples of CA-CMPG-E on the counter-example over two steps, as bounded and as drawn, in three modes."
