@@ -370,3 +370,14 @@ def forgery(rng, game, policy):
         return policy, game.with_thresholds([rng.choice([-1e-300, -1e-9, 1e-3, 0.25])])
     pure = np.eye(game.policy_shapes[agent][2])[rng.integers(game.policy_shapes[agent][2], size=(2, 1))]
     return policy.replace(agent, pure), game
+
+
+def test_more_capacity_is_worth_more_where_it_must_never_be_exceeded():
+    """Overloads that are left at high prices have tiny probabilities: prices rise until these are given up, too."""
+    welfare = []
+    for capacity in (7, 8, 10):
+        result = solve(cmpg.scenarios.charging(capacity=capacity, threshold=0.0))
+        assert result.status is Status.CERTIFIED
+        welfare.append(result.values.sum())
+    assert welfare == sorted(welfare)
+    assert welfare[-1] > 1.1 * result.quality.welfare.bound.value

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -65,6 +66,9 @@ LOWEST_SHARE, RISE, RISES = 0.02, 1.5, 24
 """Where nothing is left, a price begins at this share of what is at stake for each unit that selfish agents spend, and
 is multiplied by so much, so many times at most.
 """
+
+LAST_RISE, LAST_RISES = 10.0, 12
+"""What is still spent then is spent with a tiny probability: the price rises by so much, so many times at most."""
 
 LARGEST_PRICE = 1e250
 """Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
@@ -177,15 +181,18 @@ def _look_without_room(search: _Search) -> None:
     if is_feasible(position) or np.any(np.abs(spent[spent > 0]) * LARGEST_PRICE <= stake):
         return
     multipliers = np.where(spent > 0, LOWEST_SHARE * stake / np.where(spent > 0, spent, 1.0), 0.0)
-    for _ in range(RISES):
+    for rise in (*repeat(RISE, RISES), *repeat(LAST_RISE, LAST_RISES)):
         position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=COARSE)
         if is_feasible(position) and is_feasible(search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
+            if rise == LAST_RISE:
+                # A price so high proves nothing in floating point: that more is impossible is proved by support.
+                search.best = _Priced(search.best.position, nothing)
             return
         over = position.costs > search.game.thresholds
         unpriced = over & (multipliers == 0)
         excess = position.costs - search.game.thresholds
         multipliers = np.where(unpriced, LOWEST_SHARE * stake / np.where(over, excess, 1.0), multipliers)
-        multipliers = np.where(over & ~unpriced, RISE * multipliers, multipliers)
+        multipliers = np.where(over & ~unpriced, rise * multipliers, multipliers)
         if np.any(multipliers > LARGEST_PRICE):
             return
 
