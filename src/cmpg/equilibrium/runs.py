@@ -36,7 +36,7 @@ from cmpg.equilibrium.start import (
     random_start,
     worst_slack,
 )
-from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
+from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound, only_binding
 from cmpg.policy import JointPolicy
 
@@ -184,6 +184,16 @@ class Course:
     def left(self) -> float:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.0)
+
+
+def check_restarts(restarts: int, jobs: int | Jobs, *, drawn: bool) -> None:
+    """Raise if so many runs cannot be made, or not in so many processes, or not without random numbers."""
+    if restarts < 1:
+        raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
+    if restarts > 1 and not drawn:
+        raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
+    if isinstance(jobs, int) and jobs != -1 and jobs < 1:
+        raise CMPGError(f"jobs is {jobs}; a number of processes is wanted, or -1 for all cores.")
 
 
 def restarted(

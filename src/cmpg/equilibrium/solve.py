@@ -23,7 +23,7 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.runs import Course, Planned, best_of, restarted, with_search
+from cmpg.equilibrium.runs import Course, Planned, best_of, check_restarts, restarted, with_search
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
@@ -137,12 +137,7 @@ def solve(
     draws = _generator(rng, seed)
     if not allow_rounding >= 0:
         raise CMPGError(f"allow_rounding is {allow_rounding}; it must be a number of at least 0.")
-    if restarts < 1:
-        raise CMPGError(f"restarts is {restarts}; at least one run is needed.")
-    if restarts > 1 and draws is None:
-        raise CMPGError("restarts draw random starts: pass seed=1, or rng=np.random.default_rng(1).")
-    if isinstance(jobs, int) and jobs != -1 and jobs < 1:
-        raise CMPGError(f"jobs is {jobs}; a number of processes is wanted, or -1 for all cores.")
+    check_restarts(restarts, jobs, drawn=draws is not None)
     if sum(prod(map(float, shape)) for shape in game.policy_shapes) > LARGE:
         from cmpg.sizes import require_solve
 
@@ -198,14 +193,8 @@ def solve(
             improve = PairMoves() if improve == "auto" else improve
             runs = moved_together(course, runs, improve, partial(score, played), on_progress=on_progress)
     if not runs:
-        late = time.monotonic() >= deadline
-        if first is None and not late:
-            raise KeyboardInterrupt  # before anything was known of a start
-        if first is None or (late and first.policy is None and first.proof is None):
-            text = "the time limit was reached before a feasible policy was known."
-            return _told(Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game), asked)
-        if first.policy is None:
-            return _told(_without_start(game, first, epsilon), asked)
+        if first is None or first.policy is None:
+            return _told(_without_run(game, first, epsilon, late=time.monotonic() >= deadline), asked)
         runs = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
     result = replace(runs[0], game=game, allow_rounding=allow_rounding)
     try:
@@ -219,6 +208,16 @@ def solve(
         if played is not game and result.certified and result.certificate.arithmetic != "exact":
             result = replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
     return result
+
+
+def _without_run(game: Game, found: Start | None, epsilon: float, *, late: bool) -> Result:
+    """Say how it ended where there was nothing to ascend from."""
+    if found is None and not late:
+        raise KeyboardInterrupt  # before anything was known of a start
+    if found is None or (late and found.proof is None):
+        text = "the time limit was reached before a feasible policy was known."
+        return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
+    return _without_start(game, found, epsilon)
 
 
 def _scored(game: Game, prefer: Preference, run: Result) -> float:
