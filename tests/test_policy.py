@@ -393,3 +393,9 @@ def test_a_compact_table_is_checked_too(actions, mixed, rows, problem):
     table = CompactTable(np.array(actions, dtype=np.int8), 2, np.array(mixed, dtype=np.int64), np.array(rows))
     with pytest.raises(PolicyError, match=problem):
         JointPolicy((table,))
+
+
+def test_agents_with_tables_of_one_shape_share_the_uniform_one():
+    policy = JointPolicy.uniform([(2, 3, 2), (1, 1, 4), (2, 3, 2)])
+    assert policy.stored[0] is policy.stored[2]
+    assert policy.shapes == ((2, 3, 2), (1, 1, 4), (2, 3, 2))

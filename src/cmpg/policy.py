@@ -183,8 +183,9 @@ class JointPolicy:
 
     @classmethod
     def uniform(cls, shapes: Sequence[PolicyShape]) -> JointPolicy:
-        """Every action is equally likely."""
-        return cls(tuple(frozen(np.full(shape, 1.0 / shape[-1])) for shape in shapes))
+        """Every action is equally likely; agents with tables of one shape share theirs."""
+        known = {shape: frozen(np.full(shape, 1.0 / shape[-1])) for shape in {tuple(each) for each in shapes}}
+        return cls(tuple(known[tuple(shape)] for shape in shapes))
 
     @classmethod
     def random(cls, shapes: Sequence[PolicyShape], *, rng: np.random.Generator) -> JointPolicy:

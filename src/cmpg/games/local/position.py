@@ -185,7 +185,7 @@ class LocalPosition:
     def _possible_loads(self) -> PossibleLoads:
         possible = self._possible[0]
         if possible is None:
-            possible = PossibleLoads.at(self.game, self.policy.tables)
+            possible = PossibleLoads.at(self.game, self.policy)
             possible = self._possible[0] = possible if self.absent < 0 else possible.replace(self.absent, None)
         return possible
 

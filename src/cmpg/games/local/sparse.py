@@ -13,7 +13,7 @@ without rounding what they spend, and what is left for one agent.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -192,8 +192,8 @@ class PossibleLoads:
     must: IntArray  # [H·E]: how many do for sure
 
     @classmethod
-    def at(cls, game: LocalGame, policy: Sequence[FloatArray]) -> PossibleLoads:
-        """Follow everybody's policy."""
+    def at(cls, game: LocalGame, policy: Iterable[FloatArray]) -> PossibleLoads:
+        """Follow everybody's policy, one table [H, S, A] after the other."""
         uses = tuple(possible_use(game, agent, table) for agent, table in zip(game.agents, policy, strict=True))
         places = game.horizon * game.num_resources
         may, must = (np.bincount(np.concatenate(each), minlength=places) for each in _columns(uses))
