@@ -14,6 +14,7 @@ from cmpg.errors import CMPGError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import Size, error_weights
 from cmpg.learning.confidence import (
+    _chernoff_end,
     bernstein_interval,
     bernstein_radius,
     binomial_interval,
@@ -208,3 +209,27 @@ def test_rows_that_are_off_by_b_change_no_value_by_more_than_b_times_d_over_two(
     reward, cost = error_weights(Size(states, actions, horizon, spans[0], spans[1][None], states))
     assert abs(first.value - second.value) <= row_error * reward / 2 + 1e-12
     assert abs(first.costs[0] - second.costs[0]) <= row_error * cost / 2 + 1e-12
+
+
+def test_ends_that_an_inversion_puts_astray_are_moved_out():
+    """SciPy 1.17 inverts 1000 hits in 1e9 trials to 1.9e-6, and SciPy 1.15 nothing above 1e12 trials."""
+    hits, trials = np.meshgrid([1, 3, 1000, 10**5, 10**8], [10**9, 10**11, 10**13])
+    for delta in (0.1, 1e-6, 1e-12):
+        low, high = binomial_interval(hits, trials, delta=delta)
+        frequencies, spread = hits / trials, np.sqrt(hits * -np.log(delta)) / trials
+        assert np.all((low < frequencies) & (frequencies < high))
+        assert np.all(high - low < 5 * spread - 5 * np.log(delta) / trials)
+        for end, upper in ((low, False), (high, True)):
+            misses = (trials - hits).ravel().astype(float)
+            bound = _chernoff_end(hits.ravel().astype(float), misses, log_term=-np.log(delta / 2), upper=upper)
+            assert np.all(bound >= end.ravel() - 1e-16 if upper else bound <= end.ravel() + 1e-16)
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-3])
+def test_chernoffs_interval_contains_that_of_clopper_and_pearson(delta):
+    hits = np.arange(41.0)
+    low, high = binomial_interval(hits, np.full(41, 40), delta=delta)
+    outer = [_chernoff_end(hits, 40 - hits, log_term=-np.log(delta / 2), upper=upper) for upper in (False, True)]
+    assert np.all(outer[0] <= low + 1e-12)
+    assert np.all(outer[1] >= high - 1e-12)
+    assert np.all(low - outer[0] < 0.1)
