@@ -17,6 +17,7 @@ from run_folders import SOLVED, PageReader, command, solve_into, write_page
 import cmpg
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.start import Cheapest
+from cmpg.files.policies import save_policy
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -95,6 +96,30 @@ def forged_claims(claim):
     yield "more steps", {"agent_0": np.concatenate([table, table])}
     yield "another agent", {f"agent_{len(multipliers)}": table}
     yield "another format", {"format": "cmpg-game"}
+
+
+def forged_compact_claims(claim):
+    """The same for version 2 of the file: actions, and rows where agents mix."""
+    actions, count = claim["agent_0_actions"], int(claim["num_actions"][0])
+    yield "actions that do not exist", {"agent_0_actions": actions * 0 + np.int8(count)}
+    yield "actions before the first", {"agent_0_actions": actions * 0 - np.int8(1)}
+    yield "actions that are no whole numbers", {"agent_0_actions": actions.astype(float)}
+    pure = {"agent_0_mixed": np.zeros((0, 2), np.int32), "agent_0_rows": np.zeros((0, count))}
+    yield "other actions", {"agent_0_actions": (actions + 1) % np.int8(count), **pure}
+    yield "fewer steps", {"agent_0_actions": actions[:-1]}
+    yield "fewer agents", {"num_actions": claim["num_actions"][:-1]}
+    row = np.full((1, count), 0.9)
+    yield (
+        "rows that sum to less",
+        {"agent_0_mixed": np.array([[0, 0]], np.int32), "agent_0_rows": row / row.sum() * 0.9},
+    )
+    yield (
+        "rows of states that do not exist",
+        {
+            "agent_0_mixed": np.array([[0, 10**6]], np.int32),
+            "agent_0_rows": row / row.sum(),
+        },
+    )
 
 
 def forged_games(game):
@@ -248,10 +273,17 @@ class TestWithoutThisLibrary:
 
     @pytest.mark.parametrize("name", ["counter-example", "charging"])
     def test_a_forged_claim_is_not_proved(self, name, runs, tmp_path, monkeypatch):
-        game, claim = (dict(np.load(runs[name] / file)) for file in ("game.npz", "policy.npz"))
-        assert independently(monkeypatch, tmp_path, game, claim)
+        policy, multipliers = cmpg.load_policy(runs[name] / "policy.npz")
+        game, claims = dict(np.load(runs[name] / "game.npz")), {}
+        for version in (1, 2):
+            save_policy(tmp_path / f"{version}.npz", policy, multipliers=multipliers, version=version)
+            claims[version] = dict(np.load(tmp_path / f"{version}.npz"))
+            assert independently(monkeypatch, tmp_path, game, claims[version])
+        claim = claims[1]
         for what, forged in forged_claims(claim):
             assert not independently(monkeypatch, tmp_path, game, claim | forged), what
+        for what, forged in forged_compact_claims(claims[2]):
+            assert not independently(monkeypatch, tmp_path, game, claims[2] | forged), what
         for what, forged in forged_games(game):
             assert not independently(monkeypatch, tmp_path, game | forged, claim), what
 

@@ -11,7 +11,6 @@ from cmpg.cli.options import Json
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
 from cmpg.cli.targets import chosen
-from cmpg.faces import Face
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
@@ -36,6 +35,7 @@ def simulate(
     """Play the policy of a run many times, and compare what happens with what is claimed."""
     import numpy as np
 
+    from cmpg.faces import Face
     from cmpg.files.run_folder import load_run
     from cmpg.simulation.episodes import simulate as play
 

@@ -289,7 +289,8 @@ def solved(system: Any, right: FloatArray, *, tolerance: float) -> FloatArray:
     found = solve(right)
     found = found + solve(right - system @ found)
     residual = np.abs(right - system @ found).max(axis=0)
-    if np.any(residual > tolerance * np.abs(found).max(axis=0)):
+    # Below the smallest normal number there are not enough digits for a relative error to mean anything.
+    if np.any(residual > tolerance * np.abs(found).max(axis=0) + np.finfo(np.float64).tiny):
         raise SolverError(
             f"a discounted value could not be computed to within rounding (residual {float(np.max(residual)):.3g}). "
             "Use a smaller discount, or a finite horizon."
