@@ -11,6 +11,7 @@ aimed: they come when a checkpoint is being written. Workers are killed, too, on
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -76,8 +77,9 @@ def wait_randomly(process: subprocess.Popen[bytes], seconds: float) -> None:
 def wait_for_writing(process: subprocess.Popen[bytes], folder: Path) -> bool:
     """Wait until a checkpoint is being written; return whether that was seen."""
     while process.poll() is None:
-        if any(folder.glob(".checkpoint.npz.*")):
-            return True
+        with contextlib.suppress(FileNotFoundError):  # a folder that is not there yet
+            if any(name.startswith(".checkpoint.npz.") for name in os.listdir(folder)):
+                return True
     return False
 
 
