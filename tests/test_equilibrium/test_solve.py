@@ -1,6 +1,7 @@
 """The door of `solve`: words beside objects, arguments of the wrong kind, and nothing that is ignored."""
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import cmpg
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.linear_program import LinearProgram
+from cmpg.deadline import limited
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import by_potential, by_welfare
 from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
@@ -171,3 +173,12 @@ def test_ctrl_c_keeps_the_incumbent_wherever_it_is_pressed(game):
         assert result.certified == (
             result.certificate.proves(result.epsilon) and result.status is not Status.INTERRUPTED
         )
+
+
+@pytest.mark.parametrize("build", [grid_world, counter_example])
+def test_a_limit_of_whoever_calls_is_no_interruption(build):
+    game = build()
+    with limited(time.monotonic() - 1):
+        result = cmpg.solve(game)
+    assert result.status is Status.FEASIBILITY_UNKNOWN
+    assert "time limit" in result.message

@@ -161,12 +161,14 @@ def solve(
     runs: list[Result] = []
     first: Start | None = None
     proved = False  # whether an ending is the best possible
+    late = False  # whether a limit was reached, ours or that of whoever called
     # Ctrl-C keeps what the runs so far have found.
     with suppress(KeyboardInterrupt):
         for method in methods:
             try:
                 found = course.seek(method, rng=ties, on_progress=on_progress)
             except OutOfTimeError:
+                late = True
                 break
             first = found if first is None or first.policy is None else first
             if found.proof is not None:
@@ -194,7 +196,7 @@ def solve(
             runs = moved_together(course, runs, improve, partial(score, played), on_progress=on_progress)
     if not runs:
         if first is None or first.policy is None:
-            return _told(_without_run(game, first, epsilon, late=time.monotonic() >= deadline), asked)
+            return _told(_without_run(game, first, epsilon, late=late or time.monotonic() >= deadline), asked)
         runs = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
     result = replace(runs[0], game=game, allow_rounding=allow_rounding)
     try:
