@@ -29,6 +29,7 @@ CASES = {
     "local, a common price, ties at random": (scenarios.charging, {"seed": 1}),
     "local, many moves": (scenarios.charging, {"start": library.Cheapest(), "seed": 2}),
     "local, restarts": (scenarios.grid_world_local, {"seed": 1, "restarts": 2}),
+    "local, restarts that search for a price": (lambda: scenarios.charging(capacity=3), {"seed": 1, "restarts": 6}),
     "counting, ties at random": (scenarios.counting_congestion_game, {"seed": 2}),
     "routing": (lambda: scenarios.routing(num_agents=6), {}),
 }
@@ -68,7 +69,7 @@ def test_a_solve_that_dies_at_any_note_is_gone_on_with_to_the_same_bits(case, tm
     noted, count = solved(case, tmp_path / "never.npz")
     assert facts(noted) == whole
     assert count > 0
-    for die_at in sorted({1, count // 3 or 1, count}):
+    for die_at in sorted({1, count // 3 or 1, count // 2 or 1, count - count // 4, count}):
         path = tmp_path / f"{die_at}.npz"
         with pytest.raises(Killed):
             solved(case, path, die_at=die_at)

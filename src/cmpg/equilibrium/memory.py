@@ -193,10 +193,14 @@ def remembered_start(find: Callable[[], Start], rng: np.random.Generator | None)
     note = stage.note
     if note is not None:
         restore_generator(rng, note["rng"])
+        stage.notebook.skip_to(note["begun"])
         known = {name: note[name] for name in ("policy", "slack", "found_by", "multipliers", "begin")}
         return Start(**known, proof=None, trace=tuple(note["trace"]))
+    first = stage.notebook.begun.get("search", 0)
     found = find()
     if found.policy is not None and not found.interrupted:
+        stage.notebook.forget("search", first)
         known = {name: getattr(found, name) for name in ("policy", "slack", "found_by", "multipliers", "begin")}
-        stage.keep({**known, "trace": found.trace, "rng": generator_note(rng)})
+        over = {"trace": found.trace, "rng": generator_note(rng), "begun": stage.notebook.begun}
+        stage.keep({**known, **over})
     return found

@@ -51,6 +51,20 @@ class Notebook:
         self._numbers[kind] += 1
         return Stage(f"{kind} {number}", self)
 
+    @property
+    def begun(self) -> dict[str, int]:
+        """How many stages of each kind have begun."""
+        return dict(self._numbers)
+
+    def skip_to(self, begun: Mapping[str, int]) -> None:
+        """Count the stages inside one that was over, and is not run again, as begun."""
+        self._numbers.update({kind: number - self._numbers[kind] for kind, number in begun.items()})
+
+    def forget(self, kind: str, first: int) -> None:
+        """Drop the notes of all stages of a kind from the first on: what they were for is over."""
+        for number in range(first, self._numbers[kind]):
+            self.notes.pop(f"{kind} {number}", None)
+
     def keep(self, name: str, note: Note) -> None:
         """Replace the note of a stage, and write all notes if it is time."""
         self.notes[name] = note
