@@ -216,7 +216,8 @@ def _swapped(position: Position, i: int, j: int, terms: Terms) -> Together | Non
         return None
     # Told as moves of agents who are all there, in an order in which nobody is asked to leave.
     first = position.replace(i, table)
-    return _settled(first.replace(j, back), [(i, position, first), (j, first, first.replace(j, back))], (i,), terms)
+    second = first.replace(j, back)
+    return _settled(second, [(i, position, first), (j, first, second)], (i,), terms)
 
 
 def _settled(
