@@ -165,50 +165,59 @@ def main() -> int:
             print(f"sweep of {len(list((base / 'one' / 'runs').iterdir()))} games: {want[:16]}", flush=True)
         if "speed" in given.only:
             two = whole(*sweep, "--out", str(base / "two"), "--jobs", "2")
-            failed += digest(base / "two") != want
-            load = os.getloadavg()[0]
-            print(f"jobs 1: {alone:.1f} s, jobs 2: {two:.1f} s, {alone / two:.2f} times as fast (load {load:.1f})")
+            same = digest(base / "two") == want
+            failed += not same
+            load, told = os.getloadavg()[0], _told(same)
+            print(
+                f"jobs 1: {alone:.1f} s, jobs 2: {two:.1f} s, {alone / two:.2f} times as fast (load {load:.1f}), {told}"
+            )
         if "sweep" in given.only:
             whole(*sweep, "--out", str(base / "dask"), "--jobs", "2", "--backend", "dask")
             same = digest(base / "dask") == want
-            print(f"dask with 2 workers: {'the same bytes' if same else 'OTHER BYTES'}", flush=True)
+            print(f"dask with 2 workers: {_told(same)}", flush=True)
             failed += not same
             for place, backend in enumerate(("loky", "dask")):
                 folder = base / f"worker_{place}"
                 hit = worker_killed([*sweep, "--jobs", "2", "--backend", backend], folder, runs=5)
                 same = digest(folder) == want
-                told = "the same bytes" if same else "OTHER BYTES"
-                print(f"{backend}, a worker killed: {hit}, {told}", flush=True)
+                print(f"{backend}, a worker killed: {hit}, {_told(same)}", flush=True)
                 failed += not (same and hit)
-            (base / "sweeps").mkdir()
-            found = killed_until_done(
-                sweep, base / "sweeps", kills=given.kills, aimed=0, seconds=alone / 3, outcome=digest, want=want
-            )
-            failed += _told("sweep", found)
+            failed += _killed("sweep", sweep, base, digest, want, kills=given.kills, seconds=alone / 3)
         if "learn" in given.only:
             seconds = whole(*LEARN, "--out", str(base / "learn"))
-            (base / "learns").mkdir()
             want = learned(base / "learn")
-            found = killed_until_done(
-                LEARN, base / "learns", kills=given.kills, aimed=0, seconds=seconds / 3, outcome=learned, want=want
-            )
-            failed += _told("learn", found)
+            failed += _killed("learn", LEARN, base, learned, want, kills=given.kills, seconds=seconds / 3)
         if "solve" in given.only:
             seconds = whole(*SOLVE, "--out", str(base / "solve"))
-            (base / "solves").mkdir()
-            want = solved(base / "solve")
-            line, times = [*SOLVE, "--checkpoint", "0.05"], given.solve_kills
-            found = killed_until_done(
-                line, base / "solves", kills=times, aimed=times // 5, seconds=seconds, outcome=solved, want=want
-            )
-            failed += _told("solve", found)
+            want, times = solved(base / "solve"), given.solve_kills
+            line = [*SOLVE, "--checkpoint", "0.05"]
+            failed += _killed("solve", line, base, solved, want, kills=times, aimed=times // 5, seconds=seconds)
     return 1 if failed else 0
 
 
-def _told(what: str, found: tuple[int, int, int, int]) -> int:
-    kills, hits, ended, wrong = found
-    aimed = f", {hits} of them inside a write" if hits else ""
-    print(f"{what}: {kills} kills{aimed}; {ended} runs brought to their end, {wrong} with other bytes", flush=True)
+def _told(same: bool) -> str:
+    return "the same bytes" if same else "OTHER BYTES"
+
+
+def _killed(
+    what: str,
+    words: list[str],
+    base: Path,
+    outcome: Callable[[Path], str],
+    want: str,
+    *,
+    kills: int,
+    seconds: float,
+    aimed: int = 0,
+) -> int:
+    """Kill a command again and again, say how that went, and return how many runs came out otherwise."""
+    folder = base / f"{what}, killed"
+    folder.mkdir()
+    done, hits, ended, wrong = killed_until_done(
+        words, folder, kills=kills, aimed=aimed, seconds=seconds, outcome=outcome, want=want
+    )
+    inside = f", {hits} of them inside a write" if hits else ""
+    print(f"{what}: {done} kills{inside}; {ended} runs brought to their end, {wrong} with other bytes", flush=True)
     return wrong
 
 
