@@ -10,10 +10,11 @@ import pytest
 import cmpg
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.linear_program import LinearProgram
-from cmpg.deadline import limited
+from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import by_potential, by_welfare
 from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
     charging,
@@ -107,6 +108,26 @@ def test_a_result_without_a_policy_says_why():
     with pytest.raises(cmpg.InfeasibleError, match="ended INFEASIBLE: every joint policy spends at least"):
         result.policy  # noqa: B018
     assert (result.values.size, result.costs.size) == (0, 0)
+
+
+def test_the_deadline_holds_while_a_potential_is_looked_for(monkeypatch):
+    def endless(_):
+        while True:
+            check_time()
+
+    monkeypatch.setattr(JointGame, "potential_proof", endless)
+    result = cmpg.solve(grid_world(), time_limit=0.2)
+    assert result.status.name == "FEASIBILITY_UNKNOWN"
+    assert "the time limit was reached" in result.message
+
+
+@pytest.mark.parametrize("build", [grid_world, lambda: charging(capacity=5)])
+def test_how_good_a_policy_is_stays_unknown_where_time_is_up(build):
+    result = cmpg.solve(build())
+    with limited(0.0):
+        assert result.quality.welfare.bound is None
+        assert result.quality.potential is None or result.quality.potential.bound is None
+    assert "unknown" in result.quality.welfare.told  # kept: nobody waits for it a second time
 
 
 def test_one_deadline_holds_for_all_runs():

@@ -325,6 +325,16 @@ def test_reach_counts_only_what_a_policy_can_lead_to():
     agent = LocalAgent(transition=corridor, reward=np.zeros((1, 3, 2)), uses=uses, initial=[1, 0, 0])
     game = LocalGame(agents=[agent], delay=np.zeros((1, 3, 2)), load_costs=[], thresholds=[], horizon=3)
     np.testing.assert_array_equal(game.reach(0), [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
+    longer = replace(game, horizon=5)
+    np.testing.assert_array_equal(longer.reach(0), [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]])
+
+
+def test_reach_of_an_agent_who_comes_and_goes_never_settles():
+    swap = np.zeros((1, 2, 1, 2))
+    swap[0, [0, 1], 0, [1, 0]] = 1
+    agent = LocalAgent(transition=swap, reward=np.zeros((1, 2, 1)), uses=np.eye(2)[None, :, None], initial=[1, 0])
+    game = LocalGame(agents=[agent], delay=np.zeros((1, 2, 2)), load_costs=[], thresholds=[], horizon=5)
+    np.testing.assert_array_equal(game.reach(0), [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]])
 
 
 def test_loads_can_be_read_off():

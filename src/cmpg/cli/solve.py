@@ -169,6 +169,10 @@ def solve(
                 if free is not None and result.status.name != "INTERRUPTED":
                     unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
             result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
+            progress.begin("asking how good it is")
+            # Asked here once, and kept: what is written and shown below asks again, and knows no limit.
+            with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
+                _ = result.quality.welfare, result.quality.potential if as_json or output is not None else None
             progress.stop()
             solved = _Solved(game, result, target.origin(seed=seed), long_run)
             solved.deliver(output=output, seed=drawn, as_json=as_json)

@@ -21,7 +21,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import MOST_PRICES, Certificate
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, headline_line, html, significant, text
 from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, UpperBound, in_floats
 from cmpg.policy import JointPolicy
@@ -295,7 +295,7 @@ class Standing:
         """How good that is, in a sentence without its end."""
         noun = f"the best possible {self.objective.value}"
         if self.bound is None:
-            return f"{noun} is unknown: no bound is affordable for this game"
+            return f"{noun} is unknown: no bound was affordable for this game"
         most = f"which is at most {self.bound.value:.6g} ({self.bound.proof})"
         size = abs(self.value) + abs(self.bound.value)
         if self.gap <= BEST * size:
@@ -361,11 +361,13 @@ class Quality:
 
     @cached_property
     def potential(self) -> Standing | None:
-        """The potential, counted from the uniform policy; None where the game is not known to have one."""
+        """The potential, above that of the uniform policy; None where no potential is known, or time is up."""
         game = self._game
-        if game is None or game.potential_proof() is None:
+        try:
+            known = game is not None and game.potential_proof() is not None
+            return self._standing(Objective.POTENTIAL) if known else None
+        except OutOfTimeError:
             return None
-        return self._standing(Objective.POTENTIAL)
 
     @property
     def spread(self) -> Spread | None:
@@ -423,9 +425,9 @@ def upper_bound(game: Game, objective: Objective, near: JointPolicy, multipliers
     multipliers : [k]
         What all agents might pay there.
     """
-    if isinstance(game, PlansFor):
-        return planned_bound(game.planner(objective))
     try:
+        if isinstance(game, PlansFor):
+            return planned_bound(game.planner(objective))
         return game.upper_bound(objective, near, multipliers) if isinstance(game, Bounded) else None
     except CMPGError:
         return None

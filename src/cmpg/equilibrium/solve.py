@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -144,9 +144,13 @@ def solve(
         require_solve(game, time_limit)
     played = in_floats(game)
     asks_potential = prefer in (None, "potential") or prefer is by_potential
-    methods = _start_methods(played, start, by_potential=asks_potential)
-    several = restarts > 1 or len(methods) > 1
-    score = _preference(game, prefer) if several or improve is not None else by_welfare
+    try:
+        with limited(deadline):
+            methods = _start_methods(played, start, by_potential=asks_potential)
+            several = restarts > 1 or len(methods) > 1
+            score = _preference(game, prefer) if several or improve is not None else by_welfare
+    except OutOfTimeError:
+        return _told(_without_run(game, None, epsilon, late=True), asked)
     ascend = partial(
         coordinate_ascent,
         epsilon=epsilon,
@@ -252,15 +256,7 @@ class _Given:
 
     policy: JointPolicy
 
-    def __call__(
-        self,
-        game: Game,  # noqa: ARG002
-        begin: JointPolicy | None = None,  # noqa: ARG002
-        *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002
-        deadline: float = np.inf,  # noqa: ARG002
-        on_progress: OnProgress = lambda _: None,  # noqa: ARG002
-    ) -> Start:
+    def __call__(self, *_: Any, **__: Any) -> Start:
         return Start(self.policy, np.nan, None, "given")
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from cmpg.arrays import (
     to_floats,
 )
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, checked_transition, thin, total_range
+from cmpg.deadline import check_time
 from cmpg.errors import GameError
 from cmpg.faces import fields_line
 
@@ -145,10 +146,16 @@ class LocalAgent:
         """Return which resources the agent can use at each step, by any policy: [H, E]."""
         able = np.zeros((horizon, self.uses[0].shape[1]), dtype=bool)
         present = self.initial > 0
+        stationary = len(self.uses) == len(self._flows) == 1
         for step in range(horizon):
+            check_time()
             pairs = np.repeat(present, self.num_actions).astype(np.float64)
             able[step] = self.uses[0 if len(self.uses) == 1 else step].T @ pairs > 0
-            present = self._flows[0 if len(self._flows) == 1 else step] @ pairs > 0
+            later = self._flows[0 if len(self._flows) == 1 else step] @ pairs > 0
+            if stationary and np.array_equal(later, present):  # and so on for ever
+                able[step:] = able[step]
+                break
+            present = later
         return able
 
     def reward_range(self, least_delay: FloatArray, greatest_delay: FloatArray, *, horizon: int) -> float:

@@ -33,6 +33,7 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.planning import certain_rows, maximise
+from cmpg.deadline import check_time
 from cmpg.games.contract import Objective, UpperBound
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Relaxation:
 
     def at(self, multipliers: FloatArray, prices: FloatArray) -> Dual:
         """Return the bound at multipliers [k] and prices [H, E]."""
+        check_time()
         game = self.game
         agents = self._alone(multipliers, prices)
         loads = np.arange(game.num_agents + 1)
