@@ -19,12 +19,16 @@ import numpy as np
 
 import cmpg
 from cmpg.errors import CMPGError
-from cmpg.files.learning_folder import load_learning_run
+from cmpg.files.learning_folder import load_learning_run, resume_learning_run
+from cmpg.files.long_runs import REQUEST, read_checkpoint, write_checkpoint, write_request
 from cmpg.files.records import read_trace
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.interop.gambit import read_nfg
 from cmpg.interop.long_table import read_table, table_text
+from cmpg.report.learning_page import trials_face, trials_record
+from cmpg.report.sweep_page import sweep_context, sweep_faces
+from cmpg.runs.checkpoints import Notebook, noting
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import drawing_of
 from cmpg.scenarios.readers.acn import read_sessions
@@ -32,6 +36,9 @@ from cmpg.scenarios.readers.dpomdp import read_dpomdp
 from cmpg.scenarios.readers.movingai import read_map, read_scen
 from cmpg.scenarios.readers.tntp import read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
+from cmpg.sweeps.grid import Grid, read_plan
+from cmpg.sweeps.rows import proved_sweep
+from cmpg.sweeps.running import sweep
 from fuzzing.mutations import spoil
 
 FINDINGS = Path(__file__).parent / "findings"
@@ -59,7 +66,8 @@ class Door:
     def prepare(self, folder: Path) -> None:
         """Write the files beside the one that is spoilt."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, data in self.beside().items():
+        for name, data in {**self.beside(), self.file_name: b""}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
 
     def spoilt(self, rng: Random) -> bytes:
@@ -169,8 +177,23 @@ def _files() -> dict[str, bytes]:
             found[f"drawn/{name}"] = (folder / f"{name}.json").read_bytes()
         found |= {f"run/{path.name}": path.read_bytes() for path in sorted((folder / "run").iterdir())}
         found |= {f"learn/{key}": value for key, value in _learning_run(folder / "learn").items()}
+        write_request(folder, {"command": "learn"})
+        found[f"learn/{REQUEST}"] = (folder / REQUEST).read_bytes()
+        sweep("spectrum", {"threshold": [0.1, 0.2], "num_agents": [2]}, out=folder / "sweep")
+        swept = [path for path in sorted((folder / "sweep").rglob("*")) if path.is_file()]
+        found |= {f"sweep/{path.relative_to(folder / 'sweep')}": path.read_bytes() for path in swept}
+        write_checkpoint(folder / "checkpoint.npz", _notes(game))
+        found["checkpoint.npz"] = (folder / "checkpoint.npz").read_bytes()
         found["table.csv"] = table_text(game).encode()
     return found
+
+
+def _notes(game: cmpg.JointGame) -> dict[str, Any]:
+    """What a solve notes on its way."""
+    notebook = Notebook(lambda notes: None, every=0.0)
+    with noting(notebook):
+        cmpg.solve(game, seed=1, restarts=2)
+    return notebook.notes
 
 
 def _compact_policy() -> cmpg.JointPolicy:
@@ -258,6 +281,34 @@ def _learning_doors() -> list[Door]:
     ]
 
 
+def _resumed(path: Path) -> None:
+    """Go on with a learning run, and tell how its seeds ended."""
+    game = small_games()["plain"]
+    done = resume_learning_run(path.parent, game, {"command": "learn"})
+    trials_face(done, thresholds=game.thresholds)
+    trials_record(done)
+
+
+def _sweep_doors() -> list[Door]:
+    def read(folder: Path) -> None:
+        found = proved_sweep(folder)
+        sweep_faces(found)
+        sweep_context(found)
+
+    return [
+        Door(
+            name=f"sweep {name.rpartition('/')[2]}",
+            read=lambda path: read(next(folder for folder in path.parents if (folder / "results.csv").exists())),
+            ending="json",
+            seeds=_named(f"sweep/{name}"),
+            beside=_folder("sweep/", name),
+            target=name,
+            slow=True,
+        )
+        for name in (REQUEST, "runs/0000/row.json")
+    ]
+
+
 @cache
 def _trace_game() -> Any:
     return small_games()["joint"]
@@ -292,6 +343,24 @@ TNTP_WORDS = (
     *(b"<NUMBER OF NODES> 1000000000000", b"<NUMBER OF ZONES> 3", b"<NUMBER OF LINKS> 1", b"<FIRST THRU NODE> 99"),
     *(b"<END OF METADATA>", b"Origin 1", b"1 : 5;", b"<TOTAL OD FLOW> 0", b"1 2 1 1 1 0.15 1e308 0 0 1 ;", b"node x y"),
 )
+PLAN = b"""scenario = "spectrum"
+epsilon = 1e-6
+restarts = 2
+[options]
+agents = "2:3"
+threshold = [0.05, 0.1]
+seed = 1
+"""
+PLAN_WORDS = (
+    b"[options]",
+    b"x = {}",
+    b"x = [{}]",
+    b"x = [1, [2]]",
+    b"x = 2019-06-10",
+    b"[[a]]",
+    b"x = inf",
+    b"epsilon = nan",
+)
 TABLE_WORDS = (b"horizon", b"discount", b"threshold", b"initial", b"transition", b"reward", b"cost", b"action of Ada")
 
 
@@ -315,6 +384,17 @@ DOORS: tuple[Door, ...] = (
     Door("trace", lambda path: read_trace(path, _trace_game()), "csv", _named("run/trace.csv")),
     *_run_doors(),
     *_learning_doors(),
+    Door(
+        "resumed seeds",
+        _resumed,
+        "jsonl",
+        _named("learn/seeds.jsonl"),
+        beside=_folder("learn/", "seeds.jsonl"),
+        target="seeds.jsonl",
+    ),
+    *_sweep_doors(),
+    Door("checkpoint", read_checkpoint, "npz", _named("checkpoint.npz")),
+    Door("plan", lambda path: Grid.of(read_plan(path).options), "toml", lambda: [PLAN], PLAN_WORDS),
     Door("sessions", read_sessions, "csv", _sample("sample_sessions.csv")),
     Door("packed sessions", read_sessions, "csv.gz", _packed(_sample("sample_sessions.csv"))),
     Door(

@@ -41,7 +41,7 @@ def sweep(
     Options of the scenario take several values: 4:12, 0:1:0.25, 0,0.1,0.5, 2019-06-10..2019-06-14. Instead of a
     scenario, a .toml file may say all that.
     """
-    from cmpg.sweeps.rows import sweep as run_sweep
+    from cmpg.sweeps.running import sweep as run_sweep
 
     check_out(output, resume=resume)
     name, grid, epsilon, restarts = _asked(target.name, target.options, seed, finite("epsilon", epsilon), restarts)
@@ -107,7 +107,7 @@ def _asked(
     """Return the scenario, the grid and the settings that a command line or a plan asks for."""
     from cmpg.errors import GameError
     from cmpg.scenarios import scenario
-    from cmpg.sweeps.grid import read_plan, values_of
+    from cmpg.sweeps.grid import read_plan, values_of, word_of
 
     words: dict[str, Any] = dict(options)
     if target.endswith(PLAN):
@@ -125,7 +125,10 @@ def _asked(
         if name != "seed":
             named.check_option(name)
         read = partial(_read_value, name, types[name])
-        grid[name] = values_of(spoken(name), value, read) if isinstance(value, str) else value
+        if isinstance(value, str):
+            grid[name] = values_of(spoken(name), value, read)
+        else:
+            grid[name] = [read(word_of(each)) for each in value] if isinstance(value, list) else read(word_of(value))
     if seed is not None:
         grid["seed"] = values_of("--seed", seed, partial(_read_value, "seed", int))
     return named.name, grid, epsilon, restarts

@@ -33,7 +33,7 @@ from cmpg.files.containers import (
     read_fields,
     write_text,
 )
-from cmpg.files.fields import choice, flag, mapping, number_list, real_number, text_of, whole_number
+from cmpg.files.fields import choice, flag, mapping, names_of, number_list, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
 from cmpg.files.long_runs import REQUEST, check_request, write_request
 from cmpg.files.policies import load_policy
@@ -69,9 +69,10 @@ def resume_learning_run(folder: Path, game: Game | None, request: Mapping[str, A
         write_request(folder, request)
     if game is not None and not (folder / "game.npz").exists():
         save_game(game, folder / "game.npz")
-    done = [record for record in _records(folder) if record.get("status") != Status.INTERRUPTED.name]
-    _write_records(folder, done)
-    return done
+    read = [_whole_record(record, game, where) for where, record in _records(folder)]
+    done = {record["seed"]: record for record in read if record["status"] != Status.INTERRUPTED.name}
+    _write_records(folder, list(done.values()))
+    return list(done.values())
 
 
 def keep_trial(folder: Path, each: Trial) -> Fields:
@@ -79,21 +80,60 @@ def keep_trial(folder: Path, each: Trial) -> Fields:
     multipliers = None if each.judgement is None else each.judgement.multipliers
     each.result.policy.save(folder / f"policy_{each.index}.npz", multipliers=multipliers)
     record = trial_record(each)
-    _write_records(folder, [*(known for known in _records(folder) if known.get("seed") != each.index), record])
+    _write_records(folder, [*(known for _, known in _records(folder) if known["seed"] != each.index), record])
     return record
 
 
-def _records(folder: Path) -> list[Fields]:
-    """Read the records that are whole."""
+def _lines(path: Path) -> tuple[list[tuple[str, str]], bool]:
+    """Read the whole lines of a file, each with where it stands, and whether a last one was torn off."""
+    check_regular(path)
+    try:
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        raise FileError(f"{path}: is not a text file; learn again.") from None
+    torn = bool(lines) and not lines[-1].endswith("\n")
+    return [(f"{path}, line {place}", line) for place, line in enumerate(lines[: len(lines) - torn], 1)], torn
+
+
+def _records(folder: Path) -> list[tuple[str, Fields]]:
+    """Read the records that are there, each with where it stands."""
     path = folder / RECORDS
-    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
-    return [parse_json(line, str(path)) for line in lines if line.endswith("\n")]
+    lines = _lines(path)[0] if path.exists() else []
+    return [(where, parse_json(line, where)) for where, line in lines]
+
+
+def _whole_record(record: Fields, game: Game | None, where: str) -> Fields:
+    """Return a record with its numbers read, as `trial_record` wrote them; raise unless all of it is there."""
+    try:
+        told: Fields = {"status": choice("status", record["status"], Status).name}
+        told |= {"certified": flag("certified", record["certified"]), "void": list(names_of("void", record["void"]))}
+        for name in ("seed", "moves", "iterations", "executed_policies"):
+            told[name] = whole_number(name, record[name], least=0)
+        for name in ("epsilon", "delta", "seconds"):
+            told[name] = real_number(name, record[name], least=0.0)
+        told["samples"] = {name: whole_number(name, n, least=0) for name, n in mapping("samples", record["samples"])}
+        told["curve"] = _points(record["curve"])
+        told |= {} if game is None else _truth(record, len(game.thresholds))
+    except KeyError as missing:
+        raise FileError(f"{where}: has no {missing}; it is not the record of a learning run.") from None
+    except CMPGError as problem:
+        raise FileError(f"{where}: {problem} Remove that line, and the seed is learned again.") from None
+    return record | told
+
+
+def _truth(record: Fields, num_constraints: int) -> Fields:
+    """Read what only those know who know the game."""
+    gap = record["true_gap"]
+    told: Fields = {"true_gap": None if gap is None else real_number("true_gap", gap, least=0.0)}
+    told["true_costs"] = number_list("true_costs", record["true_costs"], length=num_constraints).tolist()
+    told |= {name: flag(name, record[name]) for name in ("feasible", "right")}
+    return told | {name: whole_number(name, record[name], least=0) for name in ("unsafe_policies", "unsafe_episodes")}
 
 
 def _write_records(folder: Path, records: list[Fields]) -> None:
     """Write all records anew, in the order of the seeds: a reader never meets half a line."""
-    ordered = sorted(records, key=lambda record: whole_number("seed", record.get("seed"), least=0))
-    rows = [[record["seed"], *point] for record in ordered for point in record.get("curve", [])]
+    ordered = sorted(records, key=lambda record: int(record["seed"]))
+    rows = [[record["seed"], *point] for record in ordered for point in record["curve"]]
     lines = [",".join("" if value is None else f"{value:.10g}" for value in row) for row in rows]
     write_text(folder / CURVES, "\n".join([CURVE_HEAD, *lines, ""]))
     write_text(folder / RECORDS, "".join(json.dumps(record) + "\n" for record in ordered))
@@ -178,17 +218,11 @@ def is_learning_run(folder: Path) -> bool:
 def load_learning_run(folder: Path) -> LearnedRun:
     """Read a folder that `cmpg learn --out` wrote, or raise FileError with what is wrong with it."""
     path = folder / RECORDS
-    check_regular(path)
-    try:
-        lines = path.read_text("utf-8").splitlines(keepends=True)
-    except (OSError, UnicodeDecodeError):
-        raise FileError(f"{path}: is not a text file; learn again.") from None
-    torn = bool(lines) and not lines[-1].endswith("\n")
+    lines, torn = _lines(path)
     if not (folder / "game.npz").exists() and (folder / REQUEST).exists():
         raise FileError(f"{folder}: an environment was learned, and nobody knows its game, so nothing can be judged.")
     game = load_game(folder / "game.npz")
-    read = [(f"{path}, line {place}", line) for place, line in enumerate(lines[: len(lines) - torn], 1)]
-    seeds = tuple(_read_seed(folder, game, parse_json(line, where), where) for where, line in read)
+    seeds = tuple(_read_seed(folder, game, parse_json(line, where), where) for where, line in lines)
     if not seeds:
         raise FileError(f"{path}: is empty; no seed was finished.")
     if len({each.seed for each in seeds}) < len(seeds):
@@ -229,14 +263,23 @@ def _name(folder: Path) -> str:
     return folder.resolve().name
 
 
-def _curve(points: Any) -> FloatArray:
+def _points(curve: Any) -> list[list[Any]]:
     """Read a list of [samples, gap, feasible], of which the gap may be null."""
-    if not isinstance(points, list) or not all(isinstance(each, list) and len(each) == 3 for each in points):
+    if not isinstance(curve, list) or not all(isinstance(each, list) and len(each) == 3 for each in curve):
         raise FileError("curve is not a list of points, three numbers each; learn again.")
-    rows = [
-        (whole_number("samples", at, least=0), np.nan if gap is None else real_number("gap", gap))
-        for at, gap, _ in points
+    return [
+        [
+            whole_number("samples", at, least=0),
+            None if gap is None else real_number("gap", gap),
+            whole_number("feasible", feasible),
+        ]
+        for at, gap, feasible in curve
     ]
+
+
+def _curve(curve: Any) -> FloatArray:
+    """Return how far the bounds were apart after how many samples: [points, 2]."""
+    rows = [(at, np.nan if gap is None else gap) for at, gap, _ in _points(curve)]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 

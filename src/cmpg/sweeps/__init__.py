@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cmpg.sweeps.rows import Sweep as Sweep
     from cmpg.sweeps.rows import SweepRow as SweepRow
     from cmpg.sweeps.rows import load_sweep as load_sweep
-    from cmpg.sweeps.rows import sweep as sweep
+    from cmpg.sweeps.running import sweep as sweep
     from cmpg.sweeps.worth import SweepCurve as SweepCurve
     from cmpg.sweeps.worth import curves as curves
 
@@ -26,6 +26,7 @@ __all__, __getattr__, __dir__ = front_door(
     {
         "worth": ("SweepCurve", "curves"),
         "grid": ("Grid",),
-        "rows": ("Sweep", "SweepRow", "load_sweep", "sweep"),
+        "rows": ("Sweep", "SweepRow", "load_sweep"),
+        "running": ("sweep",),
     },
 )

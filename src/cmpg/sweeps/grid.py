@@ -11,6 +11,8 @@ The values of a plan in a `.toml` file are the same, and texts are read as on a 
 from __future__ import annotations
 
 import itertools
+import math
+import reprlib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,7 +78,10 @@ class Grid:
 
 def _values(name: str, alternatives: Any) -> tuple[Any, ...]:
     values = alternatives.tolist() if isinstance(alternatives, np.ndarray) else list(alternatives)
-    unique = tuple(dict.fromkeys(tuple(each) if isinstance(each, list) else each for each in values))
+    try:
+        unique = tuple(dict.fromkeys(tuple(each) if isinstance(each, list) else each for each in values))
+    except TypeError:
+        raise CMPGError(f"{name} has {reprlib.repr(values)} to sweep over; no list in a list is a value.") from None
     if not unique:
         raise CMPGError(f"{name} has no values to sweep over.")
     return unique
@@ -151,7 +156,7 @@ def read_plan(path: Path) -> SweepPlan:
     check_regular(path)
     try:
         fields = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise FileError(f"{path}: is not valid TOML ({problem}).") from None
     strange = sorted(set(fields) - {"scenario", "epsilon", "restarts", "options"})
     if strange:
@@ -159,7 +164,28 @@ def read_plan(path: Path) -> SweepPlan:
     options = fields.get("options", {})
     if not isinstance(fields.get("scenario"), str) or not isinstance(options, dict):
         raise FileError(f'{path}: scenario = "…" and a table [options] are required.')
+    for name, value in options.items():
+        rows = value if isinstance(value, list) else [value]
+        if not all(_is_single(each) for row in rows for each in (row if isinstance(row, list) else [row])):
+            raise FileError(f"{path}: {name} is {reprlib.repr(value)}; a number, a text or a list is required.")
     epsilon, restarts = fields.get("epsilon", 1e-6), fields.get("restarts", 1)
-    if not isinstance(epsilon, (int, float)) or type(restarts) is not int:
-        raise FileError(f"{path}: epsilon must be a number, and restarts a whole number.")
+    if type(epsilon) not in (int, float) or not 0 <= epsilon < math.inf or type(restarts) is not int or restarts < 1:
+        raise FileError(f"{path}: epsilon must be a number of at least 0, and restarts a whole number of at least 1.")
     return SweepPlan(fields["scenario"], options, float(epsilon), restarts)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, (str, bool, int, float)) or type(value) is date
+
+
+def word_of(value: Any) -> str:
+    """Return a value of a plan as it would stand on a command line; the parts of a list are joined by commas.
+
+    Examples
+    --------
+    >>> word_of([0.1, 0.2]), word_of(True)
+    ('0.1,0.2', 'true')
+    """
+    if isinstance(value, list):
+        return ",".join(map(word_of, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

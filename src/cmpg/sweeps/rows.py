@@ -1,4 +1,4 @@
-"""The same question over and over: one scenario, many options, every answer certified and kept.
+"""The rows of a sweep, and the folder that holds them: what writes a row stands beside what reads it.
 
     sweep/results.csv      a row for each run: its options, how it ended, values, costs, prices
     sweep/timings.csv      how long each run took: apart from the rest, which is the same however often it is broken off
@@ -6,45 +6,28 @@
     sweep/request.json     what was asked for
     sweep/report.html      the page
 
-A run folder takes its name when it is whole, and results.csv is written from the rows that are there. So a sweep that
-is killed and resumed does what is missing, and ends with the same results.csv, byte for byte, for any number of
-workers.
+Rows are not believed: whoever makes a page of a sweep proves every run again, and compares.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
-import math
-import os
-import secrets
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cmpg.equilibrium.result import Result, Status
-from cmpg.equilibrium.solve import solve
-from cmpg.errors import CMPGError, FileError, PolicyError
+from cmpg.equilibrium.result import Status
+from cmpg.errors import CMPGError, FileError
 from cmpg.faces import fields_line
-from cmpg.files.containers import AGREEMENT, Fields, json_text, plain, read_fields, write_text
-from cmpg.files.long_runs import check_request, sole_writer, write_request
+from cmpg.files.containers import AGREEMENT, Fields, plain, read_fields
+from cmpg.files.fields import choice, mapping, names_of, real_number, text_of, whole_number
 from cmpg.files.policies import read_multipliers, told_multipliers
-from cmpg.files.run_folder import load_run, save_run
-from cmpg.games.contract import Game, in_floats
-from cmpg.runs.runner import Jobs, run_tasks
-from cmpg.scenarios import Origin, scenario
+from cmpg.files.run_folder import load_run
 from cmpg.sweeps.grid import Grid
-
-Builder = Callable[..., Game]
 
 ERROR = "ERROR"
 """The status of a run that could not be made, because its options do not fit together; the message says why."""
@@ -96,252 +79,6 @@ class Sweep:
         return len(self.rows) == len(self.grid)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What a worker needs to know."""
-
-    builder: str | Builder
-    options: Mapping[str, Any]
-    swept: tuple[str, ...]
-    run: int
-    epsilon: float
-    restarts: int
-    steps: Mapping[str, Any]  # by axis of numbers, the next value
-
-    @property
-    def seed(self) -> int | None:
-        drawn = self.options.get(SEED)
-        return 0 if drawn is None and self.restarts > 1 else drawn
-
-    def built(self, **changed: Any) -> Game:
-        options = {**self.options, **changed}
-        if not isinstance(self.builder, str):
-            return self.builder(**options)
-        named = scenario(self.builder)
-        return named.build(**{name: value for name, value in options.items() if name != SEED or SEED in named.options})
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """What comes back from a worker: a row, and the files of its run folder."""
-
-    row: SweepRow
-    files: Mapping[str, bytes]
-
-
-def sweep(
-    builder: str | Builder,
-    grid: Mapping[str, Any],
-    *,
-    epsilon: float = 1e-6,
-    restarts: int = 1,
-    out: str | Path | None = None,
-    resume: bool = False,
-    jobs: int | Jobs = 1,
-    on_row: Callable[[SweepRow, int], None] = lambda *_: None,
-) -> Sweep:
-    """Solve a scenario with all combinations of some options.
-
-    Parameters
-    ----------
-    builder
-        The name of a scenario, or a function that builds a game.
-    grid
-        Its options by name: a list, a range or an array is swept over, anything else is the same in all runs. `seed`
-        is that of `solve`, too.
-    epsilon, restarts
-        As in `solve`.
-    out
-        New folder for results.csv and the run folders.
-    resume
-        Go on with what is in the folder, which must be of the same sweep.
-    jobs
-        How many runs at the same time, and where; the rows have the same bits for any number.
-    on_row
-        Told each row as soon as it is there, and how many there are.
-
-    Examples
-    --------
-    >>> found = sweep("spectrum", {"threshold": [0.1, 0.2], "num_agents": 2})
-    >>> [(row.options, row.status) for row in found.rows]
-    [({'threshold': 0.1}, 'CERTIFIED'), ({'threshold': 0.2}, 'CERTIFIED')]
-    """
-    made = Grid.of(grid)
-    name = builder if isinstance(builder, str) else builder.__name__
-    folder = None if out is None else Path(out)
-    tasks = [
-        _Task(builder, options, tuple(made.axes), run, epsilon, restarts, _steps(made, options))
-        for run, options in enumerate(made)
-    ]
-    with nullcontext() if folder is None else sole_writer(folder, resume=resume):
-        kept = {} if folder is None else _begun(folder, _request(name, made, epsilon, restarts), tasks)
-        missing = [task for task in tasks if task.run not in kept]
-        table = _Table(name, made, folder, kept)
-        try:
-            for _, outcome in run_tasks(_run, missing, jobs=jobs):
-                table.add(outcome)
-                on_row(outcome.row, len(table.rows))
-        finally:
-            table.write()
-    return table.sweep()
-
-
-def _steps(grid: Grid, options: Mapping[str, Any]) -> dict[str, Any]:
-    steps = {name: grid.next_value(name, options[name]) for name in grid.axes if name != SEED}
-    return {name: value for name, value in steps.items() if value is not None}
-
-
-def _request(name: str, grid: Grid, epsilon: float, restarts: int) -> Fields:
-    """Return all that the rows depend on, with digests of the files that are read."""
-    options = {**grid.fixed, **grid.axes}
-    words = [value for each in options.values() for value in (each if isinstance(each, tuple) else (each,))]
-    paths = sorted({str(word) for word in words if isinstance(word, (str, Path)) and os.path.isfile(word)})
-    read = {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
-    shown = {name: value if isinstance(value, (int, float, tuple)) else str(value) for name, value in options.items()}
-    return {
-        "command": "sweep",
-        "scenario": name,
-        "options": shown,
-        "epsilon": epsilon,
-        "restarts": restarts,
-        "files": read,
-    }
-
-
-def _begun(folder: Path, request: Fields, tasks: Sequence[_Task]) -> dict[int, SweepRow]:
-    """Begin a sweep in a folder of one's own, or read the rows that are there; what went wrong is tried again."""
-    if not check_request(folder, request):
-        write_request(folder, request)
-    (folder / "runs").mkdir(exist_ok=True)
-    kept = {}
-    for each in sorted((folder / "runs").iterdir()):
-        row = _row_from(read_fields(each / "row.json", kind="cmpg-sweep-row")) if each.name.isdecimal() else None
-        if row is None or row.status == ERROR or row.run >= len(tasks):
-            shutil.rmtree(each)
-        else:
-            kept[row.run] = row
-    return kept
-
-
-def _run(task: _Task) -> _Outcome:
-    """Build, solve, judge how good it is, and pack the run folder: all that takes long, in a worker."""
-    began = time.perf_counter()
-    shown = {name: task.options[name] for name in task.swept}
-    try:
-        game = task.built()
-        result = solve(game, epsilon=task.epsilon, restarts=task.restarts, seed=task.seed)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        with tempfile.TemporaryDirectory() as temporary:
-            inside = Path(temporary) / "run"
-            name = task.builder if isinstance(task.builder, str) else task.builder.__name__
-            record = save_run(inside, result, seed=task.seed, origin=Origin(name, task.options))
-            files = {path.name: path.read_bytes() for path in sorted(inside.iterdir())}
-        row = _judged(task, result, record, shown, began)
-    except CMPGError as problem:
-        row = SweepRow(task.run, shown, ERROR, str(problem), seconds=time.perf_counter() - began)
-        files = {}
-    return _Outcome(row, files)
-
-
-def _judged(task: _Task, result: Result, record: Fields, shown: Fields, began: float) -> SweepRow:
-    known = result.incumbent
-    standing = record.get("quality") or {}
-    return SweepRow(
-        run=task.run,
-        options=shown,
-        status=result.status.name,
-        message=result.message,
-        welfare=None if known is None else float(result.values.sum()),
-        bound=(standing.get("welfare") or {}).get("upper_bound"),
-        gap=None if known is None or not math.isfinite(result.certificate.epsilon) else result.certificate.epsilon,
-        costs=tuple(map(float, result.costs)),
-        thresholds=tuple(map(float, () if result.game is None else result.game.thresholds)),
-        prices=() if known is None else tuple(map(float, known.multipliers.max(axis=0, initial=0.0))),
-        envelopes={name: worth for name, worth in _envelopes(task, result) if math.isfinite(worth)},
-        moves=result.moves + result.search_moves,
-        seconds=time.perf_counter() - began,
-    )
-
-
-def _envelopes(task: _Task, result: Result) -> Iterator[tuple[str, float]]:
-    """Yield what one unit more of each option is worth at the margin, by the envelope formula.
-
-    For an agent who moves alone, the best value changes with an option x as its Lagrangian does while the policy stays:
-    d/dx [V_i + λ_i·(α − V^c)]. The agent for whom that is most is taken. Between x and the next value of the sweep it
-    is a difference quotient, which is the derivative itself where values and costs are linear in between: thresholds,
-    and capacities of whole users.
-    """
-    if not result.certified or result.game is None:
-        return
-    policy, multipliers = result.policy.floats(), result.multipliers
-    here = in_floats(result.game)
-    before = here.at(policy)
-    for name, value in task.steps.items():
-        try:
-            there = in_floats(task.built(**{name: value}))
-        except CMPGError:
-            continue
-        if there.policy_shapes != here.policy_shapes or len(there.thresholds) != len(here.thresholds):
-            continue
-        after = there.at(policy)
-        gained = after.values - before.values + multipliers @ (after.slacks - before.slacks)
-        yield name, float(np.max(gained)) / float(value - task.options[name])
-
-
-class _Table:
-    """The rows that are there, and the files that hold them."""
-
-    PAUSE = 1.0  # seconds between two writings of results.csv, which is made of the rows anyway
-
-    def __init__(self, name: str, grid: Grid, folder: Path | None, rows: dict[int, SweepRow]) -> None:
-        self._name, self._grid, self._folder, self.rows = name, grid, folder, rows
-        self._written = time.monotonic()
-
-    def add(self, outcome: _Outcome) -> None:
-        """Keep a run: its folder, whole or not at all, and its row."""
-        row = outcome.row
-        if self._folder is not None:
-            files = {**outcome.files, "row.json": json_text(_row_record(row)).encode()}
-            _place_folder(self._folder / "runs" / f"{row.run:04d}", files)
-        self.rows[row.run] = row
-        if time.monotonic() - self._written > self.PAUSE:
-            self.write()
-
-    def write(self) -> None:
-        """Write results.csv and timings.csv from the rows that are there."""
-        if self._folder is not None:
-            found = self.sweep()
-            write_text(self._folder / "results.csv", results_table(found))
-            times = [f"{row.run},{row.seconds!r}\r\n" for row in found.rows]
-            write_text(self._folder / "timings.csv", "".join(["run,seconds\r\n", *times]))
-            self._written = time.monotonic()
-
-    def sweep(self) -> Sweep:
-        """Return the rows in the order of the grid."""
-        return Sweep(self._name, self._grid, tuple(self.rows[run] for run in sorted(self.rows)), self._folder)
-
-
-def _place_folder(target: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder under another name first: it takes its own when it is on the disk."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        try:
-            temporary.mkdir()
-            for name, content in files.items():
-                with (temporary / name).open("xb") as stream:
-                    stream.write(content)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            temporary.rename(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    except OSError as problem:
-        raise FileError(
-            f"{target}: cannot be written ({problem.strerror}). What is there is whole: make room and --resume."
-        ) from None
-
-
 def results_table(found: Sweep) -> str:
     """Return all rows as CSV; numbers have all their digits, and what is not known is left empty."""
     from cmpg.sweeps.worth import worth_of_options
@@ -367,21 +104,55 @@ def _at(numbers: Sequence[float], place: int) -> float | None:
     return numbers[place] if place < len(numbers) else None
 
 
-def _row_record(row: SweepRow) -> Fields:
+def row_record(row: SweepRow) -> Fields:
+    """Return a row as plain numbers and strings."""
     names = ("run", "options", "status", "message", "welfare", "bound", "gap", "costs", "thresholds", "prices")
     record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "moves", "seconds")}
     return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": told_multipliers(list(row.prices))}
 
 
-def _row_from(record: Fields) -> SweepRow:
+def read_row(path: Path) -> SweepRow:
+    """Read a row, or raise FileError where it is not one of a sweep, or not that of its folder."""
+    record = read_fields(path, kind="cmpg-sweep-row")
     try:
-        known = {name: value for name, value in record.items() if name not in ("format", "version")}
-        lists = {name: tuple(known[name]) for name in ("costs", "thresholds")}
-        lists["prices"] = tuple(read_multipliers("prices", known["prices"]).tolist())
-        options = {name: tuple(value) if isinstance(value, list) else value for name, value in known["options"].items()}
-        return SweepRow(**{**known, **lists, "options": options})
-    except (KeyError, TypeError, AttributeError, PolicyError):
-        raise FileError(f"a row.json is not one of a sweep: {json.dumps(record)[:80]}. Remove its folder.") from None
+        row = SweepRow(
+            run=whole_number("run", record["run"], least=0),
+            options={name: _one(value) for name, value in mapping("options", record["options"])},
+            status=_ending(record["status"]),
+            message=" ".join(names_of("message", [record["message"]])),
+            welfare=_number("welfare", record["welfare"]),
+            bound=_number("bound", record["bound"]),
+            gap=_number("gap", record["gap"]),
+            costs=_numbers("costs", record["costs"]),
+            thresholds=_numbers("thresholds", record["thresholds"]),
+            prices=_numbers("prices", record["prices"]),
+            envelopes={name: real_number(name, worth) for name, worth in mapping("envelopes", record["envelopes"])},
+            moves=whole_number("moves", record["moves"], least=0),
+            seconds=real_number("seconds", record["seconds"], least=0.0),
+        )
+    except KeyError as missing:
+        raise FileError(f"{path}: has no {missing}; it is not the row of a sweep. Remove its folder.") from None
+    except CMPGError as problem:
+        raise FileError(f"{path}: {problem} Remove its folder.") from None
+    if path.parent.name != f"{row.run:04d}":
+        raise FileError(f"{path}: is the row of run {row.run}. Remove its folder.")
+    return row
+
+
+def _number(name: str, value: Any) -> float | None:
+    return None if value is None else real_number(name, value)
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    """Read a list of numbers, of which prices may be infinite."""
+    table = read_multipliers(name, value)
+    if table.ndim != 1:
+        raise FileError(f"{name} has shape {list(table.shape)}; a plain list of numbers is required.")
+    return tuple(table.tolist())
+
+
+def _ending(value: Any) -> str:
+    return ERROR if value == ERROR else choice("status", value, Status).name
 
 
 def load_sweep(folder: str | Path) -> Sweep:
@@ -395,6 +166,7 @@ def load_sweep(folder: str | Path) -> Sweep:
     Examples
     --------
     >>> import tempfile
+    >>> from cmpg.sweeps import sweep
     >>> out = tempfile.mkdtemp()
     >>> _ = sweep("counter-example", {"seed": [1, 2]}, out=out)
     >>> load_sweep(out).complete
@@ -404,13 +176,19 @@ def load_sweep(folder: str | Path) -> Sweep:
     request = read_fields(source / "request.json", kind="cmpg-request")
     if request.get("command") != "sweep":
         raise FileError(f"{source}: holds no sweep. Write one with: cmpg sweep … --out {source}")
-    rows = []
-    for each in sorted((source / "runs").glob("[0-9]*")):
-        rows.append(_row_from(read_fields(each / "row.json", kind="cmpg-sweep-row")))
-    options = {name: list(value) if isinstance(value, list) else value for name, value in request["options"].items()}
-    swept = set(rows[0].options) if rows else set()
-    grid = Grid.of({name: value if name in swept else _one(value) for name, value in options.items()})
-    return Sweep(str(request["scenario"]), grid, tuple(rows), source)
+    rows = [read_row(each / "row.json") for each in sorted((source / "runs").glob("[0-9]*"))]
+    try:
+        options = dict(mapping("options", request["options"]))
+        swept = set(rows[0].options) if rows else set()
+        grid = Grid.of({name: value if name in swept else _one(value) for name, value in options.items()})
+        name = text_of(request["scenario"])
+    except (CMPGError, KeyError, TypeError) as problem:
+        raise FileError(f"{source / 'request.json'}: is not that of a sweep ({problem}). Sweep again.") from None
+    for row in rows:
+        asked = row.options.keys() == grid.axes.keys()
+        if not asked or not all(value in grid.axes[option] for option, value in row.options.items()):
+            raise FileError(f"{source}: run {row.run} is not one that request.json asks for. Sweep again.")
+    return Sweep(name, grid, tuple(rows), source)
 
 
 def proved_sweep(folder: str | Path) -> Sweep:

@@ -59,7 +59,7 @@ def curves(found: Sweep, option: str) -> list[SweepCurve]:
 
     Examples
     --------
-    >>> from cmpg.sweeps.rows import sweep
+    >>> from cmpg.sweeps import sweep
     >>> [curve] = curves(sweep("spectrum", {"threshold": [0.2, 0.1]}), "threshold")
     >>> curve.x
     [0.1, 0.2]

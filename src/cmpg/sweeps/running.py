@@ -1,0 +1,283 @@
+"""Running a sweep: every combination of the options is solved, certified and kept, in as many processes as one likes.
+
+A run folder takes its name when it is whole, and results.csv is written from the rows that are there. So a sweep that
+is killed and resumed does what is missing, and ends with the same results.csv, byte for byte, for any number of
+workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.solve import solve
+from cmpg.errors import CMPGError, FileError
+from cmpg.files.containers import Fields, json_text, write_text
+from cmpg.files.long_runs import check_request, sole_writer, write_request
+from cmpg.files.run_folder import save_run
+from cmpg.games.contract import Game, in_floats
+from cmpg.runs.runner import Jobs, run_tasks
+from cmpg.scenarios import Origin, scenario
+from cmpg.sweeps.grid import Grid
+from cmpg.sweeps.rows import ERROR, SEED, Sweep, SweepRow, read_row, results_table, row_record
+
+Builder = Callable[..., Game]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker needs to know."""
+
+    builder: str | Builder
+    options: Mapping[str, Any]
+    swept: tuple[str, ...]
+    run: int
+    epsilon: float
+    restarts: int
+    steps: Mapping[str, Any]  # by axis of numbers, the next value
+
+    @property
+    def seed(self) -> int | None:
+        drawn = self.options.get(SEED)
+        return 0 if drawn is None and self.restarts > 1 else drawn
+
+    def built(self, **changed: Any) -> Game:
+        options = {**self.options, **changed}
+        if not isinstance(self.builder, str):
+            return self.builder(**options)
+        named = scenario(self.builder)
+        return named.build(**{name: value for name, value in options.items() if name != SEED or SEED in named.options})
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What comes back from a worker: a row, and the files of its run folder."""
+
+    row: SweepRow
+    files: Mapping[str, bytes]
+
+
+def sweep(
+    builder: str | Builder,
+    grid: Mapping[str, Any],
+    *,
+    epsilon: float = 1e-6,
+    restarts: int = 1,
+    out: str | Path | None = None,
+    resume: bool = False,
+    jobs: int | Jobs = 1,
+    on_row: Callable[[SweepRow, int], None] = lambda *_: None,
+) -> Sweep:
+    """Solve a scenario with all combinations of some options.
+
+    Parameters
+    ----------
+    builder
+        The name of a scenario, or a function that builds a game.
+    grid
+        Its options by name: a list, a range or an array is swept over, anything else is the same in all runs. `seed`
+        is that of `solve`, too.
+    epsilon, restarts
+        As in `solve`.
+    out
+        New folder for results.csv and the run folders.
+    resume
+        Go on with what is in the folder, which must be of the same sweep.
+    jobs
+        How many runs at the same time, and where; the rows have the same bits for any number.
+    on_row
+        Told each row as soon as it is there, and how many there are.
+
+    Examples
+    --------
+    >>> found = sweep("spectrum", {"threshold": [0.1, 0.2], "num_agents": 2})
+    >>> [(row.options, row.status) for row in found.rows]
+    [({'threshold': 0.1}, 'CERTIFIED'), ({'threshold': 0.2}, 'CERTIFIED')]
+    """
+    made = Grid.of(grid)
+    name = builder if isinstance(builder, str) else builder.__name__
+    folder = None if out is None else Path(out)
+    tasks = [
+        _Task(builder, options, tuple(made.axes), run, epsilon, restarts, _steps(made, options))
+        for run, options in enumerate(made)
+    ]
+    with nullcontext() if folder is None else sole_writer(folder, resume=resume):
+        kept = {} if folder is None else _begun(folder, _request(name, made, epsilon, restarts), tasks)
+        missing = [task for task in tasks if task.run not in kept]
+        table = _Table(name, made, folder, kept)
+        try:
+            for _, outcome in run_tasks(_run, missing, jobs=jobs):
+                table.add(outcome)
+                on_row(outcome.row, len(table.rows))
+        finally:
+            table.write()
+    return table.sweep()
+
+
+def _steps(grid: Grid, options: Mapping[str, Any]) -> dict[str, Any]:
+    steps = {name: grid.next_value(name, options[name]) for name in grid.axes if name != SEED}
+    return {name: value for name, value in steps.items() if value is not None}
+
+
+def _request(name: str, grid: Grid, epsilon: float, restarts: int) -> Fields:
+    """Return all that the rows depend on, with digests of the files that are read."""
+    options = {**grid.fixed, **grid.axes}
+    words = [value for each in options.values() for value in (each if isinstance(each, tuple) else (each,))]
+    paths = sorted({str(word) for word in words if isinstance(word, (str, Path)) and os.path.isfile(word)})
+    read = {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
+    shown = {name: value if isinstance(value, (int, float, tuple)) else str(value) for name, value in options.items()}
+    return {
+        "command": "sweep",
+        "scenario": name,
+        "options": shown,
+        "epsilon": epsilon,
+        "restarts": restarts,
+        "files": read,
+    }
+
+
+def _begun(folder: Path, request: Fields, tasks: Sequence[_Task]) -> dict[int, SweepRow]:
+    """Begin a sweep in a folder of one's own, or read the rows that are there; what went wrong is tried again."""
+    if not check_request(folder, request):
+        write_request(folder, request)
+    (folder / "runs").mkdir(exist_ok=True)
+    kept = {}
+    for each in sorted((folder / "runs").iterdir()):
+        row = read_row(each / "row.json") if each.name.isdecimal() else None
+        if row is None or row.status == ERROR or row.run >= len(tasks):
+            shutil.rmtree(each)
+        else:
+            kept[row.run] = row
+    return kept
+
+
+def _run(task: _Task) -> _Outcome:
+    """Build, solve, judge how good it is, and pack the run folder: all that takes long, in a worker."""
+    began = time.perf_counter()
+    shown = {name: task.options[name] for name in task.swept}
+    try:
+        game = task.built()
+        result = solve(game, epsilon=task.epsilon, restarts=task.restarts, seed=task.seed)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        with tempfile.TemporaryDirectory() as temporary:
+            inside = Path(temporary) / "run"
+            name = task.builder if isinstance(task.builder, str) else task.builder.__name__
+            record = save_run(inside, result, seed=task.seed, origin=Origin(name, task.options))
+            files = {path.name: path.read_bytes() for path in sorted(inside.iterdir())}
+        row = _judged(task, result, record, shown, began)
+    except CMPGError as problem:
+        row = SweepRow(task.run, shown, ERROR, str(problem), seconds=time.perf_counter() - began)
+        files = {}
+    return _Outcome(row, files)
+
+
+def _judged(task: _Task, result: Result, record: Fields, shown: Fields, began: float) -> SweepRow:
+    known = result.incumbent
+    standing = record.get("quality") or {}
+    return SweepRow(
+        run=task.run,
+        options=shown,
+        status=result.status.name,
+        message=result.message,
+        welfare=None if known is None else float(result.values.sum()),
+        bound=(standing.get("welfare") or {}).get("upper_bound"),
+        gap=None if known is None or not math.isfinite(result.certificate.epsilon) else result.certificate.epsilon,
+        costs=tuple(map(float, result.costs)),
+        thresholds=tuple(map(float, () if result.game is None else result.game.thresholds)),
+        prices=() if known is None else tuple(map(float, known.multipliers.max(axis=0, initial=0.0))),
+        envelopes={name: worth for name, worth in _envelopes(task, result) if math.isfinite(worth)},
+        moves=result.moves + result.search_moves,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _envelopes(task: _Task, result: Result) -> Iterator[tuple[str, float]]:
+    """Yield what one unit more of each option is worth at the margin, by the envelope formula.
+
+    For an agent who moves alone, the best value changes with an option x as its Lagrangian does while the policy stays:
+    d/dx [V_i + λ_i·(α − V^c)]. The agent for whom that is most is taken. Between x and the next value of the sweep it
+    is a difference quotient, which is the derivative itself where values and costs are linear in between: thresholds,
+    and capacities of whole users.
+    """
+    if not result.certified or result.game is None:
+        return
+    policy, multipliers = result.policy.floats(), result.multipliers
+    here = in_floats(result.game)
+    before = here.at(policy)
+    for name, value in task.steps.items():
+        try:
+            there = in_floats(task.built(**{name: value}))
+        except CMPGError:
+            continue
+        if there.policy_shapes != here.policy_shapes or len(there.thresholds) != len(here.thresholds):
+            continue
+        after = there.at(policy)
+        gained = after.values - before.values + multipliers @ (after.slacks - before.slacks)
+        yield name, float(np.max(gained)) / float(value - task.options[name])
+
+
+class _Table:
+    """The rows that are there, and the files that hold them."""
+
+    PAUSE = 1.0  # seconds between two writings of results.csv, which is made of the rows anyway
+
+    def __init__(self, name: str, grid: Grid, folder: Path | None, rows: dict[int, SweepRow]) -> None:
+        self._name, self._grid, self._folder, self.rows = name, grid, folder, rows
+        self._written = time.monotonic()
+
+    def add(self, outcome: _Outcome) -> None:
+        """Keep a run: its folder, whole or not at all, and its row."""
+        row = outcome.row
+        if self._folder is not None:
+            files = {**outcome.files, "row.json": json_text(row_record(row)).encode()}
+            _place_folder(self._folder / "runs" / f"{row.run:04d}", files)
+        self.rows[row.run] = row
+        if time.monotonic() - self._written > self.PAUSE:
+            self.write()
+
+    def write(self) -> None:
+        """Write results.csv and timings.csv from the rows that are there."""
+        if self._folder is not None:
+            found = self.sweep()
+            write_text(self._folder / "results.csv", results_table(found))
+            times = [f"{row.run},{row.seconds!r}\r\n" for row in found.rows]
+            write_text(self._folder / "timings.csv", "".join(["run,seconds\r\n", *times]))
+            self._written = time.monotonic()
+
+    def sweep(self) -> Sweep:
+        """Return the rows in the order of the grid."""
+        return Sweep(self._name, self._grid, tuple(self.rows[run] for run in sorted(self.rows)), self._folder)
+
+
+def _place_folder(target: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder under another name first: it takes its own when it is on the disk."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            temporary.mkdir()
+            for name, content in files.items():
+                with (temporary / name).open("xb") as stream:
+                    stream.write(content)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            temporary.rename(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as problem:
+        raise FileError(
+            f"{target}: cannot be written ({problem.strerror}). What is there is whole: make room and --resume."
+        ) from None
