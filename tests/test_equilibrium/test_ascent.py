@@ -9,7 +9,8 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import GreatestGain, RoundRobin
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.solve import by_welfare, solve
+from cmpg.equilibrium.runs import by_welfare
+from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import Cheapest
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games.joint.game import JointGame

@@ -13,8 +13,8 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.pairs import PairMoves, moved_together
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.runs import Course
-from cmpg.equilibrium.solve import by_potential, by_welfare, solve
+from cmpg.equilibrium.runs import Course, by_potential, by_welfare
+from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError
 from cmpg.games.constraints import bind
 from cmpg.games.contract import LeavesOut

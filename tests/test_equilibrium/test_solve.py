@@ -12,7 +12,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.solve import by_potential, by_welfare
+from cmpg.equilibrium.runs import by_potential, by_welfare
 from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy

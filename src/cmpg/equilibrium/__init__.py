@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
     from cmpg.equilibrium.runs import Planned as Planned
-    from cmpg.equilibrium.solve import by_potential as by_potential
-    from cmpg.equilibrium.solve import by_welfare as by_welfare
+    from cmpg.equilibrium.runs import by_potential as by_potential
+    from cmpg.equilibrium.runs import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.start import Cheapest as Cheapest
     from cmpg.equilibrium.start import Start as Start
@@ -86,12 +86,12 @@ __all__, __getattr__, __dir__ = front_door(
             "Status",
             "Step",
         ),
-        "runs": ("Planned",),
-        "solve": (
+        "runs": (
+            "Planned",
             "by_potential",
             "by_welfare",
-            "solve",
         ),
+        "solve": ("solve",),
         "start": (
             "Cheapest",
             "Start",

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -41,10 +41,30 @@ from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound, 
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.pairs import PairMoves
     from cmpg.runs.runner import Jobs
+
+Preference = Callable[[Game, JointPolicy], float]
 
 SAME = 1e-6
 """Two endings whose values and costs differ by no more than this, relative to them, are one equilibrium."""
+
+
+NOTHING = 1e-7
+"""An ending is the best possible if it misses the bound by no more than this, relative to it."""
+
+
+def by_potential(game: Game, policy: JointPolicy) -> float:
+    """Prefer the equilibrium of greatest potential."""
+    return float(game.potential(policy))
+
+
+def by_welfare(game: Game, policy: JointPolicy) -> float:
+    """Prefer the equilibrium of greatest total value."""
+    return float(np.sum(game.at(policy).values))
+
+
+_OBJECTIVES: dict[Preference, Objective] = {by_potential: Objective.POTENTIAL, by_welfare: Objective.WELFARE}
 
 
 @dataclass(frozen=True)
@@ -184,6 +204,81 @@ class Course:
     def left(self) -> float:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.0)
+
+
+@dataclass(eq=False)
+class Runs:
+    """The runs of one call, from the first start to the last pair: whatever stops them, what has ended is here."""
+
+    course: Course
+    score: Preference
+    on_progress: OnProgress
+    ended: list[Result] = field(default_factory=list)
+    first: Start | None = None  # the first start that has a policy, or the first at all
+    proved: bool = False  # whether an ending is the best possible
+    late: bool = False  # whether a limit was reached, ours or that of whoever called
+
+    def begin(self, methods: Sequence[StartMethod], *, ties: np.random.Generator | None) -> Start | None:
+        """Ascend from what each method finds, until an ending is the best possible; return a refuted start, if any."""
+        for method in methods:
+            try:
+                found = self.course.seek(method, rng=ties, on_progress=self.on_progress)
+            except OutOfTimeError:
+                self.late = True
+                break
+            self.first = found if self.first is None or self.first.policy is None else self.first
+            if found.proof is not None:
+                return found
+            if found.policy is None:
+                continue
+            terms = self.course.terms(found, rng=ties, on_progress=self.on_progress)
+            ended = with_search(self.course.ascend(self.course.game, found.policy, **terms), found, method)
+            self.ended.append(ended)
+            self.proved = _is_best(self.course.game, ended, found, self.score)
+            if ended.interrupted or self.proved or not self.course.left:
+                break
+        return None
+
+    @property
+    def go_on(self) -> bool:
+        """Whether there is an ending to go on from, and nobody wants to stop."""
+        return bool(self.ended) and not self.ended[-1].interrupted
+
+    def restart(self, method: StartMethod, streams: Iterable[np.random.Generator], jobs: int | Jobs) -> None:
+        """Run again from random feasible policies."""
+        safe = None if self.first is None else self.first.begin or self.first.policy
+        assert safe is not None
+        self.ended += restarted(self.course, method, safe, streams, jobs=jobs, on_progress=self.on_progress)
+
+    def move_together(self, improve: PairMoves | Literal["auto"]) -> PairMoves:
+        """Let two agents move at once from the best ending; return what was tried."""
+        from cmpg.equilibrium.pairs import PairMoves, moved_together
+
+        pairs = PairMoves() if improve == "auto" else improve
+        score = partial(self.score, self.course.game)
+        self.ended = moved_together(self.course, self.ended, pairs, score, on_progress=self.on_progress)
+        return pairs
+
+    def best(self, *, list_all: bool) -> Result:
+        """Return the best ending."""
+        game = self.course.game
+        return best_of(game, self.ended, partial(_scored, game, self.score), _criterion(self.score), list_all=list_all)
+
+
+def _scored(game: Game, prefer: Preference, run: Result) -> float:
+    """Return what a certified ending is worth; its welfare is known already."""
+    return float(run.values.sum()) if prefer is by_welfare else prefer(game, run.policy)
+
+
+def _criterion(prefer: Preference) -> str:
+    return "potential" if prefer is by_potential else "total value" if prefer is by_welfare else "preference"
+
+
+def _is_best(game: Game, ended: Result, found: Start, prefer: Preference) -> bool:
+    """Whether an ending is proved to be the best possible, so that no other start can matter."""
+    if found.bound is None or not ended.certified or found.objective is not _OBJECTIVES.get(prefer):
+        return False
+    return _scored(game, prefer, ended) >= found.bound.value - NOTHING * (1 + abs(found.bound.value))
 
 
 def check_restarts(restarts: int, jobs: int | Jobs, *, drawn: bool) -> None:

@@ -23,7 +23,7 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.runs import Course, Planned, best_of, check_restarts, restarted, with_search
+from cmpg.equilibrium.runs import Course, Planned, Preference, Runs, by_potential, by_welfare, check_restarts
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
@@ -36,25 +36,7 @@ if TYPE_CHECKING:
 LARGE = 1_000_000
 """Policies with more entries than this are looked at before anything is done: is there memory and time for them?"""
 
-Preference = Callable[[Game, JointPolicy], float]
-
-NOTHING = 1e-7
-"""An ending is the best possible if it misses the bound by no more than this, relative to it."""
-
 _LOG = logging.getLogger(__name__)
-
-
-def by_potential(game: Game, policy: JointPolicy) -> float:
-    """Prefer the equilibrium of greatest potential."""
-    return float(game.potential(policy))
-
-
-def by_welfare(game: Game, policy: JointPolicy) -> float:
-    """Prefer the equilibrium of greatest total value."""
-    return float(np.sum(game.at(policy).values))
-
-
-_OBJECTIVES: dict[Preference, Objective] = {by_potential: Objective.POTENTIAL, by_welfare: Objective.WELFARE}
 
 
 def solve(
@@ -160,51 +142,27 @@ def solve(
         max_iterations=max_iterations,
         workers=workers,
     )
-    course = Course(played, ascend, deadline)
-    ties = draws if restarts == 1 else None
-    runs: list[Result] = []
-    first: Start | None = None
-    proved = False  # whether an ending is the best possible
-    late = False  # whether a limit was reached, ours or that of whoever called
+    runs = Runs(Course(played, ascend, deadline), score, on_progress)
     # Ctrl-C keeps what the runs so far have found.
     with suppress(KeyboardInterrupt):
-        for method in methods:
-            try:
-                found = course.seek(method, rng=ties, on_progress=on_progress)
-            except OutOfTimeError:
-                late = True
-                break
-            first = found if first is None or first.policy is None else first
-            if found.proof is not None:
-                return _told(_without_start(game, found, epsilon), asked)
-            if found.policy is None:
-                continue
-            terms = course.terms(found, rng=ties, on_progress=on_progress)
-            ended = with_search(ascend(played, found.policy, **terms), found, method)
-            runs.append(ended)
-            proved = _is_best(played, ended, found, score)
-            if ended.interrupted or proved or not course.left:
-                break
-        if restarts > 1 and runs and not runs[-1].interrupted:
+        refuted = runs.begin(methods, ties=draws if restarts == 1 else None)
+        if refuted is not None:
+            return _told(_without_start(game, refuted, epsilon), asked)
+        if restarts > 1 and runs.go_on:
             assert draws is not None
-            assert first is not None
-            safe = first.begin or first.policy
-            assert safe is not None
-            again = _again(methods, played)
             streams = (draws.spawn(1)[0] for _ in range(restarts - 1))  # as they are needed: there may be many
-            runs += restarted(course, again, safe, streams, jobs=jobs, on_progress=on_progress)
-        if improve is not None and not proved and runs and not runs[-1].interrupted:
-            from cmpg.equilibrium.pairs import PairMoves, moved_together
-
-            improve = PairMoves() if improve == "auto" else improve
-            runs = moved_together(course, runs, improve, partial(score, played), on_progress=on_progress)
-    if not runs:
+            runs.restart(_again(methods, played), streams, jobs)
+        if improve is not None and not runs.proved and runs.go_on:
+            improve = runs.move_together(improve)
+    first = runs.first
+    if not runs.ended:
         if first is None or first.policy is None:
-            return _told(_without_run(game, first, epsilon, late=late or time.monotonic() >= deadline), asked)
-        runs = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
-    result = replace(runs[0], game=game, allow_rounding=allow_rounding)
+            late = runs.late or time.monotonic() >= deadline
+            return _told(_without_run(game, first, epsilon, late=late), asked)
+        runs.ended = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
+    result = replace(runs.ended[0], game=game, allow_rounding=allow_rounding)
     try:
-        chosen = best_of(played, runs, partial(_scored, played, score), _criterion(score), list_all=restarts > 1)
+        chosen = runs.best(list_all=restarts > 1)
         settings = {**chosen.settings, "improve": str(improve)}
         result = _with_witness(played, replace(chosen, game=game, allow_rounding=allow_rounding, settings=settings))
         result = _judged_exactly(game, result) if played is not game else result
@@ -224,22 +182,6 @@ def _without_run(game: Game, found: Start | None, epsilon: float, *, late: bool)
         text = "the time limit was reached before a feasible policy was known."
         return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
     return _without_start(game, found, epsilon)
-
-
-def _scored(game: Game, prefer: Preference, run: Result) -> float:
-    """Return what a certified ending is worth; its welfare is known already."""
-    return float(run.values.sum()) if prefer is by_welfare else prefer(game, run.policy)
-
-
-def _criterion(prefer: Preference) -> str:
-    return "potential" if prefer is by_potential else "total value" if prefer is by_welfare else "preference"
-
-
-def _is_best(game: Game, ended: Result, found: Start, prefer: Preference) -> bool:
-    """Whether an ending is proved to be the best possible, so that no other start can matter."""
-    if found.bound is None or not ended.certified or found.objective is not _OBJECTIVES.get(prefer):
-        return False
-    return _scored(game, prefer, ended) >= found.bound.value - NOTHING * (1 + abs(found.bound.value))
 
 
 def _told(result: Result, asked: float) -> Result:
