@@ -366,10 +366,10 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         array = np.empty(math.prod(shape), dtype)
         held_bytes = array.view(np.uint8)
         for place in range(0, promised, BLOCK):
-            block = stream.read(BLOCK)
+            block = stream.read(min(BLOCK, promised - place))
+            if len(block) < min(BLOCK, promised - place):  # the archive lies: the rest would be whatever memory held
+                raise ValueError(f"{member.filename} ends before its last number")
             held_bytes[place : place + len(block)] = np.frombuffer(block, np.uint8)
-        if stream.read(1):
-            raise ValueError(f"{member.filename} holds more than it promises")
     if dtype.kind == "U" and array.size and int(array.view(array.dtype.byteorder + "u4").max()) > sys.maxunicode:
         raise ValueError(f"{member.filename} has characters that do not exist")
     array = frozen(array.astype(dtype.newbyteorder("="), copy=False))

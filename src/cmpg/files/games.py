@@ -147,9 +147,6 @@ class Form(NamedTuple):
 
 
 def _forms() -> dict[str, Form]:
-    from cmpg.files.games import local_fields, local_from_fields
-    from cmpg.games.local.game import LocalGame
-
     return {
         "joint": Form(JointGame, _joint_fields, _joint_from_fields),
         "local": Form(LocalGame, local_fields, local_from_fields),

@@ -1,0 +1,187 @@
+"""Folders, archives and scenario files at their edges: whoever is in the way, and whatever lies, is named."""
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import zipfile
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cmpg as library
+from bad_files import a_stranger, header
+from cmpg.errors import FileError
+from cmpg.files import long_runs
+from cmpg.files.containers import check_out_folder, file_kind, read_fields
+from cmpg.files.learning_folder import load_learning_run
+from cmpg.files.long_runs import game_digest, read_checkpoint, sole_writer, write_checkpoint
+from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
+from cmpg.scenarios import Origin
+from cmpg.scenarios.drawings import drawing_of
+from command_line import cmpg
+from fuzzing.doors import BY_NAME
+
+
+def test_an_archive_that_holds_less_than_its_directory_says_is_refused(tmp_path):
+    path = tmp_path / "game.npz"
+    held = header("{'descr': '<f8', 'fortran_order': False, 'shape': (300,), }", np.ones(3).tobytes())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("thresholds.npy", held)
+    forged = bytearray(path.read_bytes())
+    at = forged.index(b"PK\x01\x02") + 24  # where the directory says how many bytes there are
+    forged[at : at + 4] = struct.pack("<I", len(held) + 8 * 297)
+    path.write_bytes(forged)
+    with pytest.raises(FileError, match=r"game\.npz: is not a whole .npz file .*ends before its last number"):
+        read_fields(path)
+
+
+def test_what_cannot_be_read_is_of_no_kind(tmp_path):
+    path = tmp_path / "policy.npz"
+    path.write_bytes(b"not an archive")
+    assert file_kind(path) is None
+    done = cmpg("convert", path, tmp_path / "other.json")
+    assert (done.code, "policy.npz: is not a whole .npz file" in done.err) == (2, True)
+
+
+def test_an_empty_folder_of_somebody_else_is_not_written_to(tmp_path, monkeypatch):
+    # The system asks who began the process, and that may be root, who may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: bool(path.stat().st_mode & 0o002))
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    with pytest.raises(FileError, match="theirs: you may not write there"):
+        check_out_folder(tmp_path / "theirs")
+
+
+def test_a_run_in_a_folder_of_somebody_else_is_not_resumed(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o755)
+    tmp_path.chmod(0o755)
+    with contextlib.ExitStack() as stack:
+        for parent in (tmp_path.parent, tmp_path.parent.parent):  # pytest makes them for their owner alone
+            stack.callback(parent.chmod, parent.stat().st_mode & 0o777)
+            parent.chmod(0o755)
+        folder.chmod(0o555)
+        stack.enter_context(a_stranger())
+        with (
+            pytest.raises(FileError, match=r"run: cannot be written \(Permission denied\)"),
+            sole_writer(folder, resume=True),
+        ):
+            pass
+
+
+def test_a_writer_who_was_a_moment_earlier_is_named(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    with sole_writer(folder):
+        monkeypatch.setattr(long_runs, "_refuse_if_locked", lambda folder: None)  # it came after that look
+        monkeypatch.setattr(long_runs, "check_out_folder", lambda folder: None)
+        with pytest.raises(FileError, match=rf"process {os.getpid()} on .* is writing there"), sole_writer(folder):
+            pass
+
+
+def test_files_that_appear_before_the_lock_are_not_written_over(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+
+    def a_moment_later(folder):
+        (folder / "theirs.txt").write_text("kept")
+
+    monkeypatch.setattr(long_runs, "check_out_folder", a_moment_later)
+    with pytest.raises(FileError, match="run: is not empty; nothing is written over"), sole_writer(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["theirs.txt"]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_lock_on_a_file_that_is_gone_is_nobodys_lock(replaced, tmp_path, monkeypatch):
+    folder, lock, tries = tmp_path / "run", long_runs._try_lock, []
+
+    def removed_at_first(descriptor):
+        tries.append(descriptor)
+        if len(tries) == 1:  # whoever had it before removes it when done
+            (folder / ".writer").unlink()
+            if replaced:
+                (folder / ".writer").write_text("another one")
+        return lock(descriptor)
+
+    monkeypatch.setattr(long_runs, "_try_lock", removed_at_first)
+    with sole_writer(folder):
+        monkeypatch.undo()
+        assert len(tries) == 2
+        with pytest.raises(FileError, match="is writing there"), sole_writer(folder):
+            pass
+
+
+def test_folders_are_written_where_the_system_has_no_locks(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with sole_writer(tmp_path / "run"):
+        (tmp_path / "run" / "kept.txt").write_text("kept")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["kept.txt"]
+
+
+def test_a_class_of_ones_own_has_no_digest():
+    with pytest.raises(FileError, match="a dict has no file form, so no run of it can be resumed"):
+        game_digest({})
+
+
+def test_numbers_of_numpy_survive_a_checkpoint(tmp_path):
+    note = {"moves": np.int64(3), "gain": np.float32(0.5), "done": np.bool_(True)}
+    write_checkpoint(tmp_path / "checkpoint.npz", {"ascent 0": note})
+    assert read_checkpoint(tmp_path / "checkpoint.npz") == {"ascent 0": {"moves": 3, "gain": 0.5, "done": True}}
+
+
+def test_a_learning_run_whose_request_has_no_name_is_called_like_its_folder(tmp_path):
+    door = BY_NAME["learning seeds.jsonl"]
+    door.prepare(tmp_path / "radios")
+    (tmp_path / "radios" / "seeds.jsonl").write_bytes(door.seeds()[0])
+    assert "name" not in json.loads((tmp_path / "radios" / "request.json").read_text())
+    assert load_learning_run(tmp_path / "radios").name == "radios"
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    library.solve(library.scenarios.counter_example()).save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_that_was_read_prints_what_its_result_prints(run_folder):
+    run = library.load_run(run_folder)
+    assert str(run) == str(run.result)
+    assert run._repr_html_() == run.result._repr_html_()
+
+
+def test_a_witness_that_is_no_list_is_refused_with_the_path(run_folder):
+    path = run_folder / "result.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"status": "NOT_POTENTIAL", "epsilon": 0, "witness": {"agents": 3}}))
+    with pytest.raises(FileError, match=r"result\.json: a field is not what it should be .*Solve again") as told:
+        library.load_run(run_folder)
+    assert str(path) in str(told.value)
+
+
+def test_options_of_any_kind_are_told_in_words_that_json_knows(tmp_path):
+    options = {
+        "limits": (0.1, 0.2),
+        "by_name": {1: Path("maps") / "a.map"},
+        "day": date(2019, 6, 10),
+        "open": True,
+        "none": None,
+    }
+    write_scenario(tmp_path / "scenario.json", Origin("mine", options), None)
+    origin, drawing = read_scenario(tmp_path / "scenario.json")
+    assert drawing is None
+    assert origin.options == {
+        "limits": [0.1, 0.2],
+        "by_name": {"1": "maps/a.map"},
+        "day": "2019-06-10",
+        "open": True,
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize("name", ["routing", "charging"])
+def test_roads_and_loads_are_not_drawn_for_a_game_without_resources(name, tmp_path):
+    with pytest.raises(FileError, match="its drawing is of another game"):
+        check_drawing(tmp_path / "scenario.json", drawing_of(Origin(name, {})), library.scenarios.counter_example())
