@@ -54,6 +54,7 @@ TARGETS = (
         "certificate",
         "cmpg/equilibrium/certificate.py",
         (
+            "tests/test_equilibrium/test_certificate_terms.py",
             "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_certificate.py",
             "tests/test_equilibrium/test_hard_budgets.py",
@@ -65,6 +66,7 @@ TARGETS = (
         "infeasibility",
         "cmpg/equilibrium/infeasibility.py",
         (
+            "tests/test_equilibrium/test_infeasibility.py",
             "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_start.py",
             "tests/test_sweep.py::test_claims_that_were_wrong_once_are_so_no_more",
@@ -74,7 +76,10 @@ TARGETS = (
     Target(
         "independent check",
         "cmpg/report/independent_check.py",
-        ("tests/test_report/test_independent_check.py",),
+        (
+            "tests/test_report/test_independent_check.py",
+            "tests/test_report/test_independent_check_by_support.py",
+        ),
         0.95,
     ),
     Target("planning", "cmpg/cmdp/planning.py", ("tests/test_cmdp/test_planning.py", "tests/test_cmdp/test_exact.py")),

@@ -133,4 +133,4 @@ def test_exact_mode_turns_nothing_into_floats():
     assert judged(Fraction(1, 3) + tiny).feasibility is Feasibility.VIOLATED
     assert judged(Fraction(1, 3)).epsilon == 0
     # The price is a float, and still the bound is exact: 1e-30 is less than any rounding of 1/3.
-    assert judged(Fraction(1, 3) - tiny).epsilon == pytest.approx(1e-30, rel=1e-9)
+    assert judged(Fraction(1, 3) - tiny).epsilon == pytest.approx(1e-30, rel=1e-9, abs=0.0)

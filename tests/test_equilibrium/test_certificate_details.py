@@ -90,7 +90,7 @@ def test_rounding_grows_with_every_size_and_vanishes_in_exact_arithmetic():
     none, some = gain_rounding(cmdp, np.zeros(2)), gain_rounding(cmdp, np.array([0.0, 4.0]))
     sizes = cmdp.rounding_sizes
     assert none == 2 * cmdp.rounding * sizes[0]
-    assert some == pytest.approx(none + 2 * cmdp.rounding * 4.0 * (sizes[2] + 0.625), rel=1e-12)
+    assert some == pytest.approx(none + 2 * cmdp.rounding * 4.0 * (sizes[2] + 0.625), rel=1e-12, abs=0.0)
     assert gain_rounding(one_agent().exact().at(FIRST.exact()).induced_cmdp(0), np.array([0.0, 4.0])) == 0.0
 
 
@@ -140,7 +140,7 @@ def test_a_threshold_next_to_the_cost_is_told_from_it():
         certificate = certify(one_agent().with_thresholds([0.0, threshold]), FIRST, [[np.inf, 0.0]])
         assert (certificate.feasibility is Feasibility.PROVEN) is met
         assert certificate.proves(1.0) is met
-        assert (0 < certificate.excess[1] < 1e-16) is not met
+        assert bool(0 < certificate.excess[1] < 1e-16) is not met
 
 
 def test_one_cost_beyond_all_floats_is_a_violation_whatever_the_others_are():

@@ -190,6 +190,14 @@ def test_a_cost_above_its_threshold_is_accepted_if_that_is_allowed(claim):
     assert claim(game, CLAIM, 1e-6, 1e-10)[0] == 1
 
 
+def test_what_may_be_allowed_is_told_of_a_gain_of_exactly_epsilon(claim):
+    lazy = CLAIM | {"agent_0": [[[1.0, 0.0], [1.0, 0.0]]] * 2}
+    code, printed = claim(ONE | {"thresholds": [0.25 - 5e-10]}, lazy, 2.0)
+    assert code == 1
+    assert "a threshold is exceeded by 5e-10" in printed
+    assert "a threshold is exceeded" not in claim(ONE | {"thresholds": [0.25 - 5e-10]}, lazy, 1.999)[1]
+
+
 def test_a_gain_above_epsilon_is_not_proved(claim):
     lazy = CLAIM | {"agent_0": [[[1.0, 0.0], [1.0, 0.0]]] * 2}
     assert claim(ONE, lazy)[0] == 1
@@ -331,6 +339,15 @@ def test_a_hard_budget_is_proved_by_what_is_possible(claim):
     assert claim(HARD, STAYS)[0] == 0
     assert claim(HARD, STAYS | {"multipliers": [[0.0]]})[0] == 1
     assert "a policy that keeps a hard budget" in claim(HARD, STAYS | {"agent_0": [[[1 - 1e-12, 1e-12]]]})[0]
+
+
+def test_what_others_spend_by_chance_leaves_no_hard_budget(claim):
+    """Agent 1 may use the desk, which costs 1 then, whatever agent 0 does."""
+    by_support = BOTH | {"agent_0": [[[1.0, 0.0]]], "multipliers": [[np.inf], [0.0]]}
+    code, _ = claim(LOCAL | {"load_cost": [[[[0, 1, 1]]]]}, by_support)
+    assert code == "not proved: others who spend a hard budget whatever happens is required"
+    sure = by_support | {"agent_1": [[[0.0, 1.0]]]}
+    assert claim(LOCAL | {"load_cost": [[[[0, 1, 1]]]], "thresholds": [1.0]}, sure, 1.0)[0] == 0
 
 
 def test_likeness_is_passed_on_except_for_rewards(claim):

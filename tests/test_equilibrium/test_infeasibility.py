@@ -1,0 +1,104 @@
+"""Proofs of infeasibility term by term: what rounding takes off the least cost, and adds to the limit."""
+
+import numpy as np
+import pytest
+
+import cmpg
+from cmpg.cmdp.evaluation import cost_rounding
+from cmpg.cmdp.planning import plan
+from cmpg.equilibrium import infeasibility
+from cmpg.equilibrium.certificate import gain_rounding
+from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
+
+LAST_BITS = 4e-16
+WEIGHTS = np.array([1.0, 2.0])
+
+
+def two_costs(**episode):
+    """One agent whose rewards, were they counted, would lead to the dearer action; costs of both signs."""
+    return cmpg.JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[0.0, 100.0]]]],
+        costs=[[[[1.0, 2.0]]], [[[-0.25, 0.5]]]],
+        thresholds=[0.125, -0.75],
+        initial=[1.0],
+        **episode,
+    )
+
+
+def test_the_last_bits_speak_against_a_proof_on_both_sides(monkeypatch):
+    monkeypatch.setattr(infeasibility, "_least_cost", lambda *_: (None, -3.0, 0.25))
+    proof = least_spending(two_costs(horizon=1), WEIGHTS).proof
+    assert proof.least_cost == -3.25 - LAST_BITS * 3.0 < -3.25
+    assert proof.limit == -1.375 + LAST_BITS * 1.375 > -1.375
+
+
+def test_a_proof_needs_more_than_the_limit():
+    assert not InfeasibilityProof(WEIGHTS, 1.0, 1.0).holds
+    assert InfeasibilityProof(WEIGHTS, np.nextafter(1.0, 2), 1.0).holds
+
+
+def test_the_rounding_of_two_evaluations_is_taken_off_the_planners_least_cost():
+    game = two_costs(horizon=4)
+    cmdp, found = game.joint_cmdp(), least_spending(game, WEIGHTS)
+    cheapest = plan(cmdp, WEIGHTS, reward_weight=0.0)
+    assert cheapest.costs.tolist() == [4.0, -1.0]
+    rounding = cost_rounding(cmdp, cheapest.costs)
+    assert found.proof.least_cost == 2.0 - 2 * float(WEIGHTS @ rounding) - LAST_BITS * 2.0
+    assert found.policy[0].tolist() == [[[1.0, 0.0]]] * 4
+
+
+@pytest.mark.parametrize(("by_bound", "least"), [(1.5, 1.5), (2.5, 2.0)])
+def test_of_what_a_discounted_planner_pays_and_the_bound_below_it_the_smaller_counts(monkeypatch, by_bound, least):
+    game = two_costs(discount=0.75)
+    cmdp = game.joint_cmdp()
+    paid = least_spending(game, WEIGHTS).policy
+    assert float(WEIGHTS @ game.at(paid).costs) == pytest.approx(2.0, abs=1e-12)
+    asked = []
+
+    def dual_bound(spending, multipliers):
+        asked.append(spending)
+        return float(multipliers @ cmdp.thresholds) - by_bound
+
+    monkeypatch.setattr(infeasibility, "dual_bound", dual_bound)
+    proof = prove_infeasible(game, WEIGHTS)
+    assert not asked[0].reward.any()
+    taken_off = gain_rounding(asked[0], WEIGHTS)
+    assert 0 < taken_off < 1e-10
+    assert least - proof.least_cost == pytest.approx(taken_off + LAST_BITS * least, rel=0.2)
+
+
+def test_agents_who_never_meet_are_planned_for_without_their_rewards():
+    agent = cmpg.LocalAgent(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=[[[0, 100]]],
+        uses=np.zeros((1, 1, 2, 1)),
+        initial=[1],
+        costs=[[[[2, 3]]], [[[512, 512]]]],
+    )
+    game = cmpg.LocalGame(
+        agents=(agent, agent), delay=[[[0, 0, 0]]], load_costs=np.zeros((2, 1, 1, 3)), thresholds=[11.0, 1.0], horizon=3
+    )
+    proof = prove_infeasible(game, WEIGHTS)
+    least = 2 * 3 * (2.0 + 2 * 512.0)
+    rounding = sum(float(WEIGHTS @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in game.private_cmdps())
+    assert proof.least_cost == least - rounding - LAST_BITS * least
+    assert rounding > 0
+    assert least_spending(game, WEIGHTS).policy is None
+
+
+def test_what_agents_who_meet_can_save_at_most_is_taken_off_the_limit():
+    """Of three agents two meet at one of two doors, and pairs cost 1."""
+    agent = cmpg.LocalAgent(
+        transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=np.eye(2)[None, None], initial=[1]
+    )
+    game = cmpg.LocalGame(
+        agents=(agent,) * 3,
+        delay=np.zeros((1, 2, 4)),
+        load_costs=[[[[0, 0, 1, 3]] * 2]],
+        thresholds=[0.75],
+        horizon=1,
+    )
+    least = 2 * 0.75 - game.most_left(np.array([2.0]))
+    assert least == pytest.approx(2.0, abs=1e-9)
+    assert prove_infeasible(game, [2.0]).least_cost == least - LAST_BITS * least
