@@ -81,7 +81,7 @@ def with_method(**changes):
     """The game with other fields, methods or properties."""
     fields = {name: value for name, value in changes.items() if name in Commons.__dataclass_fields__}
     methods = {name: value for name, value in changes.items() if name not in fields}
-    return type("Wrong", (Commons,), methods)(np.array([1.0]), **fields)
+    return type("Wrong", (Commons,), methods)(**{"thresholds": np.array([1.0]), **fields})
 
 
 BROKEN = {
@@ -95,6 +95,19 @@ BROKEN = {
     "the change of the potential": {"potential": lambda self, policy: 0.0},
     "a PotentialProof or None": {"potential_proof": lambda self: "because"},
     "ends in KeyError": {"at": lambda self, policy: {}["nothing"]},
+    "num_agents is 'two'; a positive integer": {"num_agents": "two"},
+    "thresholds must be an array [k]": {"thresholds": 1.0},
+    "returned a dict; a CMDP is required": {"induced_cmdp": lambda self, policy, agent: {}},
+    "takes policies [1, 1, 1] and 1 constraints; [1, 1, 3]": {
+        "induced_cmdp": lambda self, policy, agent: CMDP(
+            transition=np.ones((1, 1, 1, 1)),
+            reward=np.zeros((1, 1, 1)),
+            costs=np.zeros((1, 1, 1, 1)),
+            thresholds=self.thresholds,
+            initial=[1.0],
+            horizon=1,
+        )
+    },
 }
 
 
@@ -117,6 +130,39 @@ class Selfish(InducedPosition):
 def test_a_position_that_contradicts_its_cmdps_is_found():
     found = check_game(with_method(at=lambda self, policy: Selfish(self, policy)))
     assert "the value in its induced CMDP" in str(found)
+
+
+def wrong_position(**changes):
+    """Positions with other methods or properties."""
+    kind = type("WrongPosition", (InducedPosition,), changes)
+    return with_method(at=lambda self, policy: kind(self, policy))
+
+
+def other_policy(self):
+    return JointPolicy.uniform(self.game.policy_shapes)
+
+
+BROKEN_POSITIONS = {
+    "position.costs has shape [2]; [1] is required": {"costs": property(lambda self: np.zeros(2))},
+    "position.policy is not the policy that `at` was given": {
+        "policy": property(other_policy, lambda self, policy: None)
+    },
+    "replace(0, …) must change the policy of agent 0, and no other": {"replace": lambda self, agent, table: self},
+    "same_problem(0, …) must return True or False": {"same_problem": lambda self, agent, other: "perhaps"},
+    "present(1).costs has shape [2]; [1] is required": {
+        "present": lambda self, agent: replace(InducedPosition.present(self, agent), costs=np.zeros(1 + agent))
+    },
+    "ends in AttributeError: 'NoneType' object has no attribute 'size'": {
+        "slacks": property(lambda self: None.size)  # a slip inside: the member is there
+    },
+}
+
+
+@pytest.mark.parametrize("problem", BROKEN_POSITIONS)
+def test_what_is_wrong_with_a_position_is_said(problem):
+    found = check_game(wrong_position(**BROKEN_POSITIONS[problem]))
+    assert not found.passed
+    assert problem in str(found)
 
 
 @pytest.mark.parametrize("name", GAME)

@@ -182,6 +182,18 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path, capsy
     assert not (tmp_path / "new").exists()
 
 
+def test_the_command_shows_every_claim_and_ends_with_1_where_one_is_unexpected(monkeypatch, tmp_path, capsys):
+    found = small(seed=7)
+    monkeypatch.setattr(whole, "reproduce", lambda evidence: found if evidence.seed == 7 else None)
+    assert run_command(monkeypatch, "--quick", "--seed", "7", "--out", str(tmp_path / "new")) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "unexpected" in shown
+    assert "a < b & c" in shown
+    assert "Unexpected in this run: odd." in shown
+    assert f"open {tmp_path / 'new'}/index.html" in shown
+    assert json.loads((tmp_path / "new" / "claims.json").read_text("utf-8"))["seed"] == 7
+
+
 @pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seed", "-1")])
 def test_numbers_out_of_range_are_refused(monkeypatch, tmp_path, capsys, option, value):
     assert run_command(monkeypatch, "--quick", "--out", str(tmp_path / "new"), option, value) == 2

@@ -106,10 +106,6 @@ def _prism(game: Game, agent: int, policy: Path | None) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    from cmpg.errors import FileError
     from cmpg.files.containers import write_atomically
 
-    try:
-        write_atomically(path, lambda stream: stream.write(text.encode()))
-    except OSError as problem:
-        raise FileError(f"{path}: cannot be written ({problem.strerror}). Name another file.") from None
+    write_atomically(path, lambda stream: stream.write(text.encode()))

@@ -63,10 +63,8 @@ def within(position: Position, agent: int, spent: BoolArray) -> Within | None:
 
 
 def bound_at(position: Position, agent: int, multipliers: FloatArray) -> float:
-    """Return what one agent could get at most by multipliers [k], of which some may be infinite."""
+    """Return what one agent could get at most by multipliers [k], of which some are infinite."""
     hard = np.isinf(multipliers)
-    if not hard.any():
-        return float(dual_bound(position.induced_cmdp(agent), multipliers))
     found = restriction(position, agent, hard)
     return np.inf if found is None else float(dual_bound(found.cmdp, multipliers[~hard]))
 

@@ -93,7 +93,7 @@ def check_game(game: Game, *, rng: np.random.Generator | None = None, policies: 
     the contract of a game is kept, as far as random policies can tell.
     """
     draws = np.random.default_rng(0) if rng is None else rng
-    missing = tuple(f"the game has no `{name}`." for name in GAME if not hasattr(game, name))
+    missing = tuple(f"the game has no `{name}`." for name in GAME if not _has(game, name))
     if missing:
         return GameCheck(missing)
     problems = list(_wrong_frame(game))
@@ -134,9 +134,10 @@ def _wrong_frame(game: Any) -> Iterator[str]:
 
 def _wrong_position(game: Game, policy: JointPolicy, rng: np.random.Generator) -> list[str]:
     position = game.at(policy)
-    missing = [f"a position has no `{name}`." for name in POSITION if not hasattr(position, name)]
-    if missing:
-        return missing
+    missing = [f"a position has no `{name}`." for name in POSITION if not _has(position, name)]
+    wrong = missing or list(_wrong_cmdps(game, position))
+    if wrong:
+        return wrong
     agents, constraints = game.num_agents, len(game.thresholds)
     sized = {"values": agents, "costs": constraints, "slacks": constraints, "cost_rounding": constraints}
     wrong = [
@@ -154,18 +155,25 @@ def _wrong_position(game: Game, policy: JointPolicy, rng: np.random.Generator) -
     return found + list(_wrong_thresholds(game, policy, position))
 
 
+def _has(thing: Any, name: str) -> bool:
+    """Whether there is such a member; one that cannot be computed is there, and says itself what it lacks."""
+    return name in dir(thing) or hasattr(thing, name)
+
+
+def _wrong_cmdps(game: Game, position: Position) -> Iterator[str]:
+    """Yield what is wrong with what agents face: values and costs follow from it."""
+    for agent, shape in enumerate(game.policy_shapes):
+        cmdp: Any = position.induced_cmdp(agent)
+        if not isinstance(cmdp, CMDP):
+            yield f"induced_cmdp({agent}) returned a {type(cmdp).__name__}; a CMDP is required."
+        elif cmdp.policy_shape != shape or cmdp.num_constraints != len(game.thresholds):
+            found = f"{list(cmdp.policy_shape)} and {cmdp.num_constraints} constraints"
+            required = f"{list(shape)} and {len(game.thresholds)} are required"
+            yield f"induced_cmdp({agent}) takes policies {found}; {required}."
+
+
 def _wrong_agent(game: Game, position: Position, agent: int, rng: np.random.Generator) -> Iterator[str]:
-    cmdp: Any = position.induced_cmdp(agent)
-    if not isinstance(cmdp, CMDP):
-        yield f"induced_cmdp({agent}) returned a {type(cmdp).__name__}; a CMDP is required."
-        return
-    if cmdp.policy_shape != game.policy_shapes[agent] or cmdp.num_constraints != len(game.thresholds):
-        yield (
-            f"induced_cmdp({agent}) takes policies {list(cmdp.policy_shape)} and {cmdp.num_constraints} constraints; "
-            f"{list(game.policy_shapes[agent])} and {len(game.thresholds)} are required."
-        )
-        return
-    where = f"of agent {agent}"
+    cmdp, where = position.induced_cmdp(agent), f"of agent {agent}"
     worth = evaluate(cmdp, position.policy[agent])
     present = position.present(agent)
     yield from _differs(f"values[{agent}]", position.values[agent], worth.value, "the value in its induced CMDP")

@@ -303,14 +303,11 @@ def write_rows(rows: Sequence[Row], path: Path, form: str) -> None:
     """Write rows to a new file."""
     if path.exists():
         raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
-    try:
-        if form == "parquet":
-            frame = _pandas().DataFrame(list(rows))
-            write_atomically(path, lambda stream: _to_parquet(frame, stream))
-        else:
-            write_atomically(path, lambda stream: stream.write(rows_text(rows, form).encode()))
-    except OSError as problem:
-        raise FileError(f"{path}: cannot be written ({problem.strerror}). Name another file.") from None
+    if form == "parquet":
+        frame = _pandas().DataFrame(list(rows))
+        write_atomically(path, lambda stream: _to_parquet(frame, stream))
+    else:
+        write_atomically(path, lambda stream: stream.write(rows_text(rows, form).encode()))
 
 
 def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:

@@ -306,11 +306,6 @@ class Spending:
         """[k, H]."""
         return np.asarray(self.parts.sum(axis=2))
 
-    @property
-    def by_place(self) -> FloatArray:
-        """[k, places]."""
-        return np.asarray(self.parts.sum(axis=1))
-
 
 def where_spent(game: Game, policy: JointPolicy) -> Spending:
     """Split the costs of a joint policy; agents who see their own states, and name no resources, have no place to show.

@@ -96,11 +96,6 @@ class Census:
         """A class that occurs, to which those rows are given."""
         return 0 if isinstance(self.classes, EveryCount) else int(self.classes.of(np.array([self.num_agents])))
 
-    @property
-    def entries(self) -> int:
-        """How many entries the tables have."""
-        return sum(int(np.prod(tally.table_shape)) for tally in self.tallies)
-
     @cached_property
     def roundings(self) -> int:
         """How many roundings the probability of a class, and of a count, has behind it if all agents mix."""

@@ -1,0 +1,156 @@
+"""How commands end: broken off, with something missing, or with an answer that is written elsewhere."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+
+import cmpg as library
+from cmpg.equilibrium.result import Status
+from cmpg.errors import CMPGError, FileError
+from command_line import PROGRAM, cmpg
+
+SWEEP = ["sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.005"]
+
+
+def test_a_sweep_that_is_broken_off_keeps_its_rows_and_says_how_to_go_on(tmp_path):
+    folder = tmp_path / "run"
+    with subprocess.Popen(
+        [*PROGRAM, *SWEEP, "--out", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        while not list(folder.glob("runs/0*")):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "Traceback" not in err
+    assert "runs are there; go on with the same command and --resume" in err
+    assert "are missing" in out
+    assert "report.html" not in out
+    assert library.sweeps.load_sweep(folder).rows
+
+
+def test_a_sweep_that_is_broken_off_before_its_first_row_leaves_nothing_to_tell(tmp_path):
+    with patch("cmpg.sweeps.running.solve", side_effect=KeyboardInterrupt):
+        ran = cmpg(*SWEEP, "--out", tmp_path / "run")
+    assert (ran.code, ran.out) == (130, "")
+    assert not list((tmp_path / "run" / "runs").iterdir())
+
+
+def test_a_solve_that_notices_the_interruption_itself_ends_the_sweep(tmp_path):
+    done = []
+
+    def interrupted(game, **options):
+        done.append(library.solve(game, **options))
+        return done[0] if len(done) == 1 else replace(done[1], status=Status.INTERRUPTED)
+
+    with patch("cmpg.sweeps.running.solve", interrupted):
+        ran = cmpg(*SWEEP, "--out", tmp_path / "run")
+    assert ran.code == 1
+    assert "interrupted: 1 runs are there" in ran.err
+
+
+def test_a_sweep_is_over_the_options_of_a_scenario():
+    ran = cmpg("sweep", "game.json", "--out", "run")
+    assert ran.code == 2
+    assert "game.json: a sweep is over the options of a scenario, or a plan in a .toml file" in ran.err
+
+
+def test_a_sweep_without_the_extra_has_all_but_its_page(tmp_path):
+    with patch("cmpg.report.page.write_sweep_page", side_effect=CMPGError("plotly is not installed.")):
+        ran = cmpg(*SWEEP[:-1], "0.1,0.2", "--out", tmp_path / "run")
+    assert ran.code == 0
+    assert "no page is written: plotly is not installed." in ran.err
+    assert ran.out.endswith("results.csv, the run folders\n")
+    with patch("cmpg.report.page.write_sweep_page", side_effect=FileError("report.html: cannot be written.")):
+        ran = cmpg(*SWEEP[:-1], "0.1,0.2", "--out", tmp_path / "other")
+    assert (ran.code, ran.err.splitlines()[-1]) == (2, "error: report.html: cannot be written.")
+
+
+def test_the_seed_of_a_sweep_may_stand_among_the_words_of_its_plan(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('scenario = "counter-example"\n[options]\nseed = [1, 2]\n')
+    assert cmpg("sweep", plan, "--out", tmp_path / "run").code == 0
+    assert library.sweeps.load_sweep(tmp_path / "run").grid.axes == {"seed": (1, 2)}
+
+
+@pytest.mark.parametrize(("word", "told"), [("none", "None"), ("thorough", "PairMoves(trades=16, swaps=200, ")])
+def test_the_command_line_decides_whether_pairs_move(word, told):
+    ran = cmpg("solve", "spectrum", "--agents", "2", "--improve", word, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["settings"]["improve"].startswith(told)
+
+
+def test_a_solver_is_chosen_by_its_name():
+    ran = cmpg("solve", "counter-example", "--solver", "primal-dual", "--epsilon", "0.01", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["settings"]["solver"].startswith("PrimalDual(tolerance=0.0025")
+    game = library.scenarios.counter_example()
+    assert library.solve(game, solver="primal-dual", epsilon=0.01).certified
+    with pytest.raises(CMPGError, match="solver is 'simplex'; one of 'exact', 'lp', 'primal-dual'"):
+        library.solve(game, solver="simplex")
+
+
+def test_a_run_goes_on_where_no_checkpoint_can_be_written(tmp_path):
+    with patch("cmpg.files.long_runs.write_checkpoint", side_effect=FileError("checkpoint.npz: the disk is full.")):
+        ran = cmpg("solve", "charging", "--out", tmp_path / "run", "--checkpoint", "0.000001")
+    assert ran.code == 0
+    assert "no checkpoint: checkpoint.npz: the disk is full. The run goes on." in ran.err
+
+
+def test_an_error_of_the_system_is_one_line():
+    problem = OSError(28, "No space left on device", "/tmp/spill")
+    with patch("cmpg.equilibrium.solve.solve", side_effect=problem):
+        ran = cmpg("solve", "counter-example")
+    assert (ran.code, ran.err) == (2, "error: /tmp/spill: No space left on device.\n")
+
+
+def test_a_reader_who_goes_away_ends_the_command_without_a_word():
+    line = f"{sys.executable} -m cmpg scenarios | true"
+    code = subprocess.run(["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"], capture_output=True, check=False)
+    assert (code.returncode in (0, 1), code.stderr) == (True, b"")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    target = tmp_path_factory.mktemp("runs") / "run"
+    assert cmpg("solve", "counter-example", "--out", target).code == 0
+    return target
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_table_is_written_to_a_file(folder, kind, tmp_path):
+    words = ["export", folder, "--what", "policy", "--format", kind]
+    told = cmpg(*words)
+    ran = cmpg(*words, "--out", tmp_path / "policy.txt")
+    assert (told.code, ran.code) == (0, 0)
+    assert ran.out == f"written to {tmp_path / 'policy.txt'} (2 rows)\n"
+    assert (tmp_path / "policy.txt").read_text() == told.out
+    refused = cmpg(*words, "--out", tmp_path / "nowhere" / "policy.csv")
+    assert (refused.code, "policy.csv: cannot be written" in refused.err) == (2, True)
+
+
+def test_what_stands_after_two_dashes_is_no_option():
+    ran = cmpg("solve", "--epsilon", "0.1", "--", "counter-example")
+    assert (ran.code, ran.out.startswith("CERTIFIED")) == (0, True)
+
+
+def test_games_are_compared_in_processes_and_shown_as_tables():
+    words = ["compare", "counter-example", "--quick", "--restarts", "2"]
+    alone, apart = cmpg(*words, "--json"), cmpg(*words, "--json", "--jobs", "2")
+    assert alone.code == apart.code
+
+    def told(ran):
+        methods = json.loads(ran.out)["games"]["counter-example"]["methods"]
+        return [{name: value for name, value in each.items() if name != "seconds"} for each in methods]
+
+    assert told(alone) == told(apart)
+    shown = cmpg(*words)
+    assert shown.out.startswith("counter-example: potential game")
+    assert "CA-CMPG: 1 of 1 answers with a gap of at most 1e-6" in shown.out
