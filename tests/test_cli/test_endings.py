@@ -5,13 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 import cmpg as library
-from cmpg.equilibrium.result import Status
+from cmpg.equilibrium import runs
 from cmpg.errors import CMPGError, FileError
 from command_line import PROGRAM, cmpg
 
@@ -43,17 +42,33 @@ def test_a_sweep_that_is_broken_off_before_its_first_row_leaves_nothing_to_tell(
     assert not list((tmp_path / "run" / "runs").iterdir())
 
 
-def test_a_solve_that_notices_the_interruption_itself_ends_the_sweep(tmp_path):
-    done = []
+@pytest.mark.parametrize("place", ["Runs.begin", "Runs.move_together", "Runs.best"])
+def test_no_row_is_kept_of_a_solve_that_was_interrupted_though_it_may_be_certified(place, tmp_path):
+    """With fewer starts, or no pairs, it could be another row than that of a sweep that nobody disturbs."""
+    calls = []
+    held = {name: getattr(runs.Runs, name) for name in ("begin", "move_together", "best")}
 
-    def interrupted(game, **options):
-        done.append(library.solve(game, **options))
-        return done[0] if len(done) == 1 else replace(done[1], status=Status.INTERRUPTED)
+    def interrupted(self, *words, **options):
+        calls.append(place)
+        if len(calls) == 2:
+            if place == "Runs.begin":
+                held["begin"](self, *words, **options)
+            raise KeyboardInterrupt
+        return held[place.partition(".")[2]](self, *words, **options)
 
-    with patch("cmpg.sweeps.running.solve", interrupted):
+    with patch(f"cmpg.equilibrium.runs.{place}", interrupted):
         ran = cmpg(*SWEEP, "--out", tmp_path / "run")
-    assert ran.code == 1
-    assert "interrupted: 1 runs are there" in ran.err
+    assert (ran.code, len(calls)) == (1, 2)
+    rows = library.sweeps.load_sweep(tmp_path / "run").rows
+    assert f"interrupted: {len(rows)} runs are there" in ran.err
+    assert [row.run for row in rows] == list(range(len(rows)))
+    assert 1 <= len(rows) < 20
+
+
+def test_a_comparison_that_is_interrupted_while_it_solves_is_over():
+    with patch("cmpg.equilibrium.runs.Runs.move_together", side_effect=KeyboardInterrupt):
+        ran = cmpg("compare", "counter-example", "--quick", "--restarts", "2")
+    assert (ran.code, ran.out) == (130, "")
 
 
 def test_a_sweep_is_over_the_options_of_a_scenario():

@@ -23,6 +23,7 @@ from cmpg.comparison.record import Comparator, Comparison
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start
 from cmpg.errors import GameError, InfeasibleError
@@ -45,7 +46,7 @@ class CertifiedAscent:
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
         """Run the method; the time includes the certificate."""
         began = time.perf_counter()
-        result = solve(game, start=start, epsilon=self.epsilon, rng=rng, time_limit=self.time_limit)
+        result = uninterrupted(solve(game, start=start, epsilon=self.epsilon, rng=rng, time_limit=self.time_limit))
         seconds = time.perf_counter() - began
         if result.incumbent is None:
             raise InfeasibleError(f"the ascent ended without a policy: {result.message}")
@@ -188,7 +189,7 @@ def compare(
         entries.append(Judged(found, certify_with_best_responses(game, found.policy), gained))
     on_progress("restarts")
     began = time.perf_counter()
-    best = solve(game, restarts=restarts, rng=restart)
+    best = uninterrupted(solve(game, restarts=restarts, rng=restart))
     seconds = time.perf_counter() - began
     return GameComparison(
         thresholds=np.asarray(game.thresholds, dtype=np.float64),

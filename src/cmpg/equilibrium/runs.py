@@ -265,6 +265,13 @@ class Runs:
         return best_of(game, self.ended, partial(_scored, game, self.score), _criterion(self.score), list_all=list_all)
 
 
+def uninterrupted(result: Result) -> Result:
+    """Return a result, or raise the Ctrl-C that it has answered: for whoever has more to do than this one run."""
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
 def _scored(game: Game, prefer: Preference, run: Result) -> float:
     """Return what a certified ending is worth; its welfare is known already."""
     return float(run.values.sum()) if prefer is by_welfare else prefer(game, run.policy)

@@ -145,6 +145,7 @@ def solve(
     )
     runs = Runs(Course(played, ascend, deadline), score, on_progress)
     # Ctrl-C keeps what the runs so far have found.
+    stopped = True
     with suppress(KeyboardInterrupt):
         refuted = runs.begin(methods, ties=draws if restarts == 1 else None)
         if refuted is not None:
@@ -155,21 +156,23 @@ def solve(
             runs.restart(_again(methods, played), streams, jobs)
         if improve is not None and not runs.proved and runs.go_on:
             improve = runs.move_together(improve)
+        stopped = any(each.interrupted for each in runs.ended)
     first = runs.first
     if not runs.ended:
         if first is None or first.policy is None:
             late = runs.late or time.monotonic() >= deadline
-            return _told(_without_run(game, first, epsilon, late=late), asked)
+            return _told(replace(_without_run(game, first, epsilon, late=late), interrupted=stopped), asked)
         runs.ended = [interrupted_at(played, first.policy, epsilon=epsilon)]  # just before or after an ascent
-    result = replace(runs.ended[0], game=game, allow_rounding=allow_rounding)
+    result = replace(runs.ended[0], game=game, allow_rounding=allow_rounding, interrupted=stopped)
     try:
-        chosen = runs.best(list_all=restarts > 1)
+        chosen = replace(runs.best(list_all=restarts > 1), interrupted=stopped)
         settings = {**chosen.settings, "improve": str(improve)}
         result = _with_witness(played, replace(chosen, game=game, allow_rounding=allow_rounding, settings=settings))
         result = _judged_exactly(game, result) if played is not game else result
         result = _moved_inside(game, result, partial(ascend, rng=draws), deadline)
         _told(result, asked)
     except KeyboardInterrupt:
+        result = replace(result, interrupted=True)
         if played is not game and result.certified and result.certificate.arithmetic != "exact":
             result = replace(result, status=Status.INTERRUPTED, message="interrupted by the user.")
     return result
@@ -339,7 +342,7 @@ def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], dea
         return result
     played, exact = in_floats(game), in_floats(game) is not game
     room = 4 * played.at(result.start).cost_rounding + 4 * played.at(result.policy).cost_rounding
-    with suppress(KeyboardInterrupt, OutOfTimeError), limited(deadline):
+    with suppress(OutOfTimeError), limited(deadline):
         # Subnormal rooms would be lost in the subtraction.
         inner = played.with_thresholds(np.nextafter(played.thresholds - room, -np.inf))
         start: JointPolicy | None = result.start

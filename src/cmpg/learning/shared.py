@@ -31,6 +31,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
@@ -409,9 +410,9 @@ def _solved(model: Model, thresholds: FloatArray, start: JointPolicy, *, epsilon
 def _ascent(game: Game, start: JointPolicy, epsilon: float) -> Result:
     """Go on from the last policy where it is feasible, and from a start of the solver's own where it is not."""
     try:
-        return solve(game, epsilon=epsilon, start=start)
+        return uninterrupted(solve(game, epsilon=epsilon, start=start))
     except InfeasibleError:
-        return solve(game, epsilon=epsilon)
+        return uninterrupted(solve(game, epsilon=epsilon))
 
 
 def joint_table(policy: JointPolicy) -> FloatArray:

@@ -32,6 +32,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.loop import GreatestGain
 from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
@@ -377,7 +378,7 @@ def run_many(
     def one(rng: np.random.Generator) -> AscentRun:
         drawn = start(game, rng)
         ties = rng if random_ties else None
-        result = coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options)
+        result = uninterrupted(coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options))
         return AscentRun(
             result=result,
             gains=np.array([step.gains for step in result.trace]),
@@ -398,7 +399,8 @@ def count_infeasible_runs(
     """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
     lost = 0
     for number, rng in enumerate(evidence.streams(what, count), 1):
-        lost += coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options).refused > 0
+        ended = coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
+        lost += uninterrupted(ended).refused > 0
         evidence.tick(what, number, count)
     return lost
 

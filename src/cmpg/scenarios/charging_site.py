@@ -312,7 +312,8 @@ def capacities(
     Where kilowatts are given, one number for all, one each, or a profile, they are divided by the power of a car.
     """
     if isinstance(kilowatts, str):
-        kilowatts = _numbers_in(kilowatts) or kilowatts
+        found_numbers = _numbers_in(kilowatts)
+        kilowatts = kilowatts if found_numbers is None else found_numbers
     if isinstance(kilowatts, (str, Path)):
         found = read_profile(kilowatts, slots, list(groups)) / power
         if (found < 0).any():

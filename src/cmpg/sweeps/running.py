@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.equilibrium.result import Result, Status
+from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import Fields, json_text, write_text
@@ -170,9 +171,7 @@ def _run(task: _Task) -> _Outcome:
     shown = {name: task.options[name] for name in task.swept}
     try:
         game = task.built()
-        result = solve(game, epsilon=task.epsilon, restarts=task.restarts, seed=task.seed)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        result = uninterrupted(solve(game, epsilon=task.epsilon, restarts=task.restarts, seed=task.seed))
         with tempfile.TemporaryDirectory() as temporary:
             inside = Path(temporary) / "run"
             name = task.builder if isinstance(task.builder, str) else task.builder.__name__

@@ -102,7 +102,7 @@ def read_dpomdp(path: FilePath) -> TeamProblem:
     sizes = [len(names) for names in head.actions]
     _normalise_rows(path, head, tables.transition)
     transition = tables.transition.reshape(*sizes, head.num_states, head.num_states)
-    reward = tables.expected_reward().reshape(*sizes, head.num_states)
+    reward = tables.expected_reward(path).reshape(*sizes, head.num_states)
     return TeamProblem(
         head.agents,
         head.states.names,
@@ -330,16 +330,27 @@ class _Tables:
             known = np.full(self.num_observations, self.reward[a, s, following]) if known is None else known
             self.by_observation[a, s, following] = np.where(np.isnan(rows[following]), known, rows[following])
 
-    def expected_reward(self) -> FloatArray:
+    def expected_reward(self, path: FilePath) -> FloatArray:
         """Average the reward over next states and observations: [JA, S]."""
         if self.by_observation:
             self._read_observations()
         for (a, s, following), rewards in self.by_observation.items():
             if self.transition[a, s, following] > 0:
-                self.reward[a, s, following] = self.observed.get((a, following), np.zeros(1)) @ rewards
+                self.reward[a, s, following] = self._observations(path, a, following) @ rewards
         with np.errstate(over="ignore", invalid="ignore"):
             averaged: FloatArray = self.head.sign * (self.transition * self.reward).sum(axis=2)
         return averaged
+
+    def _observations(self, path: FilePath, joint: int, following: int) -> FloatArray:
+        """Return the probabilities of what is observed [JO], by which a reward is averaged."""
+        row = self.observed.get((joint, following), np.zeros(self.num_observations))
+        if not abs(row.sum() - 1) <= ROW_TOLERANCE or (row < 0).any():
+            where = f"after {_named(self.head, joint)!r} in state {self.head.states.names[following]!r}"
+            raise FileError(
+                f"{path}: a reward depends on what is observed {where}, and the probabilities of that sum to "
+                f"{row.sum():.9g}, or one of them is negative; they must sum to 1."
+            )
+        return np.asarray(row / row.sum())
 
     def _read_observations(self) -> None:
         names, states = self.head.observations, self.head.states
@@ -385,10 +396,15 @@ def _normalise_rows(path: FilePath, head: _Head, transition: FloatArray) -> None
     wrong = np.argwhere(~(np.abs(sums - 1) <= ROW_TOLERANCE) | (transition < 0).any(axis=2))
     if len(wrong):
         joint, s = (int(place) for place in wrong[0])
-        actions = np.unravel_index(joint, [len(names) for names in head.actions])
-        named = " ".join(own.names[a] for own, a in zip(head.actions, actions, strict=True))
+        where = f"after {_named(head, joint)!r} in state {head.states.names[s]!r}"
         raise FileError(
-            f"{path}: after {named!r} in state {head.states.names[s]!r} the probabilities of the next state sum to "
-            f"{sums[joint, s]:.9g}, or one of them is negative; they must sum to 1."
+            f"{path}: {where} the probabilities of the next state sum to {sums[joint, s]:.9g}, or one of them is "
+            "negative; they must sum to 1."
         )
     transition /= sums[..., None]
+
+
+def _named(head: _Head, joint: int) -> str:
+    """Return the actions of everybody in one joint action."""
+    actions = np.unravel_index(joint, [len(names) for names in head.actions])
+    return " ".join(own.names[a] for own, a in zip(head.actions, actions, strict=True))
