@@ -1,7 +1,7 @@
 # make demo         solves the paper's counter-example and grid world, with certificates
 # make test         linters, types, all tests
 # make lint         linters and types alone
-# make cover        all tests, then the branch coverage by file
+# make cover        all tests, then the branch coverage by file, and by room in docs/coverage.md
 # make lowest       all tests with the lowest versions that pyproject.toml allows
 # make sanitize     the tests of the C kernels, under AddressSanitizer and UBSan, with random and hostile games
 # make fuzz         spoilt files at every door, and games of hard numbers: five minutes, or MINUTES=300; findings become tests
@@ -88,7 +88,9 @@ cover: $(VENV)/installed-dev browser
 	$(BIN)/coverage erase
 	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --include='*/equilibrium/certificate.py,*/files/*'
+	mkdir -p build && $(BIN)/coverage json --quiet -o build/coverage.json
+	$(BIN)/python tools/coverage_page.py
+	$(BIN)/coverage report --include='*/equilibrium/certificate.py,*/files/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
 lowest: .venv-lowest/installed browser
