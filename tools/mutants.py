@@ -112,29 +112,57 @@ TARGETS = (
     Target(
         "ascent",
         "cmpg/equilibrium/ascent.py",
-        ("tests/test_equilibrium/test_ascent.py", "tests/test_equilibrium/test_solve.py"),
+        (
+            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_ascent.py",
+            "tests/test_equilibrium/test_solve.py",
+        ),
     ),
     Target(
         "loop",
         "cmpg/equilibrium/loop.py",
-        ("tests/test_equilibrium/test_ascent.py", "tests/test_equilibrium/test_start.py"),
+        (
+            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_ascent.py",
+            "tests/test_equilibrium/test_start.py",
+        ),
     ),
     Target(
         "loads", "cmpg/games/local/loads.py", ("tests/test_games/test_local_loads.py", "tests/test_games/test_local.py")
     ),
     Target("counts", "cmpg/games/counting/counts.py", ("tests/test_games/test_counting.py",)),
-    Target("confidence", "cmpg/learning/confidence.py", ("tests/test_learning/test_confidence.py",)),
+    Target(
+        "confidence",
+        "cmpg/learning/confidence.py",
+        ("tests/test_learning/test_confidence_formulas.py", "tests/test_learning/test_confidence.py"),
+    ),
     Target(
         "generative learner",
         "cmpg/learning/generative.py",
-        ("tests/test_learning/test_generative.py", "tests/test_learning/test_anytime.py"),
+        (
+            "tests/test_learning/test_generative_details.py",
+            "tests/test_learning/test_generative.py",
+            "tests/test_learning/test_anytime.py",
+        ),
     ),
-    Target("safe learner", "cmpg/learning/safe.py", ("tests/test_learning/test_safe.py",)),
-    Target("shared learner", "cmpg/learning/shared.py", ("tests/test_learning/test_shared.py",)),
+    Target(
+        "safe learner",
+        "cmpg/learning/safe.py",
+        ("tests/test_learning/test_safe_details.py", "tests/test_learning/test_safe.py"),
+    ),
+    Target(
+        "shared learner",
+        "cmpg/learning/shared.py",
+        ("tests/test_learning/test_shared_details.py", "tests/test_learning/test_shared.py"),
+    ),
     Target(
         "learning ascent",
         "cmpg/learning/ascent.py",
-        ("tests/test_learning/test_learn.py", "tests/test_learning/test_learning_start.py"),
+        (
+            "tests/test_learning/test_learning_ascent_details.py",
+            "tests/test_learning/test_learn.py",
+            "tests/test_learning/test_learning_start.py",
+        ),
     ),
     Target("Algorithm 3", "cmpg/paper/algorithm_3.py", ("tests/test_paper/test_algorithm_3.py",)),
     Target("Algorithm 4", "cmpg/paper/algorithm_4.py", ("tests/test_paper/test_algorithm_4.py",)),
