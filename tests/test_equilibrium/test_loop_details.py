@@ -316,6 +316,7 @@ def test_multipliers_that_prove_a_small_gain_are_a_response_already():
     assert not solved
     assert answer.gain == pytest.approx(0.25, abs=1e-12)
     assert answer.table is position.policy[0]
+    assert (answer.detail.work, answer.detail.multipliers.tolist()) == (1, [0.0])
     answer = ascent._Answers(solver, 0.48, np.zeros((2, 1)))(position, 0, None)
     assert len(solved) == 1
     assert answer.gain == pytest.approx(0.25, abs=1e-12)
@@ -367,7 +368,7 @@ def test_neighbours_are_judged_together_and_twice_as_many_each_time():
     assert [agents for agents, _ in asked] == [range(2), range(2, 6), range(6, 9)]
     assert asked[1][1] == [2.0, 3.0, 4.0, 5.0]
     assert [answer.table for answer in found] == list("abcdefgh")
-    assert {answer.gain for answer in found} == {0.25}
+    assert {(answer.gain, answer.detail.work) for answer in found} == {(0.25, 1)}
     assert all((answer.detail.bound, answer.detail.value) == (1.25, 1.0) for answer in found)
     # Whoever has other multipliers by now, or infinite ones, or could gain more, is solved for.
     answers._last[3] = np.array([9.0])

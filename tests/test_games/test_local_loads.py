@@ -157,3 +157,71 @@ def test_tables_that_need_only_means_are_recognised(delay, cost, smooth):
         np.array(delay(load) * 1.0)[None, None], np.array(cost(load) * 1.0)[None, None, None], horizon=3
     )
     assert (len(tables.rough) == 0) == smooth
+
+
+# --- Fits, sums and roundings, each by itself -------------------------------------------------------------------------
+
+
+def test_a_sum_of_loads_has_as_many_values_as_it_can_have():
+    one, other = np.array([[0.25], [0.75]]), np.array([[0.5], [0.25], [0.25]])
+    for first, second in ((one, other), (other, one)):
+        assert loads._convolve(first, second).tolist() == [[0.125], [0.4375], [0.25], [0.1875]]
+    assert loads._convolve(one[:1] * 4, other).tolist() == other.tolist()
+    assert loads._convolve(np.zeros((2, 0)), np.zeros((3, 0))).shape == (4, 0)
+
+
+def test_delays_that_rise_evenly_are_affine():
+    delay = np.array([[[1.0, 3.0, 5.0], [1.0, 3.0, 4.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0], [-1.0, -2.0, -3.0]]])
+    first, slope, fits = loads._affine(delay)
+    assert first.tolist() == [[1.0, 1.0, 0.0, -1.0, -1.0]]
+    assert slope.tolist() == [[2.0, 1.5, 0.0, 1.0, -1.0]]
+    assert fits.tolist() == [True, False, True, False, True]  # a delay of both signs would cancel
+    alone = loads._affine(np.array([[[2.0]]]))
+    assert (alone[0].tolist(), alone[1].tolist(), alone[2].tolist()) == ([[2.0]], [[0.0]], [True])
+    steps = np.array([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 4.0]]])
+    assert loads._affine(steps)[2].tolist() == [False]
+
+
+def test_costs_of_pairs_are_quadratic():
+    """idle + first·m + second·m(m − 1)/2."""
+    m = np.arange(5.0)
+    tables = [1 + 2 * m + 3 * m * (m - 1) / 2, 4 * m, 5 + 0 * m, m**3, 1 - m, -2 * m - m * (m - 1)]
+    idle, first, second, fits = loads._quadratic(np.array(tables)[None, None])
+    assert idle.tolist() == [[[1.0, 0.0, 5.0, 0.0, 1.0, 0.0]]]
+    assert first.tolist() == [[[2.0, 4.0, 0.0, 1.0, -1.0, -2.0]]]
+    assert second[0, 0, [0, 1, 2, 5]].tolist() == [3.0, 0.0, 0.0, -2.0]
+    assert fits.tolist() == [True, True, True, False, False, True]
+    one = loads._quadratic(np.array([[[[1.0, 3.0]]]]))
+    assert [each.tolist() for each in one[:3]] == [[[[1.0]]], [[[2.0]]], [[[0.0]]]]
+
+
+def test_a_second_difference_that_rounding_made_is_none():
+    tenths = np.array([[[[0.0, 0.1, 0.2, 0.1 + 0.2, 0.4]]]])
+    assert loads._quadratic(tenths)[2].tolist() == [[[0.0]]]
+    assert loads._quadratic(tenths)[3].tolist() == [True]
+
+
+def test_signs_are_the_same_where_no_two_differ():
+    signs = loads._same_sign(np.array([1.0, -1.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.0, -1.0, -2.0]))
+    assert signs.tolist() == [True, True, True, False, True]
+
+
+def test_elasticity_is_how_many_times_a_relative_error_of_the_load_counts():
+    linear, square = np.arange(4.0)[:, None], np.arange(4.0)[:, None] ** 2
+    assert loads._elasticity(linear, limit=9) == pytest.approx(1.0)
+    assert loads._elasticity(square, limit=9) == pytest.approx(max(1.0, 2 * 3 / 4, 3 * 5 / 9))
+    assert loads._elasticity(np.array([[0.0], [0.0], [5.0]]), limit=9) == pytest.approx(2.0)
+    assert loads._elasticity(np.array([[0.0], [0.0], [0.0], [0.0], [5.0]]), limit=3) == 3
+    for rough in ([[1.0], [0.5]], [[-1.0], [2.0]]):
+        assert loads._elasticity(np.array(rough), limit=9) == 9
+    assert loads._elasticity(np.zeros((3, 1)), limit=9) == 0.0
+    assert loads._elasticity(np.array([[1.0, 0.0], [1.0, 7.0]]), limit=9) == pytest.approx(1.0)
+
+
+def test_roundings_grow_with_the_agents_and_with_what_is_added_up():
+    smooth = load_tables(np.zeros((1, 3, 6)), np.zeros((1, 1, 3, 6)), horizon=7)
+    assert (smooth.entry_roundings, smooth.total_roundings) == (24 + 3, 24 + 3 + 7 * 3)  # 5 agents have 3 bits
+    assert smooth.order == 2.0
+    rough = load_tables(np.zeros((1, 3, 6)), np.broadcast_to([0, 0, 0, 1.0, 1, 1], (1, 1, 3, 6)), horizon=7)
+    assert (rough.entry_roundings, rough.total_roundings) == (24 + 4 * 5, 24 + 4 * 5 + 7 * 3)
+    assert rough.order == 5.0  # the steps of the costs fall again

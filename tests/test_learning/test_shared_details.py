@@ -213,7 +213,7 @@ def test_empirical_games_are_solved_to_a_sixteenth_of_epsilon(monkeypatch):
         asked.append((epsilon, start))
         if start is not None:
             raise InfeasibleError("the start")
-        return SimpleNamespace(incumbent=None, policy="policy")
+        return SimpleNamespace(incumbent=None, policy="policy", interrupted=False)
 
     monkeypatch.setattr(shared, "solve", solve)
     model = SimpleNamespace(game=SimpleNamespace(with_thresholds=lambda thresholds: thresholds))
