@@ -18,7 +18,8 @@ from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import InfeasibleError, SimulatorError
-from cmpg.games.counting.game import CountingGame, CountingPosition
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.counting.position import CountingPosition
 from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, Interval, hoeffding_radius, transition_box

@@ -14,18 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
-from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate, occupancy
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
-from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
-from cmpg.faces import Face, fields_line, html, line, text
+from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
     BatchDynamics,
     Dynamics,
@@ -37,6 +35,7 @@ from cmpg.games.contract import (
     potential_by_moves,
 )
 from cmpg.games.counting.classes import Census, Counts, take_census
+from cmpg.games.counting.position import CountingPosition
 from cmpg.games.counting.tables import (
     CountingSizes,
     best_stages,
@@ -51,9 +50,6 @@ from cmpg.games.counting.vectors import CountClasses
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy, PolicyShape
-
-MOST_DIGITS = 250
-"""Where all A^n joint actions are equally probable, their probability must have fewer zeros than this to be a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,137 +309,3 @@ class CountingGame:
     def to_joint(self) -> JointGame:
         """Write the same game with tables over all A^n joint actions; for few agents."""
         return JointGame(**joint_tables(self))
-
-
-@dataclass(frozen=True, eq=False)
-class CountingPosition:
-    """A counting game at a joint policy."""
-
-    game: CountingGame
-    policy: JointPolicy
-    counts: Counts
-    mover: int = 0  # the agent that moved last: what it faces is known
-
-    __repr__ = fields_line
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """V^{r_i}: [n]."""
-        visits = occupancy(self.induced_cmdp(self.mover), self.policy[self.mover]).sum(axis=-1)
-        by_class = self.game.class_rewards.any()
-        values = []
-        for agent, table in enumerate(self.policy):
-            # Single counts are cheap; what all agents face is computed only where the reward needs it.
-            reward = self.induced_cmdp(agent).reward if by_class else self._count_reward(agent)
-            values.append((visits * (table * reward).sum(axis=-1)).sum())
-        return np.array(values)
-
-    @cached_property
-    def costs(self) -> FloatArray:
-        """V^{c_j}: [k]."""
-        return evaluate(self.induced_cmdp(self.mover), self.policy[self.mover]).costs
-
-    @property
-    def slacks(self) -> FloatArray:
-        """α − V^c: [k]."""
-        return np.asarray(self.game.thresholds - self.costs)
-
-    @property
-    def cost_rounding(self) -> FloatArray:
-        """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(self.mover), self.costs)
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent])
-
-    def induced_cmdp(self, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces while the others keep to their policies."""
-        if agent not in self._cmdps:
-            self._cmdps[agent] = self._induce(agent)
-        return self._cmdps[agent]
-
-    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
-        """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
-        game = self.game
-        if game.num_agents * np.log10(game.num_actions[0]) > MOST_DIGITS:
-            return None
-        classes = self._possible.of_classes(agent)
-        possible = np.asarray(classes > 0).reshape(game.num_steps, game.num_states, *classes.shape[1:])
-        costs = np.broadcast_to(game.costs[constraint][:, :, None], possible.shape)
-        first = np.take_along_axis(costs, possible.argmax(axis=-1)[..., None], axis=-1)
-        among = np.where(possible, costs, first)
-        moves = np.matmul(possible.astype(np.float64), np.asarray(game.transition > 0, dtype=np.float64))
-        after = [Successors.of(step.reshape(-1, game.num_states)) for step in moves]
-        left = Fraction(game.thresholds[constraint])
-        cmdp = self.induced_cmdp(agent)
-        return forbidden_in(cmdp, among.min(axis=-1), among.max(axis=-1), left=left, after=after)
-
-    @cached_property
-    def _possible(self) -> Counts:
-        """The counts if everybody plays all that it may play equally often: no probability is too small then."""
-        played = (np.asarray(table > 0) for table in self.policy)
-        even = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in played))
-        return Counts.at(self.game.census, even)
-
-    def same_problem(self, agent: int, earlier: CountingPosition) -> bool:  # noqa: ARG002
-        """Return False: whoever moves changes what everybody else counts."""
-        return False
-
-    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
-        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
-        from cmpg.games.exact_costs import counting_costs  # floats can tell, mostly
-
-        return counting_costs(self.game, policy)
-
-    def underflow(self) -> Underflow | None:
-        """Return what products of probabilities too small for floats can hide, or None where none is that small."""
-        game = self.game
-        if game.is_exact or (
-            game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST
-        ):
-            return None
-        sizes = game.number_sizes
-        return Underflow.behind(self.induced_cmdp(self.mover).rounding, rewards=sizes.rewards, costs=sizes.costs)
-
-    def replace(self, agent: int, table: Any) -> CountingPosition:
-        """Return the position after one agent has changed its policy; what that agent faces stays."""
-        policy = self.policy.move(agent, table)
-        moved = CountingPosition(self.game, policy, self.counts.replace(agent, policy), agent)
-        if agent in self._cmdps:
-            moved._cmdps[agent] = self._cmdps[agent]
-        return moved
-
-    @cached_property
-    def _cmdps(self) -> dict[int, CMDP]:
-        return {}
-
-    def class_probabilities(self, agent: int) -> FloatArray:
-        """Return how likely each class of counts is, by what one agent plays: [H, S, A, C]."""
-        by_row = self.counts.of_classes(agent)
-        return np.asarray(by_row.reshape(self.game.num_steps, self.game.num_states, *by_row.shape[1:]))
-
-    def _induce(self, agent: int) -> CMDP:
-        game = self.game
-        probabilities = self.class_probabilities(agent)
-        transition = np.matmul(probabilities, game.transition)
-        costs = [np.matmul(probabilities, cost[..., None])[..., 0] for cost in game.costs]
-        reward = self._count_reward(agent)
-        if game.class_rewards.any():
-            reward = reward + (probabilities * game.class_rewards).sum(axis=-1)
-        return CMDP(
-            transition=frozen(transition),
-            reward=frozen(reward),
-            costs=frozen(np.stack(costs)) if costs else frozen(np.zeros((0, 1, *transition.shape[1:3]))),
-            thresholds=game.thresholds,
-            initial=game.initial,
-            horizon=game.horizon,
-            discount=game.discount,
-            entry_roundings=self.counts.roundings(agent) + max(game.num_classes, game.num_agents) + 3,
-            averaged=None if game.is_exact else game.number_sizes.averaged(agent),
-            trusted=True,
-        )
-
-    def _count_reward(self, agent: int) -> FloatArray:
-        """What the agent expects from its own action and how many share it: [H, S, A]."""
-        return np.asarray(self.counts.expected(self.game.rewards, agent) + self.game.private_rewards[agent])
