@@ -609,3 +609,26 @@ def test_a_uniform_crowd_needs_no_table_of_all_counts(monkeypatch):
     position = game.at(game.uniform_policy())
     assert position.slacks.shape == (1,)
     assert position.values == pytest.approx(np.full(60, position.values[0]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10_000))
+def test_agents_who_are_alike_share_what_they_face_and_others_do_not(seed):
+    rng = np.random.default_rng(seed)
+    sizes = {"agents": 5, "actions": 2, "states": 2, "steps": 2, "constraints": 1}
+    game = random_game(rng, **sizes, classes=LargestCount((2,)))
+    kinds = rng.integers(0, 2, size=5)
+    game = replace(game, private_rewards=rng.normal(size=(2, 1, 2, 2))[kinds])
+    tables = [*np.eye(2)[rng.integers(0, 2, size=(2, 2, 2))], np.full((2, 2, 2), 0.5)]
+    chosen = rng.integers(0, 3, size=5)
+    position = game.at(JointPolicy(tuple(tables[each] for each in chosen)))
+    for agent in rng.permutation(5).tolist():
+        faced, fresh = position.induced_cmdp(agent), game.at(position.policy)._induce(agent)
+        for name in ("reward", "costs", "averaged"):
+            assert getattr(faced, name).tobytes() == getattr(fresh, name).tobytes()
+        assert np.asarray(faced.transition).tobytes() == np.asarray(fresh.transition).tobytes()
+        assert faced.entry_roundings == fresh.entry_roundings
+    first, second = (int(each) for each in rng.choice(5, size=2, replace=False))
+    alike = kinds[first] == kinds[second] and chosen[first] == chosen[second] < 2
+    if alike or kinds[first] != kinds[second]:
+        assert (position.induced_cmdp(first) is position.induced_cmdp(second)) == alike

@@ -191,6 +191,11 @@ class CountingGame:
         """How large and how small its numbers are."""
         return CountingSizes(self)
 
+    @cached_property
+    def kinds(self) -> list[bytes]:
+        """What sets each agent apart: agents of one kind are worth the same wherever they do the same."""
+        return [own.tobytes() for own in self.private_rewards]
+
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""
         return JointPolicy.uniform(self.policy_shapes)

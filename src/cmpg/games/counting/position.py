@@ -69,8 +69,22 @@ class CountingPosition:
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
         if agent not in self._cmdps:
-            self._cmdps[agent] = self._induce(agent)
+            alike = self._alike(agent)
+            self._cmdps[agent] = self._induce(agent) if alike is None else self._cmdps[alike]
         return self._cmdps[agent]
+
+    def _alike(self, agent: int) -> int | None:
+        """Return somebody of the same kind who does the same for sure: both face the same, to the last bit."""
+        actions = self.counts.settled.actions[agent]
+        if self.game.is_exact or actions[0] < 0:
+            return None
+        first = self._first.setdefault((self.game.kinds[agent], actions.tobytes()), agent)
+        return first if first in self._cmdps else None
+
+    @cached_property
+    def _first(self) -> dict[tuple[bytes, bytes], int]:
+        """Who was asked first, of each kind and all that it does."""
+        return {}
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
