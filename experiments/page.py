@@ -25,7 +25,7 @@ HEAD = """\
 
 Written by `make experiments`. Every number comes from that run, and nothing is edited by hand. Run it again to check:
 policies, samples and judgements have the same bits for any number of processes; only times differ. This run took
-{minutes:.0f} minutes of computing in all, with Python {python} and numpy {numpy}.
+{minutes:.0f} minutes on the clock, added up over the seeds, with Python {python} and numpy {numpy}.
 
 The probability of failure that is allowed is δ = {delta:g} everywhere. Every result is judged afterwards with the true
 model, which the learners do not see. Intervals are Clopper-Pearson at 95 %.
@@ -40,7 +40,8 @@ STRUCTURED = """\
 # Experiments: local, counting and discounted games
 
 Written by `make experiments`, as [the others](experiments.md) are: every number comes from that run, and nothing is
-edited by hand. This run took {minutes:.0f} minutes of computing in all, with Python {python} and numpy {numpy}.
+edited by hand. This run took {minutes:.0f} minutes on the clock, added up over the seeds, with Python {python} and
+numpy {numpy}.
 δ = {delta:g} everywhere; every result is judged afterwards with the true game. How many seeds were done when this page
 was written is in the tables; the rest follows when it is run again.
 
@@ -72,7 +73,7 @@ SAMPLES = """\
 What the theory asks for beforehand, and what was used (medians over the seeds above). The bounds need a slack: the
 Slater constant of the paper's Definition 1, where it is positive. Where it is not, the theorem says nothing; the bounds
 in brackets are those that the slack of the CMDPs at the start would give if it never shrank. The counter-example has
-one step, so there is no transition to learn: Algorithm 2 measures values only, and the shared model needs nothing."""
+one step and payoffs that are known, so there is nothing to learn, and nothing is drawn."""
 
 SPEED = """\
 ## Speed
@@ -206,7 +207,7 @@ def _samples_row(responses: Found, shared: Found) -> list[str]:
     texts = [f"{bounds[version]:.1e}" for version in (PRINTED, CORRECTED)]
     shown = texts if slater > 0 else [f"({text})" for text in texts]
     used = [_median_samples(each) for each in (responses, shared)]
-    ratio = f"{used[0] / used[1]:.0f}" if used[1] > 0 else "–"
+    ratio = f"{used[0] / used[1]:.2g}" if used[1] > 0 else "–"
     head = [case.name, f"{case.epsilon:g}", f"{slater:.4g}"]
     return [*head, *shown, f"{used[0]:,.0f}", f"{used[1]:,.0f}", ratio]
 
