@@ -218,26 +218,21 @@ class Runs:
     proved: bool = False  # whether an ending is the best possible
     late: bool = False  # whether a limit was reached, ours or that of whoever called
 
-    def begin(self, methods: Sequence[StartMethod], *, ties: np.random.Generator | None) -> Start | None:
-        """Ascend from what each method finds, until an ending is the best possible; return a refuted start, if any."""
-        for method in methods:
-            try:
-                found = self.course.seek(method, rng=ties, on_progress=self.on_progress)
-            except OutOfTimeError:
-                self.late = True
-                break
-            self.first = found if self.first is None or self.first.policy is None else self.first
-            if found.proof is not None:
-                return found
-            if found.policy is None:
-                continue
-            terms = self.course.terms(found, rng=ties, on_progress=self.on_progress)
-            ended = with_search(self.course.ascend(self.course.game, found.policy, **terms), found, method)
-            self.ended.append(ended)
-            self.proved = _is_best(self.course.game, ended, found, self.score)
-            if ended.interrupted or self.proved or not self.course.left:
-                break
-        return None
+    def seek(self, method: StartMethod, *, rng: np.random.Generator | None) -> Start | None:
+        """Return what a method finds; None where the time is over."""
+        try:
+            found = self.course.seek(method, rng=rng, on_progress=self.on_progress)
+        except OutOfTimeError:
+            self.late = True
+            return None
+        self.first = found if self.first is None or self.first.policy is None else self.first
+        return found
+
+    def keep(self, ended: Result, found: Start) -> bool:
+        """Keep where an ascent ended; return whether no further start is needed, or none wanted."""
+        self.ended.append(ended)
+        self.proved = _is_best(self.course.game, ended, found, self.score)
+        return ended.interrupted or self.proved or not self.course.left
 
     @property
     def go_on(self) -> bool:

@@ -23,7 +23,16 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.runs import Course, Planned, Preference, Runs, by_potential, by_welfare, check_restarts
+from cmpg.equilibrium.runs import (
+    Course,
+    Planned,
+    Preference,
+    Runs,
+    by_potential,
+    by_welfare,
+    check_restarts,
+    with_search,
+)
 from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
@@ -147,9 +156,18 @@ def solve(
     # Ctrl-C keeps what the runs so far have found.
     stopped = True
     with suppress(KeyboardInterrupt):
-        refuted = runs.begin(methods, ties=draws if restarts == 1 else None)
-        if refuted is not None:
-            return _told(_without_start(game, refuted, epsilon), asked)
+        ties = draws if restarts == 1 else None
+        for method in methods:
+            found = runs.seek(method, rng=ties)
+            if found is None:
+                break
+            if found.proof is not None:
+                return _told(_without_start(game, found, epsilon), asked)
+            if found.policy is None:
+                continue
+            terms = runs.course.terms(found, rng=ties, on_progress=on_progress)
+            if runs.keep(with_search(ascend(played, found.policy, **terms), found, method), found):
+                break
         if restarts > 1 and runs.go_on:
             assert draws is not None
             streams = (draws.spawn(1)[0] for _ in range(restarts - 1))  # as they are needed: there may be many
