@@ -27,8 +27,8 @@ PAGE = """# Coverage
 
 Written by `make cover`, which runs all tests under `coverage` and is a step of the workflow. A branch is a way out of a
 decision: an `if` has two, and both must be taken. The aims are {aim:g} % of the whole, and all of what everybody relies
-on: the certificate, and the room that reads and writes files. The kernels in C are not in the table; `make sanitize`
-is for them. Lines that run on other systems only are marked in the source, with the reason.
+on: the certificate, and the room that reads and writes files. Nothing is left out but what only type checkers read. The
+kernels in C are not in the table; `make sanitize` is for them.
 
 | room | statements | run | branches | taken | both |
 |---|---:|---:|---:|---:|---:|

@@ -1,10 +1,10 @@
 """Folders, archives and scenario files at their edges: whoever is in the way, and whatever lies, is named."""
 
-import contextlib
 import json
 import os
 import struct
 import sys
+import tempfile
 import zipfile
 from datetime import date
 from pathlib import Path
@@ -55,17 +55,14 @@ def test_an_empty_folder_of_somebody_else_is_not_written_to(tmp_path, monkeypatc
         check_out_folder(tmp_path / "theirs")
 
 
-def test_a_run_in_a_folder_of_somebody_else_is_not_resumed(tmp_path):
-    folder = tmp_path / "run"
-    folder.mkdir(mode=0o755)
-    tmp_path.chmod(0o755)
-    with contextlib.ExitStack() as stack:
-        for parent in (tmp_path.parent, tmp_path.parent.parent):  # pytest makes them for their owner alone
-            stack.callback(parent.chmod, parent.stat().st_mode & 0o777)
-            parent.chmod(0o755)
+def test_a_run_in_a_folder_of_somebody_else_is_not_resumed():
+    with tempfile.TemporaryDirectory() as ours:  # and not that of pytest, into which nobody else may look
+        Path(ours).chmod(0o755)
+        folder = Path(ours) / "run"
+        folder.mkdir()
         folder.chmod(0o555)
-        stack.enter_context(a_stranger())
         with (
+            a_stranger(),
             pytest.raises(FileError, match=r"run: cannot be written \(Permission denied\)"),
             sole_writer(folder, resume=True),
         ):
@@ -132,11 +129,13 @@ def test_numbers_of_numpy_survive_a_checkpoint(tmp_path):
     assert read_checkpoint(tmp_path / "checkpoint.npz") == {"ascent 0": {"moves": 3, "gain": 0.5, "done": True}}
 
 
-def test_a_learning_run_whose_request_has_no_name_is_called_like_its_folder(tmp_path):
+def test_a_learning_run_without_a_name_is_called_like_its_folder(tmp_path):
     door = BY_NAME["learning seeds.jsonl"]
     door.prepare(tmp_path / "radios")
     (tmp_path / "radios" / "seeds.jsonl").write_bytes(door.seeds()[0])
     assert "name" not in json.loads((tmp_path / "radios" / "request.json").read_text())
+    assert load_learning_run(tmp_path / "radios").name == "radios"
+    (tmp_path / "radios" / "request.json").unlink()
     assert load_learning_run(tmp_path / "radios").name == "radios"
 
 

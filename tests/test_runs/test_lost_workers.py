@@ -11,19 +11,18 @@ from cmpg.errors import CMPGError, WorkerError
 from cmpg.runs import runner
 
 
-def die_once(task):
-    """Kill the worker, unless a file says that this was done already."""
-    number, flag = task
-    if number == 1 and not flag.exists():
-        flag.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
+def test_tasks_whose_workers_die_together_are_tried_once_more_one_by_one(monkeypatch):
+    asked = []
 
+    def mortal(call, tasks, jobs):
+        asked.append(sorted(tasks))
+        if len(tasks) > 1:
+            raise runner._WorkerDied("it was killed.")
+        yield from ((place, call(task)) for place, task in tasks.items())
 
-def test_a_task_whose_workers_die_too_often_is_tried_once_more_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "MOST_LOSSES", 0)
-    tasks = [(number, tmp_path / "died") for number in range(3)]
-    assert dict(runs.run_tasks(die_once, tasks, jobs=2)) == {0: 0, 1: 1, 2: 2}
+    monkeypatch.setattr(runner, "_on_joblib", mortal)
+    assert dict(runs.run_tasks(abs, [-1, 2, -3], jobs=2)) == {0: 1, 1: 2, 2: 3}
+    assert asked == [[0, 1, 2]] * (runner.MOST_LOSSES + 1) + [[0], [1], [2]]
 
 
 @pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
@@ -55,27 +54,26 @@ def die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class TestOnDask:
-    """What a dask cluster does to a run."""
+IMPATIENT = {"distributed.comm.timeouts.connect": "300ms", "distributed.scheduler.allowed-failures": 0}
 
-    @pytest.fixture(autouse=True)
-    def dask(self, monkeypatch):
-        pytest.importorskip("distributed")
-        import dask
 
-        monkeypatch.setattr(runner, "MOST_LOSSES", 0)
-        impatient = {"distributed.comm.timeouts.connect": "300ms", "distributed.scheduler.allowed-failures": 0}
-        with dask.config.set(impatient):
-            yield
+def test_a_dask_scheduler_that_does_not_answer_is_named():
+    pytest.importorskip("distributed")
+    import dask
 
-    def test_a_scheduler_that_does_not_answer_is_named(self):
-        with pytest.raises(CMPGError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
-            list(runs.run_tasks(abs, [1, 2], jobs=runs.Jobs(2, "dask", "tcp://127.0.0.1:9")))
+    with dask.config.set(IMPATIENT), pytest.raises(CMPGError, match=r"answers at tcp://127\.0\.0\.1:9"):
+        list(runs.run_tasks(abs, [1, 2], jobs=runs.Jobs(2, "dask", "tcp://127.0.0.1:9")))
 
-    def test_an_error_of_a_task_is_the_error_of_the_run(self):
+
+def test_a_cluster_that_is_there_tells_errors_of_tasks_from_lost_workers(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    monkeypatch.setattr(runner, "MOST_LOSSES", 0)
+    local = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with dask.config.set(IMPATIENT), distributed.LocalCluster(n_workers=1, **local) as cluster:
+        there = runs.Jobs(1, "dask", cluster.scheduler_address)
         with pytest.raises(ValueError, match="two"):
-            list(runs.run_tasks(fail, [1, 2], jobs=runs.Jobs(1, "dask")))
-
-    def test_a_task_that_kills_its_worker_ends_in_an_error(self):
-        with pytest.raises(WorkerError, match="a worker of the cluster was killed"):
-            list(runs.run_tasks(die, [1], jobs=runs.Jobs(1, "dask")))
+            list(runs.run_tasks(fail, [1, 2], jobs=there))
+        with pytest.raises(WorkerError, match=r"one of the tasks 0 .* a worker of the cluster was killed"):
+            list(runs.run_tasks(die, [1], jobs=there))
