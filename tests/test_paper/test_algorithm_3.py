@@ -167,6 +167,18 @@ def test_a_plan_that_is_never_the_best_is_no_piece():
     assert pieces.at(Fraction(3, 2)) == 1  # at a breakpoint the cheaper one
 
 
+def test_a_plan_that_is_the_best_at_one_point_only_is_no_piece():
+    def pieces(*points):
+        plans = [Plan(np.zeros((1, 1), dtype=int), value, np.array([cost])) for value, cost in points]
+        found = DualPieces.envelope(plans)
+        return [each.value for each in found.plans], list(found.breakpoints)
+
+    assert pieces((4, 2), (2, 1), (0, 0)) == ([4, 0], [2])
+    assert pieces((1, 1), (1, 0)) == ([1], [])
+    assert pieces((4, 2), (3, 1), (0, 0)) == ([4, 3, 0], [1, 3])
+    assert pieces((1, 2), (3, 1), (0, 0)) == ([3, 0], [3])
+
+
 def test_three_policies_within_one_step_end_in_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(algorithm_3, "MOST_STRETCHES", 50)
     with pytest.raises(SolverError, match="three policies are within one step"):
