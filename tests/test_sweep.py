@@ -26,6 +26,12 @@ def test_no_claim_about_a_random_game_is_wrong(chunk):
     assert [each for each in endings if each.wrong] == []
 
 
+@pytest.mark.parametrize("seed", [5631, 16424])
+def test_moving_back_to_what_rounding_had_left_refutes_no_potential(seed):
+    ending = sweep_one(seed)
+    assert (ending.status, ending.wrong) == ("LIMIT, VIOLATED", ())
+
+
 def test_no_claim_about_a_game_with_a_mask_or_a_budget_of_zero_is_wrong():
     endings = [sweep_bound(seed) for seed in range(30)]
     assert [each for each in endings if each.wrong] == []

@@ -110,3 +110,10 @@ def test_new_columns_and_new_limits():
     program.move_thresholds(np.array([0.25]))
     assert program.maximise_value() == pytest.approx([6.0])
     assert program.weights == pytest.approx([0.5, 0.0, 0.5])
+
+
+def test_a_new_column_has_no_weight_until_it_is_solved_for():
+    program = MasterProgram((column(0.0, 0.0),), np.array([0.5]), units=np.ones(1), margins=np.zeros(1))
+    program.maximise_slack()
+    program.add(column(4.0, 1.0))
+    assert program.weights.tolist() == [1.0, 0.0]

@@ -78,6 +78,7 @@ class MasterProgram(Generic[ColumnT]):
         """Add a plan as a column, unless it is one already."""
         if not self.knows(new):
             self.plans.append(new)
+            self.weights = np.append(self.weights, 0.0)
             self._values = np.append(self._values, new.value)
             self._costs = np.concatenate([self._costs, new.costs[None]])
 
@@ -105,7 +106,7 @@ class MasterProgram(Generic[ColumnT]):
 
     def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
-        before = np.pad(self.weights, (0, len(self.plans) - len(self.weights)))
+        before = self.weights
         corner, scale = self._solve(np.zeros(len(self.plans)), slack_counts=True)
         if before.any() and self._slack_of(before) > self._slack_of(self.weights):
             self.weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains

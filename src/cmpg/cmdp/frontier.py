@@ -29,6 +29,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.response import Aim, Mixture, move_inside
+from cmpg.deadline import check_time
 from cmpg.errors import InfeasibleError, SolverError
 
 if TYPE_CHECKING:
@@ -431,10 +432,13 @@ def widest_slack(
     master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
     made = 1
     while made < MAX_PLANS:
+        check_time()
         multipliers, slack = master.maximise_slack()
         column = program.plan(multipliers, reward_weight=0.0)
         made += 1
         least = float(multipliers @ column.costs)
+        if not np.isfinite(slack - least):
+            break  # costs beyond all floats cannot be weighed
         if slack > enough or multipliers @ thresholds - least <= slack + tolerance or master.knows(column):
             break
         master.add(column)

@@ -60,6 +60,11 @@ FEW_AGENTS = 4
 
 IN_A_CIRCLE = "the moves went in a circle: where constraints bind some agents only, there need not be an equilibrium."
 
+OUT_BY_ROUNDING = (
+    "a response met a threshold only up to rounding, and somebody had to move back: floating point can tell no more "
+    "here. Rescale the costs, or change the threshold a little."
+)
+
 DOUBT = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
 
@@ -194,8 +199,9 @@ def _memory(game: Game, answers: _Answers, polisher: Polish, rng: np.random.Gene
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
     """Certify where the loop ended: the certificate decides, not the loop."""
-    if ending.status is Status.NOT_POTENTIAL and isinstance(game, BindsSome):
-        ending = replace(ending, status=Status.LIMIT, message=IN_A_CIRCLE)
+    if ending.status is Status.NOT_POTENTIAL and (answers.moved_back or isinstance(game, BindsSome)):
+        told = IN_A_CIRCLE if isinstance(game, BindsSome) else OUT_BY_ROUNDING
+        ending = replace(ending, status=Status.LIMIT, message=told)
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):
         known = ending.answers.get(agent)
@@ -289,15 +295,18 @@ class _Answers:
         self._guided = multipliers is not None
         self.failed = ""  # what the solver said when it last failed
         self.failures = 0
+        self.moved_back = False  # whether somebody had to move because a budget was overspent, and not for a gain
         self._screened: _Screened | None = None
 
     def note(self) -> dict[str, Any]:
         """Return what is known of the agents."""
-        return {"last": dict(self._last), "failed": self.failed, "failures": self.failures}
+        told = {"failed": self.failed, "failures": self.failures, "moved_back": self.moved_back}
+        return {"last": dict(self._last), **told}
 
     def restore(self, note: Mapping[str, Any]) -> None:
         """Know of the agents what was noted."""
         self._last, self.failed, self.failures = dict(note["last"]), note["failed"], note["failures"]
+        self.moved_back = note.get("moved_back", False)
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
@@ -339,6 +348,7 @@ class _Answers:
             response = self._solver(cmdp, rng=rng)
         except (InfeasibleError, SolverError) as problem:
             return self._unanswered(agent, table, position.present(agent), str(problem), cmdp.num_constraints)
+        self.moved_back = True
         return Answer(response.policy, cmdp.reward_range + self._epsilon, response)
 
     def _proved(self, position: Position, agent: int) -> Answer | None:

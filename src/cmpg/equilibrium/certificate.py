@@ -389,7 +389,7 @@ def _judge_feasibility(
 def _rounded_up(excess: Any) -> FloatArray:
     """Return what is above zero as floats that are no smaller; infinity for what is no number, or beyond all floats."""
     exceeded = np.array([not each <= 0 for each in excess], dtype=bool)
-    nearest = np.array([float(min(each, LARGEST)) if each == each else np.inf for each in excess])
+    nearest = np.array([float(max(min(each, LARGEST), 0)) if each == each else np.inf for each in excess])
     return np.where(exceeded, np.nextafter(nearest, np.inf), 0.0)
 
 

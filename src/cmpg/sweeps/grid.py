@@ -11,8 +11,8 @@ The values of a plan in a `.toml` file are the same, and texts are read as on a 
 from __future__ import annotations
 
 import itertools
-import math
 import reprlib
+import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -169,7 +169,8 @@ def read_plan(path: Path) -> SweepPlan:
         if not all(_is_single(each) for row in rows for each in (row if isinstance(row, list) else [row])):
             raise FileError(f"{path}: {name} is {reprlib.repr(value)}; a number, a text or a list is required.")
     epsilon, restarts = fields.get("epsilon", 1e-6), fields.get("restarts", 1)
-    if type(epsilon) not in (int, float) or not 0 <= epsilon < math.inf or type(restarts) is not int or restarts < 1:
+    usable = type(epsilon) in (int, float) and 0 <= epsilon <= sys.float_info.max
+    if not usable or type(restarts) is not int or restarts < 1:
         raise FileError(f"{path}: epsilon must be a number of at least 0, and restarts a whole number of at least 1.")
     return SweepPlan(fields["scenario"], options, float(epsilon), restarts)
 
