@@ -12,7 +12,9 @@ from cmpg.equilibrium.result import Status
 from cmpg.errors import BudgetError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.learning import shared
 from cmpg.learning.shared import Round, tightened, until_ended
+from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
+from cmpg.scenarios import counter_example
 
 
 def a_round(gap=1.0, *, feasible=True, ceilings=(0.5,)):
@@ -82,6 +84,13 @@ def test_samples_are_doubled_and_rounds_that_are_hopeless_are_not_judged():
     assert run.simulator.asked == [(10, "model"), (10, "model"), (20, "model"), (40, "model")]
     assert judged == [(20, 20), (40, 40), (80, 80)]
     assert run.number == 4
+
+
+def test_a_run_begins_before_its_first_round_and_knows_nothing():
+    simulator = GameSimulator(counter_example(), rng=np.random.default_rng(0))
+    run = shared._Run(simulator, epsilon=0.5, delta=0.1, interval=None)
+    assert (run.number, run.samples, run.ended, run.hopeless_below) == (0, None, None, 0.0)
+    assert (run.best.gap, run.best.feasible, run.best.cost_ceilings.tolist()) == (np.inf, False, [np.inf])
 
 
 def test_what_was_drawn_before_a_fault_goes_with_it():
@@ -190,6 +199,9 @@ def test_thresholds_are_tightened_until_the_worst_costs_meet_the_limits(solving)
     assert found.gap == 0.1
     fits = tightened(Solvable(over=0.0), np.array([1.0]), None, epsilon=0.1)
     assert (fits.feasible, fits.cost_ceilings.tolist()) == (True, [1.0])
+    just = Solvable(over=0.0)
+    tightened(just, np.array([1.0]), None, epsilon=0.1, far=0.05)
+    assert len(just.bounded) == 1  # what meets the limits exactly is not tightened, nor bounded twice
     assert tightened(Solvable(least=2.0), np.array([1.0]), None, epsilon=0.1) is None
     for over in (0.4, np.array([0.4, -1.0])):
         limits = np.ones(np.size(over))
@@ -275,7 +287,8 @@ def test_a_check_plays_as_much_as_was_drawn_at_most_and_asks_every_agent(
     found = JointPolicy.uniform([(2, 3, 4), (2, 3, 5)])
     monkeypatch.setattr(shared, "cost_variances", lambda *_: (np.array([0.25]), None))
     monkeypatch.setattr(shared, "_ascent", lambda _, start, epsilon: SimpleNamespace(incumbent=1, policy=found))
-    monkeypatch.setattr(shared, "InducedProblem", lambda *args, **_: args[1])
+    problems = []
+    monkeypatch.setattr(shared, "InducedProblem", lambda *args, **_: problems.append(args[1]) or args[1])
 
     def measurement(problem, policy, model, *, delta):
         seen.shares.append(delta)
@@ -296,6 +309,7 @@ def test_a_check_plays_as_much_as_was_drawn_at_most_and_asks_every_agent(
     assert seen.shares == pytest.approx([0.02])
     assert made.times == grown
     assert (run.ended is Status.CERTIFIED) is ended
+    assert problems == ([0, 0, 1] if ended else [0])  # whose costs are measured, and who is asked
     if ended:
         assert asked == [(0, 0.125, pytest.approx(0.02)), (1, 0.125, pytest.approx(0.02))]
         assert (run.best.gap, run.best.samples_per_entry, run.best.feasible) == (0.375, 64, True)
