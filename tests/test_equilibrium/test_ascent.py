@@ -188,6 +188,19 @@ def test_a_game_without_potential_is_detected_and_never_loops(schedule):
     assert "policy seen before" in result.message or "more than" in result.message
 
 
+@pytest.mark.parametrize(
+    ("bad_actions", "told"), [(0, "3 moves gained 6 in all"), (1, "move 4 leads back to a policy seen before")]
+)
+def test_the_first_proof_that_there_is_no_potential_ends_the_ascent(bad_actions, told):
+    win = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    # Where more is at stake, a potential would allow more gains than there are on the way round.
+    game = JointGame.from_matrices(*(np.pad(each, (0, bad_actions), constant_values=-50.0) for each in (win, -win)))
+    first = np.eye(game.num_actions[0])[None, :1]
+    result = coordinate_ascent(game, JointPolicy((first, first)), epsilon=1e-3)
+    assert result.status is Status.NOT_POTENTIAL
+    assert told in result.message
+
+
 def test_workers_do_not_change_a_bit():
     one, two = (solve(spectrum(), workers=w, rng=np.random.default_rng(3), schedule=GreatestGain()) for w in (1, 2))
     assert one.policy.fingerprint() == two.policy.fingerprint()
