@@ -90,6 +90,7 @@ def worth_of_options(found: Sweep) -> dict[str, dict[int, float]]:
         for curve in curves(found, option):
             x, y = curve.x, curve.welfare
             for place in range(len(x) - 1):
-                if curve.rows[place].certified and curve.rows[place + 1].certified:
-                    worth[option][curve.rows[place].run] = (y[place + 1] - y[place]) / (x[place + 1] - x[place])
+                rise = x[place + 1] - x[place]  # none where a value stands there twice
+                if rise > 0 and curve.rows[place].certified and curve.rows[place + 1].certified:
+                    worth[option][curve.rows[place].run] = (y[place + 1] - y[place]) / rise
     return worth
