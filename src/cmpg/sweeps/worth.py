@@ -46,7 +46,7 @@ class SweepCurve:
         if len(self.rows) < 3:
             return None
         x, y = np.array(self.x), np.array(self.welfare)
-        if np.ptp(y) <= 1e-9 * max(1.0, float(np.abs(y).max())):
+        if x[-1] == x[0] or np.ptp(y) <= 1e-9 * max(1.0, float(np.abs(y).max())):
             return None
         along, height = (x - x[0]) / (x[-1] - x[0]), (y - y.min()) / np.ptp(y)
         bend = height - (height[0] + (height[-1] - height[0]) * along)
