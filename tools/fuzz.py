@@ -103,10 +103,11 @@ def tasks(done: Counter[str], chosen: argparse.Namespace) -> Iterator[tuple[str,
                 yield door.name, places[door.name], places[door.name] + size
                 places[door.name] += size
         wanted = chosen.solves if chosen.solves is not None else chosen.executions
-        if chosen.door is None and turn % 2 == 0 and (wanted is None or places["solve"] * SOLVED < wanted):
+        more = chosen.door is None and (wanted is None or places["solve"] * SOLVED < wanted)
+        if more and turn % 2 == 0:
             yield "solve", places["solve"], places["solve"] + SOLVE_CHUNK
             places["solve"] += SOLVE_CHUNK
-        if sum(places.values()) == before and turn % 2:
+        if not more and sum(places.values()) == before:
             return
 
 
