@@ -13,7 +13,8 @@ from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import by_potential, by_welfare
-from cmpg.errors import CMPGError, GameError, PolicyError, UnsupportedError
+from cmpg.equilibrium.start import Cheapest
+from cmpg.errors import CMPGError, GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
@@ -108,6 +109,18 @@ def test_a_result_without_a_policy_says_why():
     with pytest.raises(cmpg.InfeasibleError, match="ended INFEASIBLE: every joint policy spends at least"):
         result.policy  # noqa: B018
     assert (result.values.size, result.costs.size) == (0, 0)
+
+
+def test_a_search_for_a_start_that_fails_ends_with_a_status():
+    def lost(*_, **__):
+        raise SolverError("no value can be computed.")
+
+    result = cmpg.solve(grid_world(), start=lost)
+    assert result.status.name == "FEASIBILITY_UNKNOWN"
+    assert result.message == (
+        "the search for a start ended without one: no value can be computed. Pass a feasible `start` if you know one."
+    )
+    assert cmpg.solve(grid_world(), start=(lost, Cheapest())).certified
 
 
 def test_the_deadline_holds_while_a_potential_is_looked_for(monkeypatch):

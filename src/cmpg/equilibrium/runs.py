@@ -225,6 +225,8 @@ class Runs:
         except OutOfTimeError:
             self.late = True
             return None
+        except SolverError as problem:
+            found = Start(None, -np.inf, None, f"the search for a start ended without one: {problem}")
         self.first = found if self.first is None or self.first.policy is None else self.first
         return found
 

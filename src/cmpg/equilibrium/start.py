@@ -34,6 +34,7 @@ from cmpg.cmdp.planning import certain_rows, plan
 from cmpg.cmdp.response import cost_margins
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
+from cmpg.errors import SolverError
 from cmpg.faces import counted, fields_line
 from cmpg.games.contract import (
     Bounded,
@@ -353,10 +354,13 @@ def _candidates(game: Game) -> Iterator[JointPolicy]:
 def _safer(position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
     """Return the response of greatest slack; what it gains is slack, if that is more than rounding."""
     cmdp = position.induced_cmdp(agent)
-    if cmdp.num_constraints == 1:
-        table = plan(cmdp, np.ones(1), reward_weight=0.0, rng=rng).policy(cmdp.num_actions)
-    else:
-        table = greatest_slack(cmdp, rng=rng).policy
+    try:
+        if cmdp.num_constraints == 1:
+            table = plan(cmdp, np.ones(1), reward_weight=0.0, rng=rng).policy(cmdp.num_actions)
+        else:
+            table = greatest_slack(cmdp, rng=rng).policy
+    except SolverError:  # an agent without a response keeps its policy
+        return Answer(position.policy[agent], 0.0)
     moved = position.replace(agent, table)
     gain = worst_slack(moved) - worst_slack(position)
     return Answer(table, gain if gain > float(cost_margins(cmdp).max()) else 0.0, moved=moved)
