@@ -18,7 +18,7 @@ from cmpg.files.games import load_game, save_game
 from cmpg.games.contract import Objective, cheapest_policy
 from cmpg.games.counting import classes as count_classes
 from cmpg.games.counting.classes import EveryCount, LargestCount, take_census
-from cmpg.games.counting.counts import Sums
+from cmpg.games.counting.counts import Sums, own_counts
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.tables import _best_split
 from cmpg.policy import JointPolicy
@@ -632,3 +632,9 @@ def test_agents_who_are_alike_share_what_they_face_and_others_do_not(seed):
     alike = kinds[first] == kinds[second] and chosen[first] == chosen[second] < 2
     if alike or kinds[first] != kinds[second]:
         assert (position.induced_cmdp(first) is position.induced_cmdp(second)) == alike
+
+
+def test_an_agent_alone_rounds_nothing_and_each_other_one_as_much_as_the_last():
+    tally = own_counts(3, 6, np.arange(2))
+    assert tally.roundings(1) == 0 < tally.roundings(2)
+    assert tally.roundings(6) == 5 * tally.roundings(2)

@@ -262,3 +262,16 @@ def test_draws_for_a_start_are_four_times_as_many_each_time_and_candidates_share
     shares.clear()
     with pytest.raises(StartError, match="draws of every entry prove none"):
         ascent.learned_start(simulator, delta=0.12, max_count=first)
+
+
+def test_the_start_has_half_of_delta(monkeypatch):
+    shares = []
+
+    def stop(*_, delta, **__):
+        shares.append(delta)
+        raise BudgetError("enough.")
+
+    monkeypatch.setattr("cmpg.learning.ascent._beginning", stop)
+    result = ascent.learn(GameSimulator(counter_example(), rng=np.random.default_rng(0)), epsilon=0.5, delta=0.1)
+    assert shares == [0.05]
+    assert not result.certified
