@@ -204,31 +204,6 @@ def test_a_first_turn_is_the_twins_best_plan(seed):
     assert settled.moves == (settled.position is not position)
 
 
-@settings(deadline=None, max_examples=60)
-@given(seed=SEEDS, free=st.booleans())
-def test_agents_who_are_asked_before_their_turn_move_as_if_they_were_not(seed, free):
-    game = random_game(seed)
-    rng = np.random.default_rng(seed)
-    multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
-    start, limits = game.at(random_policy(game, seed)), {"turns": 20 * game.num_agents, "worth": 1e-9}
-    alone = start.settle(multipliers, **limits)
-    for workers in (2, 3, 1000):
-        together = start.settle(multipliers, workers=workers, **limits)
-        assert together.moves == alone.moves
-        assert together.position.policy.fingerprint() == alone.position.policy.fingerprint()
-        assert together.position.values.tobytes() == alone.position.values.tobytes()
-
-
-@pytest.mark.parametrize("seed", [1, 7])
-def test_many_robots_end_with_the_same_bits_for_any_number_of_threads(seed):
-    game = robots(num_agents=12, horizon=24, seed=seed)
-    alone, together = (cmpg.solve(replace(game), epsilon=1e-4, workers=workers) for workers in (1, 3))
-    assert alone.search_moves == together.search_moves > 12
-    assert alone.policy.fingerprint() == together.policy.fingerprint()
-    assert alone.multipliers.tobytes() == together.multipliers.tobytes()
-    assert alone.settings["start"] == together.settings["start"] == "CommonPrice()"
-
-
 def random_map(seed):
     """Walkers among walls, actions in any order, with and without edges; whole rewards make ties."""
     rng = np.random.default_rng(seed)

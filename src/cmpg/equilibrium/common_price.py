@@ -16,7 +16,7 @@ less is left for the ascent to do, and the agents' own multipliers are nearly th
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
@@ -78,12 +78,6 @@ LARGEST_PRICE = 1e250
 class CommonPrice:
     """Begin where all agents agree on the multipliers; from a feasible policy, which is sought unless given.
 
-    Parameters
-    ----------
-    workers
-        Threads that ask agents of a local game before their turn, while nobody moves; the answer has the same bits for
-        any number.
-
     Examples
     --------
     >>> from cmpg.scenarios import routing
@@ -91,8 +85,6 @@ class CommonPrice:
     >>> found.slack >= 0
     True
     """
-
-    workers: int = field(default=1, repr=False)
 
     def __call__(
         self,
@@ -135,8 +127,7 @@ class CommonPrice:
         found = Cheapest()(game, begin, deadline=deadline)
         if found.policy is None or len(game.thresholds) == 0:
             return found
-        first = game.at(found.policy)
-        search = _Search(game, first, rng=rng, deadline=deadline, workers=self.workers, on_progress=on_progress)
+        search = _Search(game, game.at(found.policy), rng=rng, deadline=deadline, on_progress=on_progress)
         interrupted = False
         try:
             if is_feasible(search.first) and np.all(search.slacks > 0):
@@ -220,19 +211,12 @@ class _Search:
     """What the phases share: where it all began, how agents settle, and the last feasible position."""
 
     def __init__(
-        self,
-        game: Game,
-        first: Position,
-        *,
-        rng: np.random.Generator | None,
-        deadline: float,
-        workers: int,
-        on_progress: OnProgress,
+        self, game: Game, first: Position, *, rng: np.random.Generator | None, deadline: float, on_progress: OnProgress
     ) -> None:
         self.game, self.first, self.slacks = game, first, game.thresholds - first.costs
         self.best = _Priced(first, np.zeros(len(self.slacks)))
         self.trace: list[Step] = []
-        self._rng, self._deadline, self._workers, self._on_progress = rng, deadline, workers, on_progress
+        self._rng, self._deadline, self._on_progress = rng, deadline, on_progress
         self._began = time.monotonic()
         self._memory = None if NOTEBOOK.get() is None else _memory(game, first, rng)
 
@@ -252,14 +236,7 @@ class _Search:
         turns, interrupted = rounds * self.game.num_agents, False
         done: Settlement[Position] | None = None
         if isinstance(position, Settles):
-            done = position.settle(
-                multipliers,
-                turns=turns,
-                worth=worth,
-                rng=self._rng,
-                deadline=self._deadline,
-                workers=self._workers,
-            )
+            done = position.settle(multipliers, turns=turns, worth=worth, rng=self._rng, deadline=self._deadline)
         if done is not None:
             self._record(done, multipliers)
             self._on_progress(self.trace[-1])

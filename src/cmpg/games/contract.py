@@ -383,7 +383,6 @@ class Settles(Protocol):
         worth: float,
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
-        workers: int = 1,
     ) -> Settlement[Self] | None:
         """Let agents in turn move to what is best for them, or return None: then they are asked one by one."""
 

@@ -48,7 +48,6 @@ def settle(
     worth: float,
     seed: int,
     seconds: float,
-    threads: int,
     actions: Any,
     moved: Any,
     actions_of: Any,

@@ -1,13 +1,8 @@
 /* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/common_price.py. */
-#include "crew.h"
 #include "local.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define MOST_AHEAD 16 /* agents, for each thread, that are asked before their turn */
-
-typedef struct Scouts Scouts;
 
 /* All that one settling holds. */
 typedef struct {
@@ -20,10 +15,7 @@ typedef struct {
     int64_t room;
     const double *multipliers;
     double *value, *costs; /* private, [n] and [n, k] */
-    Scouts *scouts;        /* or NULL */
 } Table;
-
-static void tell_scouts(const Table *table, int32_t place);
 
 /* The same as below where all resources are smooth and alike at all steps: no division to find the step of a place. */
 static void take_out_smooth(Table *table, const Usage *usage)
@@ -109,7 +101,6 @@ static int move(Table *table, int32_t agent)
                 failed = loads_add(&table->loads, place, table->fresh.probability[b]) < 0;
             if (!failed)
                 failed = loads_reweigh(&table->loads, place) < 0;
-            tell_scouts(table, place);
         }
         a += before;
         b += after;
@@ -149,32 +140,22 @@ typedef struct {
     int bytes;
 } Settling;
 
-/* Whether an agent moves if it is its turn; −1 without memory. Its share of the load is out until it is put back. */
-static int is_tempted(Table *table, const Settling *settling, int32_t agent, int *planned)
-{
-    Planner *planner = &table->planner;
-    Loads *loads = &table->loads;
-    if (take_out(table, &table->usages.all[agent]) < 0)
-        return -1;
-    const double *delays = table->world.has_delay ? loads->burden[1] : NULL;
-    const double best = plan_value(planner, agent, loads->burden[0], table->multipliers, planned);
-    const double gain = best - present_worth(table, agent);
-    const double size = best < 0.0 ? -best : best;
-    /* A value is never larger than the sizes in it, so that most gains of rounding are seen at once. */
-    return gain > 4.0 * table->world.rounding[agent] * size &&
-           is_worth_it(planner, agent, loads->burden[0], delays, table->multipliers, settling->worth, gain);
-}
-
 /* 0, or −1 without memory. */
 static int take_turn(Table *table, Settling *settling, int32_t agent)
 {
     Planner *planner = &table->planner;
     Loads *loads = &table->loads;
     const Usage *usage = &table->usages.all[agent];
-    int planned;
-    const int moves = is_tempted(table, settling, agent, &planned);
-    if (moves < 0)
+    if (take_out(table, usage) < 0)
         return -1;
+    const double *delays = table->world.has_delay ? loads->burden[1] : NULL;
+    int planned;
+    const double best = plan_value(planner, agent, loads->burden[0], table->multipliers, &planned);
+    const double gain = best - present_worth(table, agent);
+    const double size = best < 0.0 ? -best : best;
+    /* A value is never larger than the sizes in it, so that most gains of rounding are seen at once. */
+    const int moves = gain > 4.0 * table->world.rounding[agent] * size &&
+                      is_worth_it(planner, agent, loads->burden[0], delays, table->multipliers, settling->worth, gain);
     if (moves && settling->cheapest)
         plan_cheapest_of_best(planner, agent, loads->burden[0], loads->burden[loads->weightings - 1], table->multipliers);
     else if (moves && !planned)
@@ -190,128 +171,6 @@ static int take_turn(Table *table, Settling *settling, int32_t agent)
     settling->moves++;
     write_actions(table, agent, settling->actions + settling->actions_of[agent] * settling->bytes, settling->bytes);
     return move(table, agent);
-}
-
-/* While nobody moves, loads stay as they are, and agents can be asked before their turn, several at once: those before
-   the first who is tempted are known to stay. So every turn ends as if there were one thread. */
-struct Scouts {
-    Crew *crew;
-    int count;
-    Table *tables; /* [count]: planners and burdens of their own, and all else of the table's */
-    void **contexts;
-};
-
-typedef struct {
-    Table *table;
-    const Settling *settling;
-} Scout;
-
-static void tell_scouts(const Table *table, int32_t place)
-{
-    for (int each = 0; table->scouts != NULL && each < table->scouts->count; each++)
-        for (int z = 0; z < table->loads.weightings; z++)
-            table->scouts->tables[each].loads.burden[z][place] = table->loads.burden[z][place];
-}
-
-static int asked_before_turn(void *context, int64_t turn)
-{
-    const Scout *scout = context;
-    const int32_t agent = (int32_t)(turn % scout->table->world.agents);
-    int planned;
-    const int moves = is_tempted(scout->table, scout->settling, agent, &planned);
-    if (moves >= 0)
-        put_back(scout->table, &scout->table->usages.all[agent]);
-    return moves;
-}
-
-static void scouts_end(Table *table)
-{
-    Scouts *scouts = table->scouts;
-    table->scouts = NULL;
-    if (scouts == NULL)
-        return;
-    crew_end(scouts->crew);
-    for (int each = 0; scouts->tables != NULL && each < scouts->count; each++) {
-        Table *own = &scouts->tables[each];
-        planner_end(&own->planner);
-        for (int z = 0; z < own->loads.weightings; z++)
-            free(own->loads.burden[z]);
-        free(own->loads.without);
-        free(own->saved);
-    }
-    for (int each = 0; scouts->contexts != NULL && each < scouts->count; each++)
-        free(scouts->contexts[each]);
-    free(scouts->tables);
-    free(scouts->contexts);
-    free(scouts);
-}
-
-/* 0; −1 without memory. Where threads cannot be had, there are no scouts. */
-static int scouts_begin(Table *table, const Settling *settling, int threads)
-{
-    const size_t places = (size_t)table->world.steps * (size_t)table->world.resources;
-    Scouts *scouts = table->scouts = calloc(1, sizeof *scouts);
-    if (scouts == NULL)
-        return -1;
-    scouts->tables = calloc((size_t)threads, sizeof *scouts->tables);
-    scouts->contexts = calloc((size_t)threads, sizeof *scouts->contexts);
-    if (scouts->tables == NULL || scouts->contexts == NULL)
-        return -1;
-    for (; scouts->count < threads; scouts->count++) {
-        Table *own = &scouts->tables[scouts->count];
-        *own = *table;
-        memset(&own->planner, 0, sizeof own->planner);
-        own->scouts = NULL;
-        own->saved = NULL;
-        own->room = 0;
-        own->loads.without = NULL;
-        own->loads.room = 0;
-        int failed = 0;
-        for (int z = 0; z < own->loads.weightings; z++) {
-            own->loads.burden[z] = malloc(places * sizeof(double));
-            failed |= own->loads.burden[z] == NULL;
-            if (!failed)
-                memcpy(own->loads.burden[z], table->loads.burden[z], places * sizeof(double));
-        }
-        Scout *scout = scouts->contexts[scouts->count] = malloc(sizeof *scout);
-        if (failed || scout == NULL || planner_begin(&own->planner, &table->world, 0) < 0) {
-            scouts->count++;
-            return -1;
-        }
-        *scout = (Scout){own, settling};
-    }
-    scouts->crew = crew_begin(threads, asked_before_turn, scouts->contexts);
-    if (scouts->crew == NULL)
-        scouts_end(table);
-    return 0;
-}
-
-/* How many of the next turns pass without a move, as far as one looks ahead: as far as it has been quiet. */
-static int64_t quiet_turns(const Table *table, const Settling *settling, int64_t turn, int64_t turns)
-{
-    const int64_t n = table->world.agents, most = (int64_t)MOST_AHEAD * table->scouts->count;
-    int64_t ahead = settling->quiet < most ? settling->quiet : most;
-    ahead = ahead < turns - turn ? ahead : turns - turn;
-    ahead = ahead < n - settling->quiet ? ahead : n - settling->quiet;
-    return ahead < 2 ? 0 : crew_before_first(table->scouts->crew, turn, ahead);
-}
-
-/* Turns until nobody moves any more; 0, or −1 without memory. */
-static int take_turns(Table *table, Settling *settling, int64_t turns, Watch *watch, Stop *stop)
-{
-    const int64_t n = table->world.agents;
-    for (int64_t turn = 0; turn < turns && settling->quiet < n; turn++) {
-        if ((*stop = must_stop(watch)) != GO_ON)
-            return 0;
-        const int64_t passed = table->scouts == NULL ? 0 : quiet_turns(table, settling, turn, turns);
-        if (passed < 0)
-            return -1;
-        turn += passed;
-        settling->quiet += passed;
-        if (turn < turns && settling->quiet < n && take_turn(table, settling, (int32_t)(turn % n)) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 static int table_begin(Table *table, const double *weights, int weightings, uint64_t seed)
@@ -332,7 +191,6 @@ static int table_begin(Table *table, const double *weights, int weightings, uint
 
 static void table_end(Table *table)
 {
-    scouts_end(table);
     usages_end(&table->usages);
     if (table->loads.world != NULL)
         loads_end(&table->loads);
@@ -346,12 +204,12 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *packed, *position, *value, *costs, *multipliers, *weights, *actions, *moved, *actions_of;
-    int cheapest, threads;
+    int cheapest;
     Py_ssize_t turns;
     double worth, seconds;
     unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "OOOOOOpndKdiOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
-                          &turns, &worth, &seed, &seconds, &threads, &actions, &moved, &actions_of))
+    if (!PyArg_ParseTuple(args, "OOOOOOpndKdOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
+                          &turns, &worth, &seed, &seconds, &actions, &moved, &actions_of))
         return NULL;
     Arrays arrays = {.count = 0};
     Table table;
@@ -390,11 +248,11 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     int failed;
     begin_without_lock(&watch, seconds);
     failed = table_begin(&table, weight, weightings, (uint64_t)seed) < 0;
-    /* Random ties are drawn turn by turn. */
-    if (!failed && threads > 1 && n > 1 && seed == 0)
-        failed = scouts_begin(&table, &settling, threads < n ? threads : (int)n) < 0;
-    if (!failed)
-        failed = take_turns(&table, &settling, turns, &watch, &stop) < 0;
+    for (Py_ssize_t turn = 0; !failed && turn < turns && settling.quiet < n; turn++) {
+        if ((stop = must_stop(&watch)) != GO_ON)
+            break;
+        failed = take_turn(&table, &settling, (int32_t)(turn % n)) < 0;
+    }
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();

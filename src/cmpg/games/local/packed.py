@@ -108,7 +108,7 @@ class PackedGame:
         written: tuple[Any, Any],
         multipliers: FloatArray,
         *,
-        limits: tuple[int, float, float, int],
+        limits: tuple[int, float, float],
         seed: int,
     ) -> tuple[tuple[Any, ...], int]:
         """Let agents take turns at common multipliers, and return the usages then and the number of moves.
@@ -124,7 +124,7 @@ class PackedGame:
         multipliers : [k]
             λ.
         limits
-            Turns, the share of an agent's range that is worth a move, seconds, threads.
+            Turns, the share of an agent's range that is worth a move, seconds.
         seed
             Of random ties; 0: the first action wins.
         """
@@ -135,7 +135,7 @@ class PackedGame:
             weights.append(np.concatenate([[1.0], free]))
         if not multipliers.all():
             weights.append(np.concatenate([[0.0], free + 1]))
-        turns, worth, seconds, threads = limits
+        turns, worth, seconds = limits
         told, moves = self.kernels.settle(
             self.arrays,
             usages,
@@ -147,7 +147,6 @@ class PackedGame:
             worth,
             seed,
             seconds,
-            threads,
             *written,
             self.actions_of,
         )

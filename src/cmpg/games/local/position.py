@@ -27,8 +27,6 @@ from cmpg.policy import CompactTable, JointPolicy
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
-MOST_THREADS = 64
-
 RECENT = 3
 """A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
 
@@ -243,7 +241,6 @@ class LocalPosition:
         worth: float,
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
-        workers: int = 1,
     ) -> Settlement[LocalPosition] | None:
         """Let agents in turn move to what is best for them at common multipliers; None without compiled kernels.
 
@@ -259,8 +256,6 @@ class LocalPosition:
             Breaks ties at random.
         deadline
             On the clock of time.monotonic.
-        workers
-            Threads that ask agents before their turn, while nobody moves; the bits are the same for any number.
         """
         if not isinstance(self.loads, SparseLoads):
             return None
@@ -271,12 +266,7 @@ class LocalPosition:
         seconds = min(deadline - time.monotonic(), 1e9)
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
         usages, moves = packed.settle(
-            self.loads.arrays,
-            (values, costs),
-            (actions, moved),
-            prices,
-            limits=(turns, worth, seconds, min(workers, MOST_THREADS)),
-            seed=seed,
+            self.loads.arrays, (values, costs), (actions, moved), prices, limits=(turns, worth, seconds), seed=seed
         )
         if not moves:
             return Settlement(self, 0)
