@@ -192,9 +192,10 @@ class CountingGame:
         return CountingSizes(self)
 
     @cached_property
-    def kinds(self) -> list[bytes]:
-        """What sets each agent apart: agents of one kind are worth the same wherever they do the same."""
-        return [own.tobytes() for own in self.private_rewards]
+    def kinds(self) -> list[int]:
+        """The kind of each agent: those of one kind have the same private rewards."""
+        known: dict[bytes, int] = {}
+        return [known.setdefault(own.tobytes(), len(known)) for own in self.private_rewards]
 
     def uniform_policy(self) -> JointPolicy:
         """Return the policy by which everybody plays every action equally often."""

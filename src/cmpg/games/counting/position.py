@@ -82,7 +82,7 @@ class CountingPosition:
         return first if first in self._cmdps else None
 
     @cached_property
-    def _first(self) -> dict[tuple[bytes, bytes], int]:
+    def _first(self) -> dict[tuple[int, bytes], int]:
         """Who was asked first, of each kind and all that it does."""
         return {}
 
