@@ -123,6 +123,19 @@ def test_a_search_for_a_start_that_fails_ends_with_a_status():
     assert cmpg.solve(grid_world(), start=(lost, Cheapest())).certified
 
 
+def test_a_restart_whose_start_fails_keeps_what_is_known():
+    calls = []
+
+    def lost_later(*arguments, **options):
+        calls.append(None)
+        if len(calls) > 1:
+            raise SolverError("no value can be computed.")
+        return Cheapest()(*arguments, **options)
+
+    result = cmpg.solve(grid_world(), start=lost_later, restarts=3, seed=1)
+    assert (result.certified, len(calls)) == (True, 2)
+
+
 def test_the_deadline_holds_while_a_potential_is_looked_for(monkeypatch):
     def endless(_):
         while True:

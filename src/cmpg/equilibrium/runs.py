@@ -187,9 +187,12 @@ class Course:
         rng: np.random.Generator | None,
         on_progress: OnProgress = lambda _: None,
     ) -> Start:
-        """Find a start; the seconds that it took are in its trace, and count."""
-        with limited(self.deadline):
-            return method(self.game, begin, rng=rng, deadline=self.deadline, on_progress=on_progress)
+        """Find a start; the seconds that it took are in its trace, and count. A search that fails has found none."""
+        try:
+            with limited(self.deadline):
+                return method(self.game, begin, rng=rng, deadline=self.deadline, on_progress=on_progress)
+        except SolverError as problem:
+            return Start(None, -np.inf, None, f"the search for a start ended without one: {str(problem).rstrip('.')}")
 
     def terms(self, found: Start, *, rng: np.random.Generator | None, on_progress: OnProgress) -> dict[str, Any]:
         """Return on which terms the ascent goes up from a start."""
@@ -225,8 +228,6 @@ class Runs:
         except OutOfTimeError:
             self.late = True
             return None
-        except SolverError as problem:
-            found = Start(None, -np.inf, None, f"the search for a start ended without one: {problem}")
         self.first = found if self.first is None or self.first.policy is None else self.first
         return found
 

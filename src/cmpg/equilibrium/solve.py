@@ -348,7 +348,7 @@ def _without_start(game: Game, found: Start, epsilon: float) -> Result:
         text = f"every joint policy spends at least {least:.9g} of a weighted budget of {limit:.9g}."
         return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=found.proof)
     seen = f"; the least violation seen is {-found.slack:.6g}." if np.isfinite(found.slack) else "."
-    text = f"{found.found_by.rstrip('.')}{seen} Pass a feasible `start` if you know one."
+    text = f"{found.found_by}{seen} Pass a feasible `start` if you know one."
     return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
 
 
