@@ -185,6 +185,21 @@ def test_many_states_are_sorted_and_filled_as_by_the_twin():
     assert close([found.value, *found.costs], [expected.value, *expected.costs], 10.0)
 
 
+@pytest.mark.parametrize("states", [15, 16, 19, 20, 83])
+@pytest.mark.parametrize("constraints", [1, 4])
+def test_long_dense_rows_are_added_up_as_by_the_twin(states, constraints):
+    rng = np.random.default_rng(states)
+    cmdp = random_cmdp(rng, states=states, actions=3, horizon=4, constraints=constraints)
+    multipliers = rng.random(constraints) / constraints
+    found, expected = both(lambda: plan(cmdp, multipliers))
+    assert found.actions.tolist() == expected.actions.tolist()
+    assert close([found.value, *found.costs], [expected.value, *expected.costs], 10.0)
+    assert close(*both(lambda: dual_bound(cmdp, multipliers)), 10.0)
+    policy = random_policy(cmdp, rng)
+    for found, expected in zip(*both(lambda: vars(evaluate(cmdp, policy)).values()), strict=True):
+        assert close(found, expected, 10.0)
+
+
 def test_tables_that_repeat_numbers_are_read_as_they_are():
     rng = np.random.default_rng(1)
     shape, by_state = (3, 5, 4), rng.random((3, 5, 1))

@@ -228,13 +228,15 @@ def test_the_joint_cmdp_of_one_planner_holds_every_policy(drawn):
 
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("certain", [(), (0,), (0, 1, 2)])
-def test_averages_in_blocks_of_states_have_the_same_bits(monkeypatch, steps, certain):
+@pytest.mark.parametrize("mixed", [[], [1, 4]])
+def test_averages_in_blocks_of_states_have_the_same_bits(monkeypatch, steps, certain, mixed):
     rng = np.random.default_rng(8)
     actions = (2, 3, 2)
     table = rng.random((steps, 5, *actions, 4))
     rows = [rng.dirichlet(np.ones(count), size=(3, 5)) for count in actions]
     for agent in certain:
         rows[agent] = np.eye(actions[agent])[rng.integers(actions[agent], size=(3, 5))]
+        rows[agent][1, mixed] = 1 / actions[agent]  # at one step of some states
     policy = JointPolicy(rows)
     at_once = [average_over(table, policy, keep=agent) for agent in range(3)]
     monkeypatch.setattr("cmpg.games.joint.averages.BLOCK", 60)  # a state or two at a time

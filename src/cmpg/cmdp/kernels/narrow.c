@@ -274,16 +274,15 @@ static PyObject *narrow_kernel(PyObject *module, PyObject *args)
     return answer;
 }
 
-/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of the reward and the cost; to_go is NULL at the last step. */
+/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of the reward and the cost; to_go comes from columns_of,
+   and is NULL at the last step. */
 static inline void back_up_row(const Rows *rows, int32_t row, const double *to_go, double *apart)
 {
     double reward = 0.0, cost = 0.0;
     if (to_go != NULL && rows->start == NULL) {
         const double *probability = rows->probability + (int64_t)row * rows->states;
-        for (int32_t s = 0; s < rows->states; s++) {
-            reward += probability[s] * to_go[2 * s];
-            cost += probability[s] * to_go[2 * s + 1];
-        }
+        reward = dense_product(probability, to_go, rows->states);
+        cost = dense_product(probability, to_go + rows->states, rows->states);
     } else if (to_go != NULL)
         for (int64_t entry = rows->start[row]; entry < rows->start[row + 1]; entry++) {
             const double *there = to_go + 2 * (int64_t)rows->target[entry];
@@ -312,20 +311,22 @@ static inline double worth_of(const Rows *rows, const double *weights, int32_t r
 }
 
 typedef struct {
-    double *values; /* [S] */
-    double *next;   /* [S, 2] */
-    double *second; /* [A] */
-    int32_t *tied;  /* [A + 1] */
+    double *values;  /* [S] */
+    double *next;    /* [S, 2] */
+    double *columns; /* [2, S] */
+    double *second;  /* [A] */
+    int32_t *tied;   /* [A + 1] */
 } Scratch;
 
 /* As `plan_step` of process.c, among the rows that are left. */
-static int narrow_step(const Rows *rows, const Rule *rule, int32_t step, double *to_go, int64_t *chosen,
+static int narrow_step(const Process *process, const Rows *rows, const Rule *rule, int32_t step, double *to_go, int64_t *chosen,
                        const double *noise, int ask, double *worth, Scratch *scratch)
 {
     const int32_t states = rows->states, *begin = rows->begin + (int64_t)step * states;
     const double *ahead = step == rows->steps - 1 ? NULL : to_go;
     for (int32_t s = 0; s < states && ahead != NULL; s++)
         scratch->values[s] = weighed(rule->weights, to_go + 2 * (int64_t)s, 2);
+    const double *columns = columns_of(process, ahead, scratch->columns);
     for (int32_t s = 0; s < states; s++) {
         const int32_t first = begin[s], count = begin[s + 1] - first, *action = rows->action + first;
         int32_t row = first;
@@ -341,7 +342,7 @@ static int narrow_step(const Rows *rows, const Rule *rule, int32_t step, double 
                     return -1;
                 for (int32_t i = 0; i < ties; i++) {
                     const int32_t each = scratch->tied[i];
-                    back_up_row(rows, first + each, ahead, apart);
+                    back_up_row(rows, first + each, columns, apart);
                     scratch->tied[i] = action[each];
                     scratch->second[action[each]] = weighed(rule->second, apart, 2);
                 }
@@ -352,7 +353,7 @@ static int narrow_step(const Rows *rows, const Rule *rule, int32_t step, double 
             }
         }
         chosen[s] = rows->action[row];
-        back_up_row(rows, row, ahead, scratch->next + 2 * (int64_t)s);
+        back_up_row(rows, row, columns, scratch->next + 2 * (int64_t)s);
     }
     memcpy(to_go, scratch->next, 2 * (size_t)states * sizeof(double));
     return 0;
@@ -392,10 +393,11 @@ static PyObject *narrow_plan_kernel(PyObject *module, PyObject *args)
     fine = fine && (values = array_with(&arrays, values_out, 'd', 1, "values", 2 * states * process->steps));
     if (noise_in != Py_None)
         fine = fine && (noise = array_with(&arrays, noise_in, 'd', 0, "noise", states * process->actions));
-    Scratch scratch = {NULL, NULL, NULL, NULL};
+    Scratch scratch = {.values = NULL};
     if (fine) {
         int there = (scratch.values = malloc((size_t)states * sizeof(double))) != NULL;
         there &= (scratch.next = malloc(2 * (size_t)states * sizeof(double))) != NULL;
+        there &= (scratch.columns = malloc(2 * (size_t)states * sizeof(double))) != NULL;
         there &= (scratch.second = malloc((size_t)process->actions * sizeof(double))) != NULL;
         there &= (scratch.tied = malloc(((size_t)process->actions + 1) * sizeof(int32_t))) != NULL;
         if (!there) {
@@ -407,7 +409,7 @@ static PyObject *narrow_plan_kernel(PyObject *module, PyObject *args)
         Watch watch;
         begin_without_lock(&watch, NO_DEADLINE);
         for (; step >= 0; step--) {
-            if (narrow_step(rows, &rule, step, to_go, chosen + step * states, noise, ask, worth, &scratch) < 0)
+            if (narrow_step(process, rows, &rule, step, to_go, chosen + step * states, noise, ask, worth, &scratch) < 0)
                 break;
             noise = NULL; /* it was drawn for one step */
             memcpy(values + 2 * step * states, to_go, 2 * (size_t)states * sizeof(double));
@@ -422,6 +424,7 @@ static PyObject *narrow_plan_kernel(PyObject *module, PyObject *args)
     }
     free(scratch.values);
     free(scratch.next);
+    free(scratch.columns);
     free(scratch.second);
     free(scratch.tied);
     release_arrays(&arrays);

@@ -47,6 +47,7 @@ typedef struct {
     double *worth;   /* [block, A] */
     double *values;  /* [S]: of the weighted sum */
     double *next;    /* [S, 1 + k] */
+    double *columns; /* [1 + k, S] */
     double *apart;   /* [1 + k] */
     double *second;  /* [A] */
     int32_t *tied;   /* [A] */
@@ -57,6 +58,7 @@ static void scratch_free(Scratch *scratch)
     free(scratch->worth);
     free(scratch->values);
     free(scratch->next);
+    free(scratch->columns);
     free(scratch->apart);
     free(scratch->second);
     free(scratch->tied);
@@ -69,12 +71,12 @@ static int scratch_of(Scratch *scratch, const Process *process)
     scratch->worth = malloc((size_t)block_of(process) * actions * sizeof(double));
     scratch->values = malloc(states * sizeof(double));
     scratch->next = malloc(states * tables * sizeof(double));
+    scratch->columns = malloc(states * tables * sizeof(double));
     scratch->apart = malloc(tables * sizeof(double));
     scratch->second = malloc(actions * sizeof(double));
     scratch->tied = malloc((actions + 1) * sizeof(int32_t));
-    return scratch->worth && scratch->values && scratch->next && scratch->apart && scratch->second && scratch->tied
-               ? 0
-               : -1;
+    const int there = scratch->worth && scratch->values && scratch->next && scratch->columns && scratch->apart;
+    return there && scratch->second && scratch->tied ? 0 : -1;
 }
 
 /* Choose at one step, and replace to_go [S, 1 + k] by what is to go before it. What the actions are worth goes to
@@ -88,6 +90,7 @@ static int plan_step(const Process *process, const Rule *rule, int32_t step, dou
     const double *ahead = step == process->steps - 1 ? NULL : to_go;
     for (int32_t s = 0; s < states && ahead != NULL; s++)
         scratch->values[s] = weighed(rule->weights, to_go + (Py_ssize_t)s * tables, tables);
+    const double *columns = columns_of(process, ahead, scratch->columns);
     double *worth = scratch->worth;
     for (int32_t s = 0, left = 0; s < states; s++, left--, worth += actions) {
         if (left == 0) {
@@ -103,13 +106,13 @@ static int plan_step(const Process *process, const Rule *rule, int32_t step, dou
             if (ask && noise == NULL)
                 return -1;
             for (int32_t i = 0; i < count; i++) {
-                back_up_apart(process, step, s, scratch->tied[i], ahead, scratch->apart);
+                back_up_apart(process, step, s, scratch->tied[i], columns, scratch->apart);
                 scratch->second[scratch->tied[i]] = weighed(rule->second, scratch->apart, tables);
             }
             action = among_tied(rule, scratch->second, scratch->tied, count, noise == NULL ? NULL : noise + s, states);
         }
         chosen[s] = action;
-        back_up_apart(process, step, s, action, ahead, scratch->next + (Py_ssize_t)s * tables);
+        back_up_apart(process, step, s, action, columns, scratch->next + (Py_ssize_t)s * tables);
     }
     memcpy(to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
     return 0;
@@ -148,7 +151,7 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
         fine = fine && (worth = array_with(&arrays, worth_out, 'd', 1, "worth", rows * process->steps));
     if (values_out != Py_None)
         fine = fine && (values = array_with(&arrays, values_out, 'd', 1, "values", size * process->steps));
-    Scratch scratch = {NULL, NULL, NULL, NULL, NULL, NULL};
+    Scratch scratch = {.worth = NULL};
     if (fine && scratch_of(&scratch, process) < 0) {
         PyErr_NoMemory();
         fine = 0;

@@ -51,7 +51,8 @@ static PyObject *evaluate_kernel(PyObject *module, PyObject *args)
     double *totals = policy == NULL ? NULL : array_with(&arrays, totals_out, 'd', 1, "totals", tables);
     const size_t size = (size_t)states * (size_t)tables * sizeof(double);
     double *ahead = totals == NULL ? NULL : malloc(size), *here = ahead == NULL ? NULL : malloc(size);
-    double *apart = here == NULL ? NULL : malloc((size_t)tables * sizeof(double));
+    double *columns = here == NULL ? NULL : malloc(size);
+    double *apart = columns == NULL ? NULL : malloc((size_t)tables * sizeof(double));
     int32_t *played = apart == NULL ? NULL : malloc((size_t)rows * sizeof(int32_t));
     int fine = played != NULL;
     if (totals != NULL && !fine)
@@ -60,7 +61,8 @@ static PyObject *evaluate_kernel(PyObject *module, PyObject *args)
         Watch watch;
         begin_without_lock(&watch, NO_DEADLINE);
         for (int32_t step = process->steps - 1; step >= 0 && fine; step--) {
-            const double *own = policy + step * rows, *to_go = step == process->steps - 1 ? NULL : ahead;
+            const double *own = policy + step * rows;
+            const double *to_go = step == process->steps - 1 ? NULL : columns_of(process, ahead, columns);
             const int32_t count = rows_played(own, rows, played);
             memset(here, 0, size);
             for (int32_t i = 0; i < count; i++) {
@@ -81,6 +83,7 @@ static PyObject *evaluate_kernel(PyObject *module, PyObject *args)
     }
     free(ahead);
     free(here);
+    free(columns);
     free(apart);
     free(played);
     release_arrays(&arrays);

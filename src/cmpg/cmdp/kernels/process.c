@@ -209,6 +209,38 @@ void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t co
         memset(stage, 0, (size_t)rows * sizeof(double));
 }
 
+CLONED double dense_product(const double *row, const double *values, int32_t states)
+{
+    double one[4] = {0.0}, two[4] = {0.0}, three[4] = {0.0}, four[4] = {0.0};
+    const double *end = row + states;
+    for (; end - row >= 16; row += 16, values += 16)
+        for (int lane = 0; lane < 4; lane++) {
+            one[lane] += row[lane] * values[lane];
+            two[lane] += row[lane + 4] * values[lane + 4];
+            three[lane] += row[lane + 8] * values[lane + 8];
+            four[lane] += row[lane + 12] * values[lane + 12];
+        }
+    for (; end - row >= 4; row += 4, values += 4)
+        for (int lane = 0; lane < 4; lane++)
+            one[lane] += row[lane] * values[lane];
+    for (int lane = 0; lane < 4; lane++)
+        one[lane] = (one[lane] + two[lane]) + (three[lane] + four[lane]);
+    double sum = (one[0] + one[1]) + (one[2] + one[3]);
+    for (; row < end; row++, values++)
+        sum += *row * *values;
+    return sum;
+}
+
+const double *columns_of(const Process *process, const double *to_go, double *columns)
+{
+    if (to_go == NULL || process->matrix[0].start != NULL)
+        return to_go;
+    for (int32_t s = 0; s < process->states; s++)
+        for (int32_t l = 0; l < process->tables; l++)
+            columns[(Py_ssize_t)l * process->states + s] = to_go[(Py_ssize_t)s * process->tables + l];
+    return columns;
+}
+
 /* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of `count` tables from the first one on. The sums stay in
    registers, because the count is known to the compiler. */
 ALWAYS_INLINE void back_up_some(const Process *process, int32_t step, int32_t state, int32_t action,
@@ -218,12 +250,11 @@ ALWAYS_INLINE void back_up_some(const Process *process, int32_t step, int32_t st
     if (to_go != NULL) {
         const Py_ssize_t row = (Py_ssize_t)state * process->actions + action, tables = process->tables;
         const Matrix *matrix = matrix_of(process, step);
-        if (matrix->start == NULL) {
-            const double *probability = matrix->probability + row * process->states;
-            for (int32_t s = 0; s < process->states; s++)
-                for (int32_t l = 0; l < count; l++)
-                    sums[l] += probability[s] * to_go[s * tables + first + l];
-        } else
+        if (matrix->start == NULL)
+            for (int32_t l = 0; l < count; l++)
+                sums[l] = dense_product(matrix->probability + row * process->states,
+                                        to_go + (Py_ssize_t)(first + l) * process->states, process->states);
+        else
             for (int32_t entry = matrix->start[row], end = matrix->start[row + 1]; entry < end; entry++) {
                 const double *there = to_go + matrix->target[entry] * tables + first;
                 for (int32_t l = 0; l < count; l++)

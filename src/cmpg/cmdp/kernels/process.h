@@ -56,19 +56,17 @@ static inline double entry_of(const Table *table, int32_t step, int32_t state, i
     return table->data[step * table->step + state * table->state + action * table->action];
 }
 
-/* Four sums side by side: as many roundings one after the other as a quarter of the row has entries. */
-static inline double dense_product(const double *row, const double *values, int32_t states)
-{
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    int32_t s = 0;
-    for (; s + 4 <= states; s += 4)
-        for (int lane = 0; lane < 4; lane++)
-            sums[lane] += row[s + lane] * values[s + lane];
-    double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    for (; s < states; s++)
-        sum += row[s] * values[s];
-    return sum;
-}
+/* Functions of the innermost loops are compiled twice where that works, and the processor chooses; the order of sums is
+   written out, so that both give the same bits. Sanitizers must run before any such choice is made. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CLONED __attribute__((target_clones("avx2", "default")))
+#else
+#define CLONED
+#endif
+
+/* Σ_s row[s]·values[s], as sixteen sums side by side: one sum would wait for itself. */
+double dense_product(const double *row, const double *values, int32_t states);
 
 static inline double weighed(const double *weights, const double *values, int32_t tables)
 {
@@ -85,7 +83,12 @@ void total(const Process *process, const double *to_go, double *totals);
 void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage);
 
-/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of every table; to_go is NULL at the last step. */
+/* What is to go [S, 1 + k] as back_up_apart reads it: table after table in columns [1 + k, S] if the transition is dense,
+   so that its rows are read along them; otherwise as it is. */
+const double *columns_of(const Process *process, const double *to_go, double *columns);
+
+/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of every table; to_go comes from columns_of, and is NULL at the
+   last step. */
 void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
                    double *apart);
 

@@ -64,27 +64,29 @@ class Others:
         mean = np.empty(
             (len(self.policy[keep]), states, table.shape[2 + keep], *table.shape[2 + len(self.policy) :]), kind
         )
-        for first in range(0, states, block):
-            part = slice(first, first + block)
+        self.select(table, keep=keep, out=mean)
+        mixed = np.flatnonzero(~self.certain_states(keep))
+        for first in range(0, len(mixed), block):
+            part = mixed[first : first + block]
             some = Others([own[:, part] for own in self.policy])
-            mean[:, part] = (
-                some.selection(table[:, part], keep=keep)
-                if some.all_certain(keep)
-                else some.average(table[:, part], keep=keep)
-            )
+            mean[:, part] = some.finish(some.start(table[:, part], keep=keep), keep=keep)
         return mean
 
-    def all_certain(self, keep: int) -> bool:
-        """Whether every agent but one has one action for sure, at every step and state."""
-        return all((own == 1).any(axis=2).all() for agent, own in enumerate(self.policy) if agent != keep)
+    def certain_states(self, keep: int) -> BoolArray:
+        """Return where every agent but one has one action for sure, at every step: [S]."""
+        others = (own for agent, own in enumerate(self.policy) if agent != keep)
+        return np.asarray(np.logical_and.reduce([(own == 1).any(axis=2).all(axis=0) for own in others]))
 
-    def selection(self, table: FloatArray, *, keep: int) -> FloatArray:
-        """Return the average where the others' actions are certain: their entries of the table, and no arithmetic."""
-        shape = self.policy[keep].shape[:2]
-        steps, states = np.ogrid[: shape[0], : shape[1]]
-        actions = [own.argmax(axis=2) for agent, own in enumerate(self.policy) if agent != keep]
-        kept_last = np.moveaxis(table, 2 + keep, 1 + len(self.policy))
-        return np.asarray(kept_last[steps if len(table) > 1 else 0, states, *actions])
+    def select(self, table: FloatArray, *, keep: int, out: FloatArray) -> None:
+        """Copy the entries of the others' first best actions, which are the average if those are certain, to `out`."""
+        steps, states, agents = *out.shape[:2], len(self.policy)
+        actions = [own.argmax(axis=2)[..., None] for own in self.policy]
+        actions[keep] = np.arange(table.shape[2 + keep])
+        before = (np.arange(steps)[:, None, None] if len(table) > 1 else 0, np.arange(states)[:, None])
+        place = np.ravel_multi_index(np.broadcast_arrays(*before, *actions), table.shape[: 2 + agents])
+        trailing = table.shape[2 + agents :]
+        # Clipping changes nothing, and lets NumPy write to the answer at once.
+        np.take(table.reshape(-1, *trailing), place, axis=0, out=out, mode="clip")
 
     def start_size(self, table: FloatArray, *, keep: int) -> int:
         """Return how many numbers `start` would return."""
