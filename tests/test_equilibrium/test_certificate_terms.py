@@ -296,3 +296,112 @@ def test_a_hard_budget_is_broken_by_what_is_too_little_for_a_float():
     policy = IDLE.replace(0, [[[1.0, 5e-324]]])
     answers = {"forbidden": game.at(policy).forbidden, "costs": np.array([0.25, 0.5]), "cost_rounding": np.zeros(2)}
     assert judged(game, [[np.inf, 0.0], [0.0, 0.0]], policy, **answers) == (Feasibility.VIOLATED, [5e-324, 0.0])
+
+
+# --- Parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_above_zero_is_rounded_up_and_what_is_not_is_zero():
+    largest = np.finfo(float).max
+    given = [-1.0, 0.0, 0.25, np.nan, np.inf, -np.inf, Fraction(1, 3), Fraction(10) ** 400, Fraction(-1, 3), 5e-324]
+    with np.errstate(over="ignore"):
+        found, beyond = certificates._rounded_up(given), certificates._rounded_up([Fraction(largest)])
+    assert found[:3].tolist() == [0.0, 0.0, np.nextafter(0.25, 1)]
+    assert found[3:6].tolist() == [np.inf, np.inf, 0.0]
+    assert Fraction(float(found[6])) > Fraction(1, 3)
+    assert float(found[6]) == np.nextafter(1 / 3, 1)
+    assert found[7:].tolist() == [np.inf, 0.0, 1e-323]
+    assert beyond[0] == np.inf
+
+
+def test_whether_a_hard_budget_is_kept_is_asked_of_the_first_who_knows():
+    """Agents whose proof is by support: the first of them that can tell decides; nobody else is asked."""
+    asked = []
+
+    def position(answers):
+        def forbidden(agent, constraint):
+            asked.append((agent, constraint))
+            taken = answers[agent]
+            return None if taken is None else SimpleNamespace(taken_by=lambda table, initial: taken)
+
+        cmdp = SimpleNamespace(initial="initial")
+        return SimpleNamespace(forbidden=forbidden, policy=["table"] * 3, induced_cmdp=lambda _: cmdp)
+
+    assert certificates._kept_exactly(position([None, False, True]), 1, [0, 1, 2]) is True
+    assert asked == [(0, 1), (1, 1)]
+    assert certificates._kept_exactly(position([None, False, True]), 0, [2]) is False
+    assert certificates._kept_exactly(position([None, None, None]), 0, [0, 1, 2]) is None
+    assert certificates._kept_exactly(position([True]), 0, []) is None
+    assert certificates._kept_exactly(SimpleNamespace(), 0, [0]) is None
+
+
+def test_a_budget_counts_as_hard_where_every_one_of_them_is():
+    position = pair().at(IDLE)
+    both = restriction(position, 1, np.array([True, True]))
+    assert both is None  # the second one has room
+    first = restriction(position, 1, np.array([True, False]))
+    assert first.cmdp.num_constraints == 1
+    assert dual_bound(first.cmdp, np.zeros(1)) == 0.0
+
+
+def test_a_gain_that_is_no_number_is_infinite_and_one_below_zero_is_none():
+    real = pair().at(IDLE)
+
+    def judged_at(values, bounds):
+        answers = Judgements(np.array(values), np.array(bounds), np.array([0.5, 0.25]))
+        game = altered(pair(), judgements=lambda *_: answers, neighbours=lambda _: range(2), forbidden=real.forbidden)
+        return certify(game, IDLE)
+
+    assert judged_at([1.0, 1.0], [0.0, 3.0]).gains.tolist() == [0.5, 2.25]
+    assert judged_at([1.0, np.nan], [0.0, 3.0]).gains.tolist() == [0.5, np.inf]
+    assert judged_at([1.0, np.nan], [0.0, 3.0]).epsilon == np.inf
+    assert judged_at([np.inf, 1.0], [np.inf, 1.0]).gains.tolist() == [np.inf, 0.25]
+
+
+def test_a_certificate_says_all_that_it_was_made_of():
+    game = pair()
+    prices = [[0.5, 0.0], [np.inf, 0.25]]
+    found = certify(game, IDLE, prices)
+    assert found.values.tolist() == [0.0, 0.0]
+    assert found.costs.tolist() == [0.25, 0.5]
+    assert found.thresholds.tolist() == [0.25, 3.0]
+    assert found.slacks.tolist() == [0.0, 2.5]
+    assert found.multipliers.tolist() == prices
+    assert found.by_support.tolist() == [[False, False], [True, False]]
+    assert (found.arithmetic, found.binds, found.rescaled) == ("floating point", None, 0)
+    assert found.information is game.information
+    exact = certify(game, IDLE, prices, exact=True)
+    assert (exact.arithmetic, exact.rounding.tolist(), exact.rescaled) == ("exact", [0.0, 0.0], 0)
+    # λ·α + max (r − λ·c): 0.125 + max(0 − 0.125, 1 − 0.625), and 0.75 + what is allowed, 0 − 0.125.
+    assert exact.bounds.tolist() == [0.5, 0.625]
+    assert exact.gains.tolist() == [0.5, 0.625]
+    assert exact.feasibility is Feasibility.PROVEN
+    bound = certify(cmpg.games.bind(game, [[1, 0], [1, 1]]), IDLE)
+    assert bound.binds.tolist() == [[True, False], [True, True]]
+
+
+def test_exact_arithmetic_tells_how_many_rows_it_rescaled():
+    thirds = IDLE.replace(0, [[[0.1, 0.9]]]).replace(1, [[[0.3, 0.7]]])
+    exact = certify(pair(), thirds, exact=True)
+    off = sum(sum(Fraction(each) for each in row) != 1 for row in ((0.1, 0.9), (0.3, 0.7)))
+    assert exact.rescaled == off
+    assert certify(pair(), thirds).rescaled == 0
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (0, 0), (3, 0), (0,)])
+def test_no_multipliers_are_none_only_where_there_are_no_constraints(shape):
+    free = pair().without_constraints()
+    assert check_multipliers(free, np.zeros(shape)).shape == (2, 0)
+    with pytest.raises(PolicyError, match="multipliers has shape"):
+        check_multipliers(pair(), np.zeros(shape))
+    with pytest.raises(PolicyError, match="multipliers has shape"):
+        check_multipliers(free, np.zeros((2, 1)))
+
+
+def test_multipliers_of_zero_prove_by_value_and_are_never_negative():
+    assert check_multipliers(pair(), None).tolist() == [[0.0, 0.0]] * 2
+    given = check_multipliers(pair(), [[0, 1], [np.inf, 0]])
+    assert given.tolist() == [[0.0, 1.0], [np.inf, 0.0]]
+    for wrong in ([[0, -1], [0, 0]], [[np.inf, -1], [0, 0]]):
+        with pytest.raises(PolicyError, match="negative entry"):
+            check_multipliers(pair(), wrong)

@@ -225,3 +225,152 @@ def test_roundings_grow_with_the_agents_and_with_what_is_added_up():
     rough = load_tables(np.zeros((1, 3, 6)), np.broadcast_to([0, 0, 0, 1.0, 1, 1], (1, 1, 3, 6)), horizon=7)
     assert (rough.entry_roundings, rough.total_roundings) == (24 + 4 * 5, 24 + 4 * 5 + 7 * 3)
     assert rough.order == 5.0  # the steps of the costs fall again
+
+
+# --- Loads and trees, part by part ------------------------------------------------------------------------------------
+
+
+def mixed_tables(*, steps=2, horizon=2):
+    """Three agents; resources: smooth with a delay and pairs, rough with a delay alone, rough with costs."""
+    delay = np.zeros((steps, 3, 4))
+    delay[:, 0] = [9.0, 1.0, 1.5, 2.0]
+    delay[:, 1] = [9.0, 1.0, 1.0, 7.0]
+    costs = np.zeros((1, steps, 3, 4))
+    costs[0, :, 0] = [0.25, 1.25, 3.25, 6.25]  # ¼ + m + m(m − 1)/2
+    costs[0, :, 2] = [0.0, 0.0, 4.0, 5.0]
+    if steps == 2:
+        costs[0, 1, 0] *= 2
+    return load_tables(delay, costs, horizon=horizon)
+
+
+def test_tables_are_split_by_what_each_resource_needs():
+    tables = mixed_tables()
+    assert tables.rough.tolist() == [2, 1]  # what has load costs comes first
+    assert (tables.steps, tables.num_agents, tables.has_delay, tables.has_pairs) == (2, 3, True, True)
+    assert tables.first_delay.tolist() == [[1.0, 0.0, 0.0]] * 2
+    assert tables.slopes[0].tolist() == [[0.5, 0.0, 0.0]] * 2
+    assert tables.slopes[1].tolist() == [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
+    assert tables.idle_costs.tolist() == [0.25 + 0.5]
+    assert tables.first_costs.tolist() == [[[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]]
+    assert tables.rough_delay[:, 0].tolist() == [[0.0, 1.0], [0.0, 1.0], [0.0, 7.0]]
+    assert tables.rough_costs[0, :, 0, 0].tolist() == [0.0, 0.0, 4.0, 5.0]
+    assert tables.rough_steps[0, :, 0, 0].tolist() == [0.0, 4.0, 1.0]
+    for horizon in (1, 5):
+        assert mixed_tables(steps=1, horizon=horizon).idle_costs.tolist() == [0.25 * horizon]
+    idle = load_tables(np.zeros((1, 2, 3)), np.zeros((0, 1, 2, 3)), horizon=4)
+    assert (idle.has_delay, idle.has_pairs, idle.order) == (False, False, 2.0)
+    first = np.zeros((1, 2, 3))
+    first[..., 0] = 7.0  # nobody ever meets the delay of load zero
+    assert not load_tables(first, np.zeros((0, 1, 2, 3)), horizon=4).has_delay
+    linear = load_tables(np.zeros((1, 1, 3)), np.array([[[[0.0, 1.0, 2.0]]]]), horizon=4)
+    assert not linear.has_pairs
+
+
+def test_the_load_of_one_agent_is_its_usage():
+    tables = mixed_tables()
+    leaf = tables.leaf(np.array([[0.5, 0.25, 1.0], [0.0, 0.0, 0.125]]))
+    assert leaf.users.tolist() == [[1, 1], [1, 0]]
+    assert leaf.distribution.tolist() == [[[0.0, 0.75], [0.875, 1.0]], [[1.0, 0.25], [0.125, 0.0]]]
+    assert leaf.pairs.tolist() == [0.0, 0.0]
+    nobody = tables.nobody()
+    assert nobody.distribution.tolist() == [[[1.0, 1.0], [1.0, 1.0]]]
+    assert (nobody.mean.tolist(), nobody.users.tolist()) == ([[0.0] * 3] * 2, [[0, 0]] * 2)
+
+
+def test_two_groups_have_the_pairs_of_each_and_those_between_them():
+    tables = mixed_tables()
+    one, other = tables.leaf(np.full((2, 3), 0.5)), tables.leaf(np.full((2, 3), 0.25))
+    both = tables.union(one, other)
+    assert both.mean.tolist() == [[0.75] * 3] * 2
+    assert both.pairs.tolist() == [2 * 0.5 * 0.125, (1 + 2) * 0.125]
+    assert both.users.tolist() == [[2, 2]] * 2
+    assert both.distribution[:, 0, 0].tolist() == [0.375, 0.5, 0.125]
+    more = tables.union(both, both)
+    assert more.pairs.tolist() == [2 * both.pairs[0] + 2 * 0.5 * 0.75**2, 2 * both.pairs[1] + 3 * 0.75**2]
+    alone = tables.union(both, tables.nobody())
+    assert len(alone.distribution) == 3
+    charged = tables.charged(both)
+    assert (charged.distribution.shape, charged.users.shape) == ((3, 2, 1), (2, 1))
+    burden = tables.burden(both)
+    # One more user meets d(1 + N) and adds g(1 + N) − g(N), N being 0, 1 or 2 with 3/8, 1/2 and 1/8.
+    assert burden.delay[0].tolist() == [1 + 0.5 * 0.75, 0.375 + 0.5 + 7 / 8, 0.0]
+    assert burden.costs[0].tolist() == [[1 + 0.75, 0.0, 4 * 0.5 + 0.125], [2 + 2 * 0.75, 0.0, 4 * 0.5 + 0.125]]
+    assert tables.costs(both).tolist() == [0.75 + 3 * 0.75 + both.pairs[1] + 2 * 4 * 0.125]
+    assert tables.total_delay(both) == pytest.approx(2 * (0.75 + 0.5 * 0.125) + 2 * (0.625 + 0.125))
+
+
+def test_a_game_without_delays_has_none():
+    load = np.arange(4.0)
+    tables = load_tables(np.zeros((1, 1, 4)), np.maximum(load - 1.5, 0.0)[None, None, None], horizon=1)
+    leaf = tables.leaf(np.full((1, 1), 0.5))
+    assert tables.burden(leaf).delay is None
+    assert tables.total_delay(tables.union(leaf, leaf)) == 0.0
+
+
+@pytest.mark.parametrize("agents", [1, 2, 3, 6])
+def test_a_tree_knows_everybody_each_and_all_but_one(agents):
+    tables = load_tables(
+        np.broadcast_to(np.arange(agents + 1.0), (1, 1, agents + 1)),
+        np.maximum(np.arange(agents + 1.0) - 0.5, 0)[None, None, None],
+        horizon=1,
+    )
+    usages = [np.full((1, 1), (i + 1) / 16) for i in range(agents)]
+    tree = LoadTree.grow(tables, usages)
+    assert len(tree.nodes) == 2 * agents
+    assert tree.mean.tolist() == tree.everybody.mean.tolist() == [[sum(range(1, agents + 1)) / 16]]
+    assert tree.more_roundings == 0
+    for agent in range(agents):
+        assert tree.usage(agent).tolist() == usages[agent].tolist()
+        assert tree.without(agent).mean[0, 0] == pytest.approx(tree.mean[0, 0] - (agent + 1) / 16)
+        assert tree.burden(agent).costs[0, 0, 0] == tables.burden(tree.without(agent)).costs[0, 0, 0]
+        assert tree.costs_without(agent).tolist() == tables.costs(tree.without(agent)).tolist()
+        moved = tree.replace(agent, np.full((1, 1), 0.5))
+        assert moved.usage(agent).tolist() == [[0.5]]
+        assert moved.mean[0, 0] == pytest.approx(tree.mean[0, 0] - (agent + 1) / 16 + 0.5)
+
+
+def test_what_lies_outside_is_united_once_and_kept_after_a_move_inside(monkeypatch):
+    tables = mixed_tables()
+    tree = LoadTree.grow(tables, [np.full((2, 3), 0.125 * (i + 1)) for i in range(8)])
+    calls, union = [], loads.LoadTables.union
+
+    def counting(self, one, other):
+        calls.append(1)
+        return union(self, one, other)
+
+    monkeypatch.setattr(loads.LoadTables, "union", counting)
+
+    def unions(made, agent):
+        calls.clear()
+        made.without(agent)
+        return len(calls)
+
+    # Leaf 8 + i has siblings on three levels; the first of them needs no union.
+    assert [unions(tree, agent) for agent in (0, 0, 1, 2, 4, 5)] == [2, 0, 1, 2, 2, 1]
+    unions(tree, 5)
+    inside, elsewhere = tree.replace(4, np.zeros((2, 3))), tree.replace(0, np.zeros((2, 3)))
+    assert sorted(inside._path[0]) == [3, 6]
+    assert elsewhere._path[0] == {}
+    assert unions(inside, 4) == 1
+    assert unions(elsewhere, 5) == 2
+
+
+def test_fits_are_relative_and_up_to_sixteen_roundings():
+    exact = np.array([[[0.0, 1.0, 2.0]]])
+    for off, fits in ((16, True), (18, False)):
+        table = exact.copy()
+        table[..., 1] += off * np.finfo(float).eps / 2
+        assert loads._reproduces(exact, table).tolist() == [[fits]]
+    assert loads._reproduces(np.array([[1.0, 2.0]]), np.array([[1.0, 3.0]])).tolist() == [False]
+    # What is as small as the rounding of the first difference is no second difference.
+    for slope, second in ((1e-16, 0.0), (1e-12, 1e-12)):
+        m = np.arange(5.0)
+        found = loads._quadratic((m + slope * m * (m - 1) / 2)[None, None, None])
+        assert found[2].item() == pytest.approx(second, rel=1e-2, abs=0)
+
+
+def test_sums_over_steps_and_resources_take_a_stationary_table_for_every_step():
+    weights = np.array([[1.0, 2.0], [4.0, 8.0]])
+    assert loads._totals(np.array([[[1.0, 10.0]]]), weights).tolist() == [105.0]
+    assert loads._totals(np.array([[[1.0, 10.0], [100.0, 1000.0]]]), weights).tolist() == [1 + 20 + 400 + 8000]
+    assert loads._expect(np.array([[[1.0]], [[2.0]], [[9.0]]]), np.array([[[0.5]], [[0.5]]])).tolist() == [[1.5]]

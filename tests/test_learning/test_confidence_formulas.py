@@ -331,3 +331,128 @@ def test_payoffs_that_are_neither_known_nor_observed_are_refused():
     blind = SimpleNamespace(observed=None)
     with pytest.raises(SimulatorError, match="neither known nor observed"):
         confidence._learned_payoffs(problem, blind, 0.1, hoeffding_radius)
+
+
+# --- Every part of a formula ------------------------------------------------------------------------------------------
+
+
+def root(values, counts, most, bet, needed):
+    """Where the wealth of one bet is just what is needed, or the largest value where it never is."""
+    mean = float(np.average(values, weights=counts))
+    if wealth(most - 1e-12, values, counts, most, bet) < needed:
+        return most
+    return brentq(lambda q: wealth(q, values, counts, most, bet) - needed, mean, most - 1e-12, xtol=1e-14)
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-4])
+@pytest.mark.parametrize(
+    ("values", "counts", "most"),
+    [
+        ([0.0, 1.0], [500, 500], 1.0),
+        ([0.1, 0.2, 0.9], [700, 250, 50], 2.0),
+        ([-3.0, -1.0, 4.0], [300, 690, 10], 5.0),
+        ([0.0, 1.0], [3, 2], 1.0),
+        ([0.3, 0.31], [40_000, 60_000], 1.0),
+        ([0.9, -50.0], [990, 10], 1.0),
+    ],
+)
+def test_a_ceiling_is_that_of_the_bet_that_suits_the_variance_or_of_the_one_that_is_best_there(
+    values, counts, most, delta
+):
+    number = sum(counts)
+    grid = confidence._bets(number, delta)
+    needed = log(len(grid)) + log(1 / delta)
+    below = most - np.array(values)
+    mean = float(np.average(below, weights=counts))
+    variance = float(np.average((below / mean - 1) ** 2, weights=counts))
+    wanted = min(max(sqrt(2 * needed / number / variance), grid[-1]), 0.99)
+    first = grid[int(np.argmin(np.abs(np.log(grid / wanted))))]
+    place = root(values, counts, most, first, needed)
+    best = max(grid, key=lambda bet: wealth(min(place, most - 1e-12), values, counts, most, bet))
+    expected = min(place, root(values, counts, most, best, needed))
+    [found] = mean_ceiling(np.array([values]), np.array([counts]), most=most, delta=delta)
+    assert found == pytest.approx(expected, abs=1e-7 * (most - min(values)))
+    assert found >= expected - 1e-12 * (most - min(values))
+
+
+def test_ceilings_of_several_rows_are_those_of_each():
+    values = np.array([[0.0, 1.0, 0.5], [0.2, 0.2, 0.2], [1.0, 1.0, 1.0], [0.1, 0.9, 0.0]])
+    counts = np.array([[10, 20, 970], [1000, 0, 0], [1000, 0, 0], [500, 500, 0]])
+    together = mean_ceiling(values, counts, most=np.ones(4), delta=0.05)
+    for row in range(4):
+        [alone] = mean_ceiling(values[row : row + 1], counts[row : row + 1], most=1.0, delta=0.05)
+        assert together[row] == pytest.approx(alone, rel=1e-12)
+    assert together[2] == 1.0
+    larger = mean_ceiling(3 * values - 1, counts, most=np.full(4, 2.0), delta=0.05)
+    assert larger == pytest.approx(3 * together - 1, rel=1e-12)
+
+
+@pytest.mark.parametrize(("factor", "stands"), [(1 + 1e-10, True), (1 + 1e-5, False)])
+def test_ends_may_be_off_by_a_millionth_of_their_tails_and_no_more(monkeypatch, factor, stands):
+    import scipy.special
+
+    hits, trials = np.array([500]), np.array([1000])
+    low, high = binomial_interval(hits, trials, delta=0.1)
+    right = scipy.special.betaincinv
+    monkeypatch.setattr(scipy.special, "betaincinv", lambda a, b, tail: factor * right(a, b, tail))
+    moved, same = binomial_interval(hits, trials, delta=0.1)
+    assert same == high
+    outer = confidence._chernoff_end(np.array([500.0]), np.array([500.0]), log_term=log(20), upper=False)
+    assert moved[0] == (factor * low[0] if stands else outer[0])
+
+
+def test_nothing_is_known_of_what_was_never_tried():
+    for interval in (bernstein_interval, binomial_interval, mixture_interval, PaperInterval(5)):
+        low, high = interval(np.zeros((2, 1), dtype=int), np.zeros((2, 1), dtype=int), delta=0.1)
+        assert (low.tolist(), high.tolist()) == ([[0.0]] * 2, [[1.0]] * 2)
+    assert l1_radius(0, 3, delta=0.1) == 2.0
+    assert l1_radius(10, 1, delta=0.1) == l1_radius(0, 0, delta=0.1) == 0.0
+    assert l1_radius(10**6, 2, delta=0.1) > 0
+    for outcomes in (2, 3, 10):
+        assert confidence.log_subsets(outcomes) == pytest.approx(log(2**outcomes - 2), rel=1e-14)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.5), (np.inf, 0.5), (1.0, 0.0), (1.0, 1.0), (np.nan, 0.5)])
+def test_accuracies_are_strictly_inside_their_ranges(epsilon, delta):
+    confidence.check_accuracy(1e-300, 1 - 1e-16)
+    with pytest.raises(CMPGError):
+        confidence.check_accuracy(epsilon, delta)
+
+
+def test_a_known_support_is_all_that_is_possible():
+    problem = learner(reveal_support=True)
+    possible = np.asarray(problem.known.induced_support(0))
+    assert possible.shape[-3:] == (2, 3, 2)
+    kernel = confidence.empirical_kernel(problem, problem.no_samples())
+    assert kernel.tolist() == np.broadcast_to(possible / possible.sum(axis=-1, keepdims=True), (2, 2, 3, 2)).tolist()
+    belief = estimate(problem, problem.no_samples(), delta=0.1)
+    assert belief.box.lower[0].tolist() == (possible[0] & (possible[0].sum(axis=-1, keepdims=True) == 1)).tolist()
+    assert belief.box.upper[0].tolist() == possible[0].tolist()
+    assert belief.box.nominal.entry_roundings == confidence.average_roundings((3,))
+
+
+def test_boxes_without_steps_and_boxes_of_more_steps_than_the_support_are_whole():
+    counts = np.zeros((2, 1, 1, 2), dtype=int)
+    low, high = transition_box(Samples(counts.sum(axis=-1), counts), delta=0.1, support=np.array([[[[True, False]]]]))
+    assert (low.tolist(), high.tolist()) == ([[[[1.0, 0.0]]]] * 2, [[[[1.0, 0.0]]]] * 2)
+    three = np.array([[[[True, False]]], [[[True, True]]], [[[False, True]]]])
+    low, high = transition_box(Samples(counts.sum(axis=-1), counts), delta=0.1, support=three)
+    assert (low.tolist(), high.tolist()) == ([[[[1.0, 0.0]]], [[[0.0, 0.0]]]], [[[[1.0, 0.0]]], [[[1.0, 1.0]]]])
+
+
+def test_payoffs_are_learned_for_the_agent_that_asks_also_without_constraints():
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=[[[[[0.0, 0.0], [0.0, 0.0]]]], [[[[4.0, 4.0], [8.0, 8.0]]]]],
+        costs=np.zeros((0, 1, 1, 2, 2)),
+        thresholds=[],
+        initial=[1.0],
+        horizon=1,
+    )
+    simulator = GameSimulator(game, rng=np.random.default_rng(0), payoff_noise=0.5)
+    problem = InducedProblem(simulator, 1, game.uniform_policy().replace(0, [[[1.0, 0.0]]]))
+    belief = estimate(problem, problem.draw(400), delta=0.1)
+    assert belief.box.nominal.reward[0, 0] == pytest.approx([4.0, 4.0], abs=0.2)
+    width = hoeffding_radius(400, span=float(np.ptp(simulator.known.reward_bounds[1])), delta=0.05 / 2)
+    assert belief.optimistic.nominal.reward - belief.box.nominal.reward == pytest.approx(np.full((1, 1, 2), width))
+    assert belief.box.nominal.costs.shape == belief.worst_costs.shape == (0, 1, 1, 2)

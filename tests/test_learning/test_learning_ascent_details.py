@@ -1,5 +1,7 @@
 """Agents who are asked in turn, in detail: shares of δ, what is believed and moved to, starts, and endings."""
 
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -275,3 +277,218 @@ def test_the_start_has_half_of_delta(monkeypatch):
     result = ascent.learn(GameSimulator(counter_example(), rng=np.random.default_rng(0)), epsilon=0.5, delta=0.1)
     assert shares == [0.05]
     assert not result.certified
+
+
+# --- Runs as a whole --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Run `learn`, with the rules of its loop written down."""
+    seen = SimpleNamespace(rules=None, place=None, limits=[])
+    take_turns = ascent.take_turns
+
+    def watch(place, answer, rules, **rest):
+        seen.rules, seen.place, seen.run = rules, place, answer.__self__
+        return take_turns(place, answer, rules, **rest)
+
+    @contextmanager
+    def limited(moment):
+        seen.limits.append(moment)
+        yield
+
+    monkeypatch.setattr(ascent, "take_turns", watch)
+    monkeypatch.setattr(ascent, "limited", limited)
+    monkeypatch.setattr(ascent, "time", SimpleNamespace(monotonic=lambda: 1e9))
+    return seen
+
+
+def test_moves_gain_a_quarter_of_epsilon_and_there_are_fewer_than_theorem_2_allows(watched):
+    game = counter_example()
+    result = ascent.learn(GameSimulator(game, rng=np.random.default_rng(0)), epsilon=0.5, delta=0.1, time_limit=50.0)
+    iterations = int(np.ceil(4 * game.reward_ranges.sum() / 0.5))
+    assert (watched.rules.enough, watched.rules.max_moves) == (0.125, iterations - 1)
+    assert (watched.rules.no_return, watched.rules.deadline) == (True, 1e9 + 50.0)
+    assert isinstance(watched.rules.schedule, ascent.RoundRobin)
+    assert watched.limits == [1e9 + 50.0]
+    assert watched.place.seen[0].cost_ceilings.shape == (1,)
+    assert result.settings["max_iterations"] == iterations
+    assert result.settings["learner"] == ascent._written(Adaptive())
+    assert " at 0x" not in result.settings["learner"]
+    assert result.settings["start"] == "safe whatever the transition is"
+    assert result.settings["questions"] == watched.run.questions >= 2
+    assert result.certified
+    assert (result.epsilon, result.delta) == (0.5, 0.1)
+    assert result.message == "feasible, and no agent gains more than 0.5 by leaving, with probability 0.9."
+    assert result.assumptions == ascent.ASSUMPTIONS
+    assert sum(step.mover is not None for step in result.trace) == result.moves
+
+
+def test_a_run_begins_with_the_questions_of_its_start():
+    simulator = GameSimulator(counter_example(), rng=np.random.default_rng(0))
+    beginning = ascent._Beginning(UNIFORM, "learned from samples", proved=True, questions=1)
+    run = ascent._Run(simulator, beginning, learner="learner", epsilon=0.5, delta=0.1)
+    assert (run.questions, run.epsilon, run.claimed, run.delta) == (1, 0.5, 0.5, 0.1)
+    assert (run.error, run.start_proved, run.start_seen) == (None, True, "")
+    shares = []
+    run._respond = lambda policy, agent, share: shares.append(share) or response(present=(0.0, 1.0))
+    run.answer(ascent.Asked(UNIFORM, [Present.unknown(1)]), 0, None)
+    assert shares == pytest.approx([0.1 / 6 / 2])
+
+
+@pytest.mark.parametrize(
+    ("status", "present", "compared"),
+    [
+        (ResponseStatus.CERTIFIED, (1.0, 2.4), True),
+        (ResponseStatus.CERTIFIED, (1.0, 1.0), False),
+        (ResponseStatus.CERTIFIED, None, True),
+        (ResponseStatus.LIMIT, (1.0, 2.4), False),
+        (ResponseStatus.BETTER, (1.0, 2.4), False),
+    ],
+)
+def test_only_certified_responses_that_decide_nothing_are_compared(status, present, compared):
+    run, calls = asking(), []
+    run._respond = lambda *_: response(status, present=present)
+    run._compared = lambda policy, agent, found, share: calls.append(share) or found
+    answer = run.answer(ascent.Asked(UNIFORM, [Present.unknown(1)]), 0, None)
+    assert len(calls) == compared
+    assert answer.detail.status is status
+
+
+def test_the_present_policy_is_measured_as_values_and_given_up_at_half_of_epsilon(monkeypatch):
+    asked = []
+
+    class Still:
+        """A measurement that never learns anything, of a given width."""
+
+        def __init__(self, problem, policy, model, *, delta):
+            asked.append((problem, policy is UNIFORM[1], model, delta))
+            self.floors, self.ceilings, self.present = np.zeros(2), np.array([0.5, 9.0]), Present.unknown(1)
+
+        def grow(self):
+            asked.append("grown")
+            self.ceilings[0] -= 0.125
+
+    monkeypatch.setattr(ascent, "Measurement", Still)
+    monkeypatch.setattr(ascent, "InducedProblem", lambda simulator, agent, policy, *, purpose: (agent, purpose))
+    for epsilon, grown in ((1.0, 0), (0.75, 1), (0.5, 2)):
+        asked.clear()
+        found = asking(epsilon=epsilon)._compared(UNIFORM, 1, response(), 0.03)
+        assert asked == [((1, "values"), True, None, 0.03)] + ["grown"] * grown
+        assert found.status is ResponseStatus.UNPROVED
+
+
+def test_faults_at_the_start_are_told_for_that_policy_only():
+    run = asking()
+    run.learner = lambda problem, *, epsilon, delta: response(ResponseStatus.INFEASIBLE)
+    game = counter_example()
+    run.simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    run._respond(game.uniform_policy(), 1, 0.1)
+    assert run.error is None
+    with pytest.raises(LoopLimit):
+        run._respond(UNIFORM, 1, 0.1)
+    assert isinstance(run.error, StartError)
+
+
+def test_what_keeps_a_result_from_being_certified_is_all_told(monkeypatch):
+    monkeypatch.setattr(ascent, "cut_settings", lambda _: {"cut": "where"})
+    run = concluded(None)
+    made = ending(Status.LIMIT, certified=False)
+    found = run.conclude(made)
+    assert found.void == ("the loop's words", "agent 0: told")
+    assert (found.trace, found.moves, found.policy) == (made.trace, 2, UNIFORM)
+    assert (found.settings["cut"], found.settings["questions"], found.settings["max_iterations"]) == ("where", 0, 6)
+    for moves, mover, status in ((5, 0, Status.NOT_POTENTIAL), (4, 0, Status.LIMIT), (5, None, Status.LIMIT)):
+        assert run.conclude(ending(Status.LIMIT, moves=moves, mover=mover)).status is status
+    assert run.conclude(replace(ending(Status.LIMIT, moves=5), trace=())).status is Status.LIMIT
+    certain = run.conclude(ending(Status.NOT_POTENTIAL))
+    assert certain.void == ("there is no potential, with probability 0.88: the loop's words",)
+
+
+def test_without_a_start_the_uniform_policy_is_told_and_why(monkeypatch):
+    game = counter_example()
+    simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    found = ascent._without_start(simulator, "spent.", epsilon=0.5, delta=0.1)
+    assert (found.status, found.void, found.certified) == (Status.LIMIT, ("spent.",), False)
+    assert [table.tolist() for table in found.policy] == [[[[0.5, 0.5]]]] * 2
+    assert (found.epsilon, found.delta, found.assumptions) == (0.5, 0.1, ascent.ASSUMPTIONS)
+
+
+# --- Starts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "first"),
+    [
+        ([1.0, 1.0], 0),  # the worse of 0.5 and 0.75 beside the worse of 0.8 and 0.25
+        ([1.0, 3.0], 0),
+        ([2.0, 1.0], 1),
+        ([0.0, 1.0], 0),  # a threshold of zero or less is a unit of one
+        ([-4.0, 1.0], 0),
+    ],
+)
+def test_what_is_cheapest_at_once_counts_costs_in_units_of_their_thresholds(thresholds, first):
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=np.zeros((1, 1, 1, 2)),
+        costs=[[[[0.5, 0.8]]], [[[0.75, 0.25]]]],
+        thresholds=thresholds,
+        initial=[1.0],
+        horizon=2,
+    )
+    simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    policy = ascent._cheapest_at_once(simulator.known)
+    assert policy[0].argmax(axis=-1).tolist() == [[first]] * 2
+    hidden = GameSimulator(game, rng=np.random.default_rng(0), payoff_noise=0.5)
+    assert ascent._cheapest_at_once(hidden.known)[0].tolist() == [[[0.5, 0.5]]] * 2
+
+
+def test_a_start_may_spend_all_that_is_allowed_and_no_more():
+    policy = JointPolicy((np.eye(2)[np.zeros((2, 2), dtype=int)],))
+    for threshold, possible in ((0.25, True), (0.24, False)):
+        simulator = GameSimulator(two_costs([threshold, 1.0]), rng=np.random.default_rng(0))
+        assert (ascent.safe_start(simulator) is not None) is possible
+        if possible:
+            assert ascent.require_possible(simulator, policy).floors.tolist() == [0.25, 0.0]
+        else:
+            with pytest.raises(StartError, match=r"constraint 0 has the threshold 0\.24, .* costs at least 0\.25"):
+                ascent.require_possible(simulator, policy)
+
+
+def test_draws_that_have_no_feasible_policy_yet_are_followed_by_more(monkeypatch):
+    found, asked = iter([None, None, ("table",)]), []
+    game = SimpleNamespace(with_thresholds=lambda _: None, at=lambda _: SimpleNamespace(induced_cmdp=lambda _: None))
+    monkeypatch.setattr(ascent, "model_of", lambda *_, **__: SimpleNamespace(game=game))
+    monkeypatch.setattr(ascent, "feasible_start", lambda _: SimpleNamespace(policy=next(found)))
+    monkeypatch.setattr(ascent, "InducedProblem", lambda *_, purpose: asked.append(purpose))
+    episodes = []
+
+    class Seen:
+        """A candidate of which nothing is found out before it is given up, and its share of δ."""
+
+        def __init__(self, *_, delta):
+            asked.append(delta)
+            self.episodes, self.floors, self.ceilings = 0, np.array([9.0, 1.0]), np.array([9.0, 1.25])
+
+        def grow(self):
+            episodes.append(self.episodes)
+            self.episodes += ascent.START_EPISODES * 512
+
+    monkeypatch.setattr(ascent, "Measurement", Seen)
+    known = SimpleNamespace(limits=np.array([1.0]))
+    simulator = SimpleNamespace(known=known, draw_all=lambda *, count, purpose: asked.append((count, purpose)) or "x")
+    with pytest.raises(StartError, match="1,024 draws of every entry prove none"):
+        ascent.learned_start(simulator, delta=0.12, max_count=1024)
+    assert asked == [(64, "start"), (192, "start"), (768, "start"), "start", pytest.approx(0.01)]
+    # Played as long as there are no more than START_EPISODES for each of 1,024 draws.
+    assert len(episodes) == 3
+
+
+def test_an_answer_says_what_is_known_of_the_costs_where_it_was_given():
+    seen = Present(0.0, 1.0, np.array([0.25]), np.array([0.75]))
+    place = ascent.Asked(UNIFORM, [seen])
+    moved = place.replace(0, [[[1.0, 0.0]]])
+    assert place.costs.tolist() == [0.5]
+    assert np.isnan(moved.costs).all()
+    assert moved.seen[0].cost_floors.tolist() == [-np.inf]
+    assert moved.policy[0].tolist() == [[[1.0, 0.0]]]

@@ -249,3 +249,135 @@ def test_the_learner_draws_its_n_at_every_entry():
     # N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²), at every state and action of the one step that leads anywhere.
     per_entry = int(np.ceil(400 * 2**6 * np.log(2 * 4 * 2 * 2 / 0.1) / (10 * 1.8) ** 2))
     assert problem.simulator.ledger.total == per_entry * 4
+
+
+# Numbers that can be written down.
+
+
+def line(value, cost):
+    return Plan(np.zeros((1, 1), dtype=int), value, np.array([float(cost)]))
+
+
+def walk_of(points, *, threshold, step, bound):
+    pieces = DualPieces.envelope([line(*each) for each in points])
+    return algorithm_3._Walk(pieces, Fraction(threshold), Fraction(step), Fraction(bound))
+
+
+def walked(points, iterations, *, threshold, step, bound):
+    """The loop over lines, one step after the other."""
+    pieces = DualPieces.envelope([line(*each) for each in points])
+    here, total, weighted, counts = Fraction(0), Fraction(0), Fraction(0), [0] * len(pieces.plans)
+    for _ in range(iterations):
+        played = max(range(len(counts)), key=lambda i: (worth(pieces.plans[i], here), i))
+        slack = Fraction(threshold) - Fraction(float(pieces.plans[played].costs[0]))
+        counts[played] += 1
+        total += here
+        weighted += here * slack
+        here = min(max(here - Fraction(step) * slack, Fraction(0)), Fraction(bound))
+    return tuple(counts), here, total, weighted
+
+
+LINES = [(8, 8), (7, 5), (5, 3), (2, 1), (0, 0)]
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3, 7, 20, 101])
+@pytest.mark.parametrize(
+    ("threshold", "step", "bound"),
+    [
+        (2, Fraction(1, 8), 4),  # an alternation of two
+        (3, Fraction(1, 8), 4),  # a piece that stays where it is
+        (8, Fraction(1, 8), 4),  # nothing is too dear: λ stays at zero
+        (9, Fraction(1, 8), 4),
+        (-1, Fraction(1, 8), 2),  # everything is: λ goes to U, and stays there
+        (0, Fraction(1, 8), 2),
+        (2, 1, 4),
+        (4, Fraction(1, 2), 1),
+        (Fraction(1, 2), Fraction(1, 3), Fraction(9, 4)),
+        (1, Fraction(1, 4), 2),
+        (6, Fraction(1, 16), 4),
+        (2, Fraction(1, 8), Fraction(4, 3)),  # U at a breakpoint
+    ],
+)
+def test_the_walk_over_lines_is_the_walk_step_by_step(iterations, threshold, step, bound):
+    run = walk_of(LINES, threshold=threshold, step=step, bound=bound).run(iterations)
+    expected = walked(LINES, iterations, threshold=threshold, step=step, bound=bound)
+    assert (run.counts, run.multiplier, run.multiplier_sum, run.weighted_slack) == expected
+    assert run.iterations == iterations
+
+
+def test_means_of_a_run_are_those_of_what_it_played():
+    pieces = DualPieces.envelope([line(4, 2), line(0, 0)])
+    run = algorithm_3.PrimalDualRun(pieces, (3, 1), Fraction(1), Fraction(6), Fraction(5), Fraction(1))
+    assert (run.iterations, run.value, run.cost) == (4, 3.0, 1.5)
+    assert run.dual_regret(2.0) == 5 - 2 * (3 * (1 - 2) + 1)
+
+
+def test_breakpoints_part_the_pieces_and_belong_to_the_cheaper_one():
+    pieces = DualPieces.envelope([line(*each) for each in LINES])
+    assert pieces.breakpoints == (Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(2))
+    places = [Fraction(0), Fraction(1, 3), Fraction(1, 2), 1, Fraction(5, 4), Fraction(3, 2), Fraction(7, 4), 2, 9]
+    assert [pieces.at(each) for each in places] == [0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def two_actions(**changes):
+    """Action 1 is worth 1 and costs 1, in the first of two states; the second is never visited."""
+    tables = {
+        "transition": np.array([[[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]]),
+        "reward": [[[0.0, 1.0], [0.0, 1.0]]],
+        "costs": [[[[0.0, 1.0], [0.0, 1.0]]]],
+        "thresholds": [0.5],
+        "initial": [1.0, 0.0],
+        "horizon": 2,
+    }
+    return CMDP(**tables | changes)
+
+
+def test_the_averaged_loop_has_the_papers_step_and_fills_rows_evenly():
+    cmdp = two_actions()
+    found = algorithm_3.AveragedPrimalDual(iterations=64, multiplier_bound=4.0)(cmdp)
+    run = primal_dual(cmdp, iterations=64, step_size=4.0 / (8.0 * 2), multiplier_bound=4.0)
+    assert np.array_equal(found.policy, run.policy(cmdp))
+    assert found.work == 64
+    assert found.multipliers.tolist() == [float(run.multiplier_sum) / 64]
+    assert found.policy[:, 1].tolist() == [[0.5, 0.5]] * 2
+    assert found.value == pytest.approx(run.value)
+    assert found.costs[0] == pytest.approx(run.cost)
+
+
+def test_rows_that_are_never_visited_are_made_uniform():
+    cmdp = two_actions()
+    found, best = algorithm_3.UniformFill()(cmdp), Exact()(cmdp)
+    assert found.policy[:, 1].tolist() == [[0.5, 0.5]] * 2
+    assert found.policy[:, 0] == pytest.approx(best.policy[:, 0])
+    assert (found.value, found.multipliers.tolist(), found.work) == (
+        pytest.approx(best.value),
+        best.multipliers.tolist(),
+        best.work,
+    )
+
+
+def test_the_learner_tightens_the_threshold_and_runs_the_papers_loop(monkeypatch):
+    seen = {}
+
+    def loop(cmdp, **settings):
+        seen.update(settings, thresholds=cmdp.thresholds.tolist())
+        return algorithm_3.PrimalDualRun(
+            DualPieces.envelope([plan(cmdp, np.zeros(1))]), (4,), Fraction(1), Fraction(6), Fraction(0), Fraction(1)
+        )
+
+    monkeypatch.setattr(algorithm_3, "primal_dual", loop)
+    problem = alone(two_actions())
+    found = Algorithm3(slater=0.5)(problem, epsilon=2.0, delta=0.1)
+    size = algorithm_3.Size.of(problem.known, 0)
+    constants = algorithm_3.paper_constants(size, slater=0.5, epsilon=2.0, delta=0.1)
+    assert seen == {
+        "iterations": int(constants.iterations),
+        "step_size": constants.step_size,
+        "multiplier_bound": constants.multiplier_bound,
+        "thresholds": [0.5 - constants.tightening],
+    }
+    assert (found.multipliers.tolist(), found.work, found.samples_per_entry) == ([1.5], 4, constants.samples_per_entry)
+    drawn = float(constants.samples_per_entry) * size.entries
+    with pytest.raises(BudgetError):
+        Algorithm3(slater=0.5, max_samples=drawn * 0.999)(alone(two_actions()), epsilon=2.0, delta=0.1)
+    Algorithm3(slater=0.5, max_samples=drawn)(alone(two_actions()), epsilon=2.0, delta=0.1)

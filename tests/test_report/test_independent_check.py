@@ -361,3 +361,32 @@ def test_likeness_is_passed_on_except_for_rewards(claim):
 def test_an_empty_claim_proves_nothing(claim):
     code, _ = claim(ONE, {"format": "cmpg-policy", "version": 1})
     assert code == "not proved: a policy of each agent is required"
+
+
+def test_whom_a_constraint_does_not_bind_has_no_price(claim):
+    free = ONE | {"binds": [[0.0]]}
+    assert claim(free, CLAIM)[0] == 0
+    for price in (0.5, np.inf):
+        code, _ = claim(free, CLAIM | {"multipliers": [[price]]})
+        assert code == ("not proved: multipliers of zero for those whom a constraint does not bind is required")
+    assert claim(ONE | {"binds": [[1.0]]}, CLAIM | {"multipliers": [[0.5]]})[0] == 0
+    assert "binds with finite numbers of shape [1, 1]" in claim(ONE | {"binds": [[1.0, 1.0]]}, CLAIM)[0]
+
+
+def test_the_largest_gain_of_all_agents_decides(claim):
+    """Agent 0 gains ¾ by going to the desk where nobody is; agent 1 gains as much as its reward says."""
+    idle = BOTH | {"agent_0": [[[1.0, 0.0]]], "agent_1": [[[1.0, 0.0]]]}
+    for rewards, most in (((1.0, 0.5), 0.75), ((0.5, 1.0), 0.75), ((0.0, 0.0), 0.0)):
+        game = LOCAL | {f"reward_{i}": [[[0.0, each]]] for i, each in enumerate(rewards)}
+        gains = [max(each - 0.25, 0.0) for each in rewards]
+        code, printed = claim(game, idle, most)
+        assert [float(each) for each in re.findall(r"gains at most (\S+)\n", printed)] == gains
+        assert code == 0
+        assert most == 0.0 or claim(game, idle, most - 1e-3)[0] == 1
+
+
+def test_a_price_is_paid_for_all_that_others_leave(claim):
+    """The value of λ·(α − what others spend) is in the bound: ½·(½ − 0) above the best of 0 and ¾ − ½·0."""
+    alone = BOTH | {"agent_0": [[[0.0, 1.0]]], "agent_1": [[[1.0, 0.0]]], "multipliers": [[0.5], [0.0]]}
+    _, printed = claim(LOCAL, alone)
+    assert re.findall(r"agent 0: value (\S+), gains at most (\S+)\n", printed) == [("0.75", "0.25")]

@@ -115,9 +115,6 @@ class _Run:
         self.samples = problem.no_samples()
         self.count, self.target, self.rounds, self.work = 0, learner.first_count, 0, 0
         self.before = problem.simulator.ledger.total
-        self.caution = (
-            1.0  # how many times the likely errors thresholds are tightened by: twice as many after a failure
-        )
         self.proved = Proved(problem.known.limits)
         unknown = np.full(problem.known.num_constraints, np.inf)
         self.latest = BoundedPolicy(problem.policy[problem.agent], -np.inf, unknown, np.zeros(len(unknown)), 0)
@@ -171,7 +168,8 @@ class _Run:
 
     def _bound_by_draws(self, empirical: CMDP, hopes: CMDP, share: float) -> None:
         known = self.problem.known
-        scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a cost that is always the same has no range
+            scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
         optimism = Optimism(
             draws=Draws(self.samples.transitions, known.induced_support(self.problem.agent)),
             reward=hopes.reward,
