@@ -105,7 +105,7 @@ fuzz: $(VENV)/installed-dev
 	  $(BIN)/python tools/fuzz.py --engine atheris --door $$door --minutes $(GUIDED_MINUTES) || exit 1; done
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
-SAMPLE ?= 12
+SAMPLE ?= 24
 mutants: $(VENV)/installed-dev
 	$(BIN)/python tools/mutants.py --sample $(SAMPLE)
 

@@ -3,6 +3,7 @@
     python tools/mutants.py                        a sample of every file, written to docs/mutants.md
     python tools/mutants.py --sample 0             every mutant there is: hours
     python tools/mutants.py --only certificate     one file
+    python tools/mutants.py --known --sample 0     the page of all that is known, without trying anything
 
 A mutant is a file with one change. It is compiled into a fork of this process, so that nothing is written and nothing
 but the library is imported again, and the tests that concern the file run until one fails. What is done is kept in
@@ -25,15 +26,18 @@ import resource
 import signal
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 JUDGED = Path(__file__).with_name("survivors.json")
 """What was found out about mutants that survived, by file and change."""
+
+SIGHTS = Path(__file__).with_name("first_sights.json")
+"""What became of each mutant when it was tried for the first time, by file and round."""
 
 CPU_SECONDS = 60
 """A mutant that takes longer than this of a processor's time is noticed: nobody waits so long."""
@@ -77,6 +81,7 @@ TARGETS = (
         "independent check",
         "cmpg/report/independent_check.py",
         (
+            "tests/test_report/test_independent_check_parts.py",
             "tests/test_report/test_independent_check.py",
             "tests/test_report/test_independent_check_by_support.py",
         ),
@@ -113,6 +118,7 @@ TARGETS = (
         "ascent",
         "cmpg/equilibrium/ascent.py",
         (
+            "tests/test_equilibrium/test_turns.py",
             "tests/test_equilibrium/test_loop_details.py",
             "tests/test_equilibrium/test_ascent.py",
             "tests/test_equilibrium/test_solve.py",
@@ -122,6 +128,7 @@ TARGETS = (
         "loop",
         "cmpg/equilibrium/loop.py",
         (
+            "tests/test_equilibrium/test_turns.py",
             "tests/test_equilibrium/test_loop_details.py",
             "tests/test_equilibrium/test_ascent.py",
             "tests/test_equilibrium/test_start.py",
@@ -130,19 +137,27 @@ TARGETS = (
     Target(
         "loads", "cmpg/games/local/loads.py", ("tests/test_games/test_local_loads.py", "tests/test_games/test_local.py")
     ),
-    Target("counts", "cmpg/games/counting/counts.py", ("tests/test_games/test_counting.py",)),
+    Target(
+        "counts",
+        "cmpg/games/counting/counts.py",
+        ("tests/test_games/test_counts.py", "tests/test_games/test_counting.py"),
+    ),
     Target(
         "confidence",
         "cmpg/learning/confidence.py",
-        ("tests/test_learning/test_confidence_formulas.py", "tests/test_learning/test_confidence.py"),
+        (
+            "tests/test_learning/test_confidence_formulas.py",
+            "tests/test_learning/test_confidence.py",
+            "tests/test_learning/test_anytime.py",
+        ),
     ),
     Target(
         "generative learner",
         "cmpg/learning/generative.py",
         (
+            "tests/test_learning/test_generative_rounds.py",
             "tests/test_learning/test_generative_details.py",
             "tests/test_learning/test_generative.py",
-            "tests/test_learning/test_anytime.py",
         ),
     ),
     Target(
@@ -219,11 +234,17 @@ class Mutant:
     line: int
     told: str  # before → after
     source: str  # the line, by which a judgement finds the mutant again after others have moved
+    copy: int = 0  # how many mutants before it have the same line and the same change
 
     @property
     def key(self) -> str:
         """What names the change without its place."""
         return f"{self.source} | {self.told}"
+
+    @property
+    def mark(self) -> str:
+        """A short name, which stays the same wherever the line moves."""
+        return hashlib.sha256(f"{self.key} #{self.copy}".encode()).hexdigest()[:12]
 
 
 def mutants_of(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[ast.AST], ast.AST]]]:
@@ -245,6 +266,7 @@ def mutants_of(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[ast.A
             yield node, "decision", lambda old: _with(old, test=ast.UnaryOp(ast.Not(), old.test))
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield node, "constant", lambda old: ast.Constant(old.value + 1)
+            yield node, "smaller constant", lambda old: ast.Constant(old.value - 1)
         elif isinstance(node, ast.Constant) and type(node.value) is bool:
             yield node, "constant", lambda old: ast.Constant(not old.value)
         elif isinstance(node, ast.Call) and _called(node) in CALLS:
@@ -337,10 +359,12 @@ class _Replace(ast.NodeTransformer):
 
 def all_mutants(source: str) -> list[Mutant]:
     """Return every mutant of a file."""
-    found, lines = [], source.splitlines()
+    found, lines, copies = [], source.splitlines(), Counter[str]()
     for number, (node, _, change) in enumerate(mutants_of(ast.parse(source))):
         before, after = (_first_line(ast.unparse(each)) for each in (node, change(node)))
-        found.append(Mutant(number, node.lineno, f"{before} → {after}", lines[node.lineno - 1].strip()))
+        mutant = Mutant(number, node.lineno, f"{before} → {after}", lines[node.lineno - 1].strip())
+        found.append(replace(mutant, copy=copies[mutant.key]))
+        copies[mutant.key] += 1
     return found
 
 
@@ -452,13 +476,15 @@ def _run_child(target: Target, number: int | None, without: tuple[str, ...]) -> 
             "ignore::pytest.PytestAssertRewriteWarning",
             "-o",
             "addopts=",
+            "--doctest-modules",
         ]
+        tests = [*target.tests, str(path)]
         if number is None:
             options.remove("-x")
-            code = int(pytest.main([*options, *target.tests], plugins=[_Failures(Path(without[0]))]))
+            code = int(pytest.main([*options, *tests], plugins=[_Failures(Path(without[0]))]))
         else:
             left_out = [word for name in without for word in ("--deselect", name)]
-            code = int(pytest.main([*options, *left_out, *target.tests]))
+            code = int(pytest.main([*options, *left_out, *tests]))
     except BaseException:
         traceback.print_exc()
         code = 98
@@ -498,13 +524,75 @@ def fingerprint(target: Target) -> str:
     return digest.hexdigest()[:16]
 
 
-def sampled(mutants: list[Mutant], size: int, name: str) -> list[Mutant]:
-    """Return a sample that is the same whenever the file is: all where the size is 0."""
-    if not size or size >= len(mutants):
-        return mutants
-    # A larger sample has the smaller ones in it, so that more can be tried later.
-    drawn = Random(name).sample(mutants, len(mutants))[:size]
+def sampled(mutants: list[Mutant], size: int) -> list[Mutant]:
+    """Return a sample, in which a mutant stays while its line does: all where the size is 0."""
+    # By hashes, which are as good as random; a larger sample has the smaller ones in it, so that more can be tried.
+    drawn = sorted(mutants, key=lambda each: each.mark)[: size or len(mutants)]
     return sorted(drawn, key=lambda each: each.number)
+
+
+class Sights:
+    """What became of each mutant of a file when it was tried for the first time.
+
+    A round is what was tried with the same tests. Mutants for which tests had been written before are `looked_at`.
+    """
+
+    def __init__(self, target: Target) -> None:
+        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
+        own = everything.get(target.name, {})
+        self.looked_at: list[str] = own.get("looked_at", [])
+        self.rounds: list[dict] = own.get("rounds", [])
+        self.target, self.print = target, fingerprint(target)
+
+    def note(self, mutant: Mutant, *, killed: bool) -> None:
+        """Write down a mutant, unless it has been seen before."""
+        if mutant.mark in self.looked_at or any(mutant.mark in each["marks"] for each in self.rounds):
+            return
+        if not self.rounds or self.rounds[-1]["tests"] != self.print:
+            self.rounds.append({"tests": self.print, "marks": [], "survived": []})
+        self.rounds[-1]["marks"].append(mutant.mark)
+        if not killed:
+            self.rounds[-1]["survived"].append(mutant.key)
+        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
+        everything[self.target.name] = {"looked_at": self.looked_at, "rounds": self.rounds}
+        SIGHTS.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    def scores(self, reasons: dict[str, str]) -> list[Score]:
+        """Return the score of each round."""
+        return [
+            Score(len(each["marks"]), len(each["survived"]), sum(_is_same(reasons, key) for key in each["survived"]))
+            for each in self.rounds
+        ]
+
+
+def _is_same(reasons: dict[str, str], key: str) -> bool:
+    return reasons.get(key, "").startswith("same program")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many mutants were tried, how many survived, and how many of those are the same program."""
+
+    tried: int = 0
+    survived: int = 0
+    same: int = 0
+
+    def __add__(self, other: Score) -> Score:
+        return Score(self.tried + other.tried, self.survived + other.survived, self.same + other.same)
+
+    @property
+    def noticed(self) -> int:
+        """Those that some test noticed."""
+        return self.tried - self.survived
+
+    @property
+    def share(self) -> float:
+        """Which part of those that are another program was noticed."""
+        return self.noticed / (self.tried - self.same) if self.tried > self.same else 1.0
+
+    def cells(self) -> str:
+        """Four cells of a table."""
+        return f"{self.tried} | {self.noticed} | {self.same} | {f'{self.share:.1%}' if self.tried else ''}"
 
 
 def test_target(target: Target, size: int, folder: Path, *, known_only: bool) -> dict:
@@ -514,9 +602,9 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
     for line in path.read_text().splitlines() if path.exists() else ():
         record = json.loads(line)
         known[record["number"]] = record
-    mutants = all_mutants((SOURCE / target.path).read_text("utf-8"))
+    mutants, sights = all_mutants((SOURCE / target.path).read_text("utf-8")), Sights(target)
     # Where more is wanted, more has to be seen.
-    chosen = sampled(mutants, size if target.least < 0.9 else 5 * size, target.name)
+    chosen = sampled(mutants, size if target.least < 0.9 else 5 * size)
     if known_only:
         chosen = [mutant for mutant in chosen if mutant.number in known]
     without = failing(target, folder) if any(mutant.number not in known for mutant in chosen) else ()
@@ -528,10 +616,11 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
             known[mutant.number] = {"number": mutant.number, "killed": killed, "seconds": seconds}
             log.write(json.dumps(known[mutant.number]) + "\n")
             log.flush()
+            sights.note(mutant, killed=killed)
             if not killed:
                 print(f"  survives: line {mutant.line}: {mutant.told} ({seconds:.0f} s)", flush=True)
     tried = [(mutant, known[mutant.number]["killed"]) for mutant in chosen]
-    return {"target": target, "total": len(mutants), "tried": tried}
+    return {"target": target, "total": len(mutants), "tried": tried, "sights": sights}
 
 
 def interval(killed: int, tried: int) -> tuple[float, float]:
@@ -550,46 +639,64 @@ Written by `make mutants`. One operator, comparison, constant, decision, call or
 tests that concern the file are run: if none fails, the mutant survives, and somebody has to say why. The score is the
 part of the mutants that some test noticed; those are left out that are the same program, and a judgement below says why
 nobody can tell them apart from outside. Annotations, messages of errors, docstrings, what only shows something, and
-constants of a module (named, and tuned) are not changed. Where a file has more mutants than were tried, those that were
-tried are a sample drawn once and for all, and the interval has the score over all mutants in it with 95 % confidence,
-as far as chance goes. Chance is not all: tests were written for survivors of this sample, and what a larger one (`make
-mutants SAMPLE=100`, hours with `SAMPLE=0`) would find is likely to be worse. The NumPy twins are used, so that the
-Python code is what runs.
+constants of a module (named, and tuned) are not changed. The NumPy twins are used, so that the Python code is what
+runs. `make mutants SAMPLE=100` tries more of each file, and `SAMPLE=0` all of them, which takes hours.
 """
+
+BLIND = """## At first sight
+
+Tests are written for survivors, and after that a score over the same mutants is no measure. So every mutant counts here
+as it went when it was tried for the first time, before anybody had seen it. The figures are those of the last round, in
+which the tests of a file stayed as they were; where a round was too low, tests were written for the whole file, and a
+fresh sample was drawn: what earlier rounds had seen is in the last column. Mutants that were looked at before first
+sights were written down are left out. The interval has the score over all mutants in it with 95 % confidence, as far as
+chance goes.
+
+| what | file | mutants | tried | noticed | same program | score | interval | wanted | earlier rounds |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---|"""
+
+NOW = """## Now
+
+All that was tried with the tests as they are, mutants for whose survivors tests were written among them.
+
+| what | tried | noticed | same program | score | wanted |
+|---|---:|---:|---:|---:|---:|"""
 
 
 def page(records: list[dict]) -> tuple[str, bool]:
     """Return docs/mutants.md, and whether every score is high enough."""
     judged = json.loads(JUDGED.read_text("utf-8")) if JUDGED.exists() else {}
-    rows, survivors, good = [], [], True
+    blind, now, survivors, good = [], [], [], True
+    sums: dict[float, Score] = {}
+    everything = Score()
     for record in records:
-        target, tried = record["target"], record["tried"]
+        target, tried, sights = record["target"], record["tried"], record["sights"]
         reasons = judged.get(target.name, {})
-        alive = [mutant for mutant, killed in tried if not killed]
-        same = [mutant for mutant in alive if reasons.get(mutant.key, "").startswith("same program")]
-        killed, counted = len(tried) - len(alive), len(tried) - len(same)
-        if not tried:
-            rows.append(
-                f"| {target.name} | `{target.path}` | {record['total']} | 0 | | | not tried | | {target.least:.0%} |"
-            )
-            good = False
-            continue
-        score = killed / counted if counted else 1.0
-        low, high = (score, score) if len(tried) == record["total"] else interval(killed, counted)
-        enough = score >= target.least
-        good &= enough
-        rows.append(
-            f"| {target.name} | `{target.path}` | {record['total']} | {len(tried)} | {killed} | {len(same)} | "
-            f"{score:.1%}{'' if enough else ' **too low**'} | {low:.0%} to {high:.0%} | {target.least:.0%} |"
+        *earlier, last = sights.scores(reasons) or [Score()]
+        sums[target.least] = sums.get(target.least, Score()) + last
+        low, high = interval(last.noticed, last.tried - last.same)
+        good &= last.share >= target.least
+        before = ", ".join(f"{each.noticed} of {each.tried - each.same}" for each in earlier)
+        blind.append(
+            f"| {target.name} | `{target.path}` | {record['total']} | {last.cells()} | "
+            f"{f'{low:.0%} to {high:.0%}' if last.tried else 'all were looked at before'} | {target.least:.0%} | "
+            f"{before} |"
         )
+        alive = [mutant for mutant, killed in tried if not killed]
+        score = Score(len(tried), len(alive), sum(_is_same(reasons, mutant.key) for mutant in alive))
+        everything += score
+        enough = bool(tried) and score.share >= target.least
+        good &= enough
+        now.append(f"| {target.name} | {score.cells()}{'' if enough else ' **too low**'} | {target.least:.0%} |")
         survivors += [f"\n### {target.name}\n"] if alive else []
         survivors += [f"- line {m.line}: `{m.told}`: {reasons.get(m.key, '**not judged yet**')}" for m in alive]
-    head = ["| what | file | mutants | tried | noticed | same program | score | interval | wanted |"]
-    head.append("|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    all_tried = [killed for record in records for _, killed in record["tried"]]
-    total = f"{len(all_tried):,} mutants were tried, and {sum(all_tried):,} noticed.\n"
+    for least, score in sorted(sums.items(), reverse=True):
+        low, high = interval(score.noticed, score.tried - score.same)
+        blind.append(f"| all that want {least:.0%} | | | {score.cells()} | {low:.0%} to {high:.0%} | {least:.0%} | |")
+    now.append(f"| all | {everything.cells()} | |")
     listed = ["\n## Survivors", *survivors] if survivors else ["\nNone survived."]
-    return "\n".join([INTRODUCTION, *head, *rows, "", total, *listed, ""]).replace("\n\n\n", "\n\n"), good
+    text = "\n".join([INTRODUCTION, BLIND, *blind, "", NOW, *now, *listed, ""])
+    return text.replace("\n\n\n", "\n\n"), good
 
 
 def main() -> int:
@@ -598,7 +705,7 @@ def main() -> int:
     parser.add_argument(
         "--sample",
         type=int,
-        default=12,
+        default=24,
         help="mutants of each file, and five times as many of the strictest; 0 for all",
     )
     parser.add_argument("--only", nargs="*", help="some files, by their names in the table")
