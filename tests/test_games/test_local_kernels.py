@@ -254,6 +254,66 @@ def test_whoever_walks_on_a_map_moves_as_by_any_other_matrix(seed, price):
     assert judged.values.tobytes() == twin.values.tobytes()
 
 
+def walkers_in_rows(seed, *, horizon, edges):
+    """Walkers on cells in rows, with walls between, and perhaps in parts; smooth loads, and nothing is delayed."""
+    rng = np.random.default_rng(seed)
+    free = rng.random((int(rng.integers(3, 9)), int(rng.integers(3, 11)))) < 0.8
+    free[0, :2] = free[1, 0] = True
+    moves = [(0, -1), (1, 0), (0, 1), (-1, 0), (0, 0)]
+    ahead = next_cells(free, [moves[i] for i in rng.permutation(5)])
+    states, actions = ahead.shape
+    uses = standing_table(np.arange(states), actions)
+    if edges:
+        crossed, ends = _edges(ahead)
+        uses = sp.hstack([uses, _one_each(crossed.ravel(), len(ends))], format="csr")
+    member = LocalAgent(
+        transition=move_table(ahead, success=0.9),
+        reward=np.zeros((1, states, actions)),
+        uses=uses,
+        initial=np.eye(states)[0],
+    )
+    members = tuple(
+        replace(
+            member,
+            transition=member.transition,
+            uses=member.uses,
+            reward=np.repeat(rng.integers(-2, 1, size=(1, states, 1)).astype(float), actions, axis=2),
+            initial=np.eye(states)[rng.integers(states)],
+        )
+        for _ in range(6)
+    )
+    loads = np.arange(7.0)
+    pairs = np.broadcast_to(loads * (loads - 1) / 2, (1, 1, uses.shape[1], 7))
+    return LocalGame(
+        agents=members, delay=np.zeros(pairs.shape[1:]), load_costs=pairs, thresholds=[1.0], horizon=horizon
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=SEEDS, price=st.sampled_from([0.0, 0.5, 3.0]), edges=st.booleans())
+def test_whoever_walks_over_rows_of_cells_moves_as_by_any_other_matrix(seed, price, edges):
+    game = walkers_in_rows(seed, horizon=10, edges=edges)
+    own = [sp.csr_array(game.agents[0].transition[0]) for _ in game.agents]
+    apart = replace(game, agents=tuple(replace(a, transition=[m]) for a, m in zip(game.agents, own, strict=True)))
+    found, expected = (
+        each.at(idle(each)).settle(np.array([price]), turns=24, worth=1e-9).position for each in (game, apart)
+    )
+    assert found.policy.fingerprint() == expected.policy.fingerprint()
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_what_is_too_improbable_to_be_felt_is_counted_all_the_same(edges):
+    game = walkers_in_rows(4, horizon=40, edges=edges)
+    settled = game.at(idle(game)).settle(np.array([3.0]), turns=60, worth=1e-7).position
+    assert settled.loads.probability.min() < 1e-20
+    afresh = game.at(settled.policy)
+    assert settled.costs.tobytes() == afresh.costs.tobytes()
+    assert settled.loads.place.tobytes() == afresh.loads.place.tobytes()
+    assert settled.loads.probability.tobytes() == afresh.loads.probability.tobytes()
+    with kernels("numpy"):
+        assert settled.costs == pytest.approx(replace(game).at(settled.policy).costs)
+
+
 def test_where_a_budget_is_free_a_tie_spends_no_more_of_it_than_it_must():
     """Two actions are worth the same, and the first one spends."""
     agent = LocalAgent(

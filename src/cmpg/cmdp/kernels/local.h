@@ -158,10 +158,57 @@ void map_largest(const Map *map, const double *reward, const double *burden, con
 void map_back_cheapest(const Map *map, const double *reward, const double *burden, const double *spent, const double *ties,
                        const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen);
 
+typedef struct {
+    int32_t top, bottom, left, right;
+} GridBox;
+
+/* A map whose cells lie in rows; see `grids.c`. Burdens are laid out by step, in planes of all cells: of standing on a
+   cell, and where moves use edges, of those to the right and down. */
+typedef struct {
+    int32_t cells, width, planes, steps, wide; /* 0 cells: the world is no grid */
+    int32_t shift[4];                          /* where the moves of the map lead */
+    int32_t edge[4];                           /* where the burden of crossing lies, from that of standing */
+    int32_t *cell;                             /* [S] */
+    int32_t *home;                             /* [E]: where the burden of a resource lies in the planes, or −1 */
+    GridBox *boxes;                            /* [H]: scratch */
+    double *rest, *reward;                     /* [cells]: the first action that stays, and scratch */
+    double *ahead[2], *here[2];                /* [cells] */
+    int8_t *chosen;                            /* [H, cells] */
+    double *picked;                            /* [cells]: scratch */
+    double *tables;                            /* of `grid_relabel` */
+    int32_t *rough_of;
+} Grid;
+
+/* One agent's plan: burdens that were laid out, of which the second breaks ties or is NULL. */
+typedef struct {
+    const double *burden, *second, *ties;
+    const double *reward; /* [H or 1, S] */
+    int64_t reward_step;
+    const int32_t *order, *reach;
+    int choose; /* the actions are wanted in grid->chosen */
+} GridPlan;
+
+int grid_begin(Grid *grid, const Map *map, const World *world); /* −1: no memory */
+void grid_end(Grid *grid);
+const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan); /* the values at the first step [cells] */
+void grid_lay(const Grid *grid, const double *burden, int32_t resources, double *laid); /* burdens of all places */
+/* The world with its smooth resources as they lie in the planes, and no others; the same world where there is no grid. */
+int grid_relabel(Grid *grid, const World *world, World *laid);
+void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes);
+double grid_sizes(const Grid *grid, const GridPlan *plan, int32_t states);
+
+static inline int64_t grid_stride(const Grid *grid)
+{
+    return (int64_t)grid->planes * grid->cells;
+}
+
 /* Backward induction over the states that an agent can reach. */
 typedef struct {
     const World *world;
     Map map;
+    Grid grid;
+    const double *laid[2];      /* burdens on the grid, if somebody has laid them out: see `plan_value` */
+    int on_grid;                /* the last plan's actions are on the grid, and not in `chosen` */
     double *ahead[2], *here[2]; /* [S + 1]: values to go of the weighted reward, and of the second weighting */
     int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */
     double *present, *next;     /* [S]: where the agent is */
@@ -177,7 +224,8 @@ typedef struct {
 int planner_begin(Planner *planner, const World *world, uint64_t seed);
 void planner_end(Planner *planner);
 
-/* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen. */
+/* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen, or on the grid.
+   Where planner->laid has the burdens as well, as `grid_lay` lays them out, plans are made on the grid. */
 double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers);
 
 /* The same value; the actions are there only if that took no longer: *planned says so. */

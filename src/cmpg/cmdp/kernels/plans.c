@@ -40,7 +40,7 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
         missing |= (planner->here[z] = calloc(S + 1, sizeof(double))) == NULL;
     }
     if (seed == 0) /* ties are not broken on a map */
-        missing |= map_begin(&planner->map, world) < 0;
+        missing |= map_begin(&planner->map, world) < 0 || grid_begin(&planner->grid, &planner->map, world) < 0;
     missing |= (planner->chosen = calloc((size_t)most, sizeof(int16_t))) == NULL;
     missing |= (planner->present = calloc(S, sizeof(double))) == NULL;
     missing |= (planner->next = calloc(S, sizeof(double))) == NULL;
@@ -56,6 +56,7 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
 
 void planner_end(Planner *planner)
 {
+    grid_end(&planner->grid);
     map_end(&planner->map);
     for (int z = 0; z < 2; z++) {
         free(planner->ahead[z]);
@@ -348,11 +349,39 @@ static int begin_on_map(Planner *planner, int32_t agent)
     return planner->map.moving > 0;
 }
 
+/* The same sum on a grid. */
+static double at_start_on_grid(const Planner *planner, int32_t agent, const double *values)
+{
+    const World *world = planner->world;
+    double sum = 0.0;
+    for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++)
+        sum += world->initial_probability[entry] * values[planner->grid.cell[world->initial_state[entry]]];
+    return sum;
+}
+
+static GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose)
+{
+    const World *world = planner->world;
+    return (GridPlan){
+        .burden = planner->laid[0],
+        .reward = world->rewards + world->reward_of[agent],
+        .reward_step = world->reward_step[agent],
+        .order = world->order + world->order_of[agent],
+        .reach = world->reach + (int64_t)agent * world->steps,
+        .choose = choose,
+    };
+}
+
 static double plan(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int choose)
 {
     const World *world = planner->world;
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t *reach = world->reach + (int64_t)agent * world->steps;
+    planner->on_grid = planner->laid[0] != NULL;
+    if (planner->on_grid) {
+        const GridPlan own = grid_plan_of(planner, agent, choose);
+        return at_start_on_grid(planner, agent, grid_plan(&planner->grid, &planner->map, &own));
+    }
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
     const int on_map = begin_on_map(planner, agent);
     double *ahead = on_map ? planner->ahead[0] : NULL, *here = planner->here[0];
@@ -433,10 +462,21 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t *reach = world->reach + (int64_t)agent * world->steps;
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
-    double sizes[2];
-    largest_stages(world, &planner->map, agent, burden, second_burden, multipliers, sizes);
+    GridPlan on_grid = grid_plan_of(planner, agent, 1);
+    double sizes[2] = {0.0, 0.0};
+    planner->on_grid = planner->laid[1] != NULL;
+    on_grid.second = planner->laid[1];
+    if (planner->on_grid)
+        grid_largest(&planner->grid, &planner->map, &on_grid, sizes);
+    else
+        largest_stages(world, &planner->map, agent, burden, second_burden, multipliers, sizes);
     const double tie = TIE * (sizes[0] > 0.0 ? sizes[0] : 1.0), second_tie = TIE * (sizes[1] > 0.0 ? sizes[1] : 1.0);
     const double ties[2] = {tie, second_tie};
+    if (planner->on_grid) {
+        on_grid.ties = ties;
+        grid_plan(&planner->grid, &planner->map, &on_grid);
+        return;
+    }
     const int on_map = begin_on_map(planner, agent);
     double *ahead[2] = {on_map ? planner->ahead[0] : NULL, on_map ? planner->ahead[1] : NULL};
     double *here[2] = {planner->here[0], planner->here[1]};
@@ -522,6 +562,10 @@ int is_worth_it(Planner *planner, int32_t agent, const double *burden, const dou
     if (delays == NULL) {
         if (gain <= worth * world->reward_range[agent])
             return 0;
+        if (planner->laid[0] != NULL) {
+            const GridPlan own = grid_plan_of(planner, agent, 0);
+            return gain > 4.0 * world->rounding[agent] * grid_sizes(&planner->grid, &own, world->states[agent]);
+        }
         const double bound = bound_on_sizes(world, agent, burden);
         if (bound >= 0.0 && gain > 4.0 * world->rounding[agent] * bound)
             return 1;
@@ -572,13 +616,14 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     const World *world = planner->world;
     const int32_t S = world->states[agent], A = world->actions[agent];
     const int16_t *chosen = planner->chosen;
+    const Grid *grid = &planner->grid;
     int32_t *rank = NULL; /* the place of each state in the agent's order, where its own plan is followed */
     double *present = planner->present, *next = planner->next, *used = planner->used;
     int32_t *list = planner->list, *next_list = planner->next_list, length = 0;
     uint64_t *touched = planner->touched;
     int8_t *marked = planner->marked;
     int failed = 0;
-    if (policy == NULL) {
+    if (policy == NULL && !planner->on_grid) {
         const int32_t *order = world->order + world->order_of[agent];
         const int32_t last = world->reach[(int64_t)agent * world->steps + world->steps - 1];
         if ((rank = malloc((size_t)S * sizeof *rank)) == NULL)
@@ -605,7 +650,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
             const int64_t pair = (int64_t)h * S + s;
             int32_t first, end;
             if (policy == NULL) {
-                first = chosen[rank[s]];
+                first = rank == NULL ? grid->chosen[(int64_t)h * grid->cells + grid->cell[s]] : chosen[rank[s]];
                 end = first + 1;
             } else
                 first = first_action(policy, pair, A, &end);

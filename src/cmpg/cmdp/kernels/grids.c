@@ -1,0 +1,492 @@
+/* A map whose cells lie in rows: four actions lead to the neighbours, there and back, and nothing else does.
+
+   Every cell then meets its neighbours at the same distances in memory, walls included, and backward induction runs over
+   whole rows of cells, several at once. Walls are worth −∞ and stay so. Values and actions have the bits of `maps.c`,
+   which is the twin, wherever an agent can come; elsewhere inside of the rectangle around that, values mean nothing, and
+   nobody asks for them. */
+#include "local.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARGIN 8          /* cells behind the last row, so that a run may end late */
+#define NOWHERE INT32_MIN /* of a coordinate that is not known yet */
+#define NO_ACTION 99.0
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WIDE __attribute__((target("avx2")))
+#define IS_WIDE() __builtin_cpu_supports("avx2")
+#else
+#define WIDE
+#define IS_WIDE() 0
+#endif
+
+static inline double larger(double one, double other)
+{
+    return one > other ? one : other;
+}
+
+void grid_end(Grid *grid)
+{
+    free(grid->cell);
+    free(grid->home);
+    free(grid->boxes);
+    free(grid->rest);
+    free(grid->reward);
+    free(grid->chosen);
+    free(grid->picked);
+    free(grid->tables);
+    free(grid->rough_of);
+    for (int z = 0; z < 2; z++) {
+        free(grid->here[z]);
+        free(grid->ahead[z]);
+    }
+    memset(grid, 0, sizeof *grid);
+}
+
+/* Which action leads back: 0 where none does everywhere. */
+static int find_pairs(const Map *map, int back[4])
+{
+    for (int one = 0; one < 4; one++) {
+        back[one] = -1;
+        for (int other = 0; other < 4 && back[one] < 0; other++) {
+            int fits = one != other;
+            for (int32_t s = 0; fits && s < map->states; s++) {
+                const int32_t t = map->target[4 * (int64_t)s + one];
+                fits = t == map->states || map->target[4 * (int64_t)t + other] == s;
+            }
+            if (fits)
+                back[one] = other;
+        }
+        if (back[one] < 0)
+            return 0;
+    }
+    for (int one = 0; one < 4; one++)
+        if (back[back[one]] != one)
+            return 0;
+    return 1;
+}
+
+/* Columns and rows of all states, from 0, parts that are not connected beside each other; at [S] the numbers of both. 0:
+   they lie in no rows. −1: no memory. */
+static int find_places(const Map *map, const int along[4], const int down[4], int32_t *column, int32_t *row)
+{
+    const int32_t S = map->states;
+    int32_t *list = malloc((size_t)S * sizeof *list), right = 0, lowest = 0;
+    int fits = 1;
+    if (list == NULL)
+        return -1;
+    for (int32_t s = 0; s < S; s++)
+        column[s] = NOWHERE;
+    for (int32_t first = 0; fits && first < S; first++) {
+        if (column[first] != NOWHERE)
+            continue;
+        int32_t count = 1, left = 0, top = 0, edge = right;
+        list[0] = first;
+        column[first] = row[first] = 0;
+        for (int32_t at = 0; at < count; at++) {
+            const int32_t s = list[at];
+            left = column[s] < left ? column[s] : left;
+            top = row[s] < top ? row[s] : top;
+            for (int j = 0; j < 4; j++) {
+                const int32_t t = map->target[4 * (int64_t)s + j];
+                if (t == S || column[t] != NOWHERE)
+                    continue;
+                column[t] = column[s] + along[j];
+                row[t] = row[s] + down[j];
+                list[count++] = t;
+            }
+        }
+        for (int32_t at = 0; at < count; at++) {
+            column[list[at]] += right - left;
+            row[list[at]] -= top;
+            edge = column[list[at]] + 2 > edge ? column[list[at]] + 2 : edge;
+            lowest = row[list[at]] + 1 > lowest ? row[list[at]] + 1 : lowest;
+        }
+        right = edge;
+    }
+    column[S] = right - 1;
+    row[S] = lowest;
+    free(list);
+    return fits;
+}
+
+/* Where everybody's neighbours are, and where burdens are laid. 0: there is another way between two cells, or none. */
+static int lay_out(Grid *grid, const Map *map, const World *world, const int32_t *column, const int32_t *row,
+                   const int along[4], const int down[4], int32_t *state)
+{
+    const int32_t S = map->states;
+    for (int32_t cell = 0; cell < grid->cells; cell++)
+        state[cell] = S;
+    for (int32_t s = 0; s < S; s++) {
+        grid->cell[s] = (row[s] + 1) * grid->width + column[s] + 1;
+        if (state[grid->cell[s]] != S)
+            return 0;
+        state[grid->cell[s]] = s;
+    }
+    for (int32_t e = 0; e < world->resources; e++)
+        grid->home[e] = -1;
+    for (int j = 0; j < 4; j++) {
+        grid->shift[j] = along[j] + down[j] * grid->width;
+        /* The edge between two cells lies where the first of them does. */
+        grid->edge[j] = (along[j] ? 1 : 2) * grid->cells + (grid->shift[j] < 0 ? grid->shift[j] : 0);
+    }
+    for (int32_t s = 0; s < S; s++) {
+        if (grid->home[map->place[s]] >= 0)
+            return 0;
+        grid->home[map->place[s]] = grid->cell[s];
+        grid->rest[grid->cell[s]] = map->rest[s];
+    }
+    for (int32_t s = 0; s < S; s++)
+        for (int j = 0; j < 4; j++) {
+            const int64_t slot = 4 * (int64_t)s + j;
+            if (state[grid->cell[s] + grid->shift[j]] != map->target[slot])
+                return 0;
+            if (map->edge == NULL || map->target[slot] == S)
+                continue;
+            const int32_t lies = grid->cell[s] + grid->edge[j], known = grid->home[map->edge[slot]];
+            if (known >= 0 && known != lies)
+                return 0;
+            grid->home[map->edge[slot]] = lies;
+        }
+    return 1;
+}
+
+int grid_begin(Grid *grid, const Map *map, const World *world)
+{
+    memset(grid, 0, sizeof *grid);
+    int back[4];
+    if (map->moving != 4 || !find_pairs(map, back))
+        return 0;
+    const int32_t S = map->states;
+    int along[4] = {0, 0, 0, 0}, down[4] = {0, 0, 0, 0};
+    int across = back[0];
+    along[0] = -1;
+    along[across] = 1;
+    for (int j = 1; j < 4; j++)
+        if (j != across) {
+            down[j] = -1;
+            down[back[j]] = 1;
+            break;
+        }
+    int32_t *column = malloc(((size_t)S + 1) * sizeof *column), *row = malloc(((size_t)S + 1) * sizeof *row);
+    int fits = column == NULL || row == NULL ? -1 : find_places(map, along, down, column, row);
+    /* A grid that is mostly walls would take longer than the map. */
+    if (fits > 0)
+        fits = ((int64_t)row[S] + 2) * ((int64_t)column[S] + 1) <= 3 * (int64_t)S + 64;
+    int32_t *state = NULL;
+    if (fits > 0) {
+        grid->width = column[S] + 1;
+        grid->cells = (row[S] + 2) * grid->width + MARGIN;
+        grid->planes = map->edge == NULL ? 1 : 3;
+        grid->steps = world->steps;
+        grid->wide = IS_WIDE() != 0;
+        const size_t cells = (size_t)grid->cells;
+        state = malloc(cells * sizeof *state);
+        grid->cell = malloc((size_t)S * sizeof *grid->cell);
+        grid->home = malloc((size_t)world->resources * sizeof *grid->home);
+        grid->boxes = malloc((size_t)world->steps * sizeof *grid->boxes);
+        grid->rest = calloc(cells, sizeof *grid->rest);
+        grid->reward = calloc(cells, sizeof *grid->reward);
+        grid->chosen = calloc(cells * (size_t)world->steps, sizeof *grid->chosen);
+        grid->picked = calloc(cells, sizeof *grid->picked);
+        int there = state != NULL && grid->cell != NULL && grid->home != NULL && grid->boxes != NULL &&
+                    grid->rest != NULL && grid->reward != NULL && grid->chosen != NULL && grid->picked != NULL;
+        for (int z = 0; z < 2; z++) {
+            grid->here[z] = malloc(cells * sizeof(double));
+            grid->ahead[z] = malloc(cells * sizeof(double));
+            there = there && grid->here[z] != NULL && grid->ahead[z] != NULL;
+            for (int32_t cell = 0; there && cell < grid->cells; cell++)
+                grid->here[z][cell] = grid->ahead[z][cell] = -INFINITY;
+        }
+        fits = there ? lay_out(grid, map, world, column, row, along, down, state) : -1;
+    }
+    free(state);
+    free(column);
+    free(row);
+    if (fits <= 0)
+        grid_end(grid);
+    return fits < 0 ? -1 : 0;
+}
+
+void grid_lay(const Grid *grid, const double *burden, int32_t resources, double *laid)
+{
+    const int64_t stride = grid_stride(grid);
+    for (int32_t h = 0; h < grid->steps; h++)
+        for (int32_t e = 0; e < resources; e++)
+            if (grid->home[e] >= 0)
+                laid[h * stride + grid->home[e]] = burden[(int64_t)h * resources + e];
+}
+
+/* One table of a resource's numbers, as the cells lie. */
+static const double *relabelled(const Grid *grid, const double *table, int64_t families, int32_t resources, double **to)
+{
+    const int64_t stride = grid_stride(grid);
+    const double *begin = *to;
+    for (int64_t family = 0; family < families; family++)
+        for (int32_t e = 0; e < resources; e++)
+            if (grid->home[e] >= 0)
+                (*to)[family * stride + grid->home[e]] = table[family * resources + e];
+    *to += families * stride;
+    return begin;
+}
+
+int grid_relabel(Grid *grid, const World *world, World *laid)
+{
+    *laid = *world;
+    if (grid->cells == 0)
+        return 0;
+    const int64_t stride = grid_stride(grid), k = world->constraints;
+    double *tables = grid->tables = calloc((size_t)((2 + 2 * k) * stride), sizeof *tables);
+    int32_t *rough_of = grid->rough_of = malloc((size_t)stride * sizeof *rough_of);
+    if (tables == NULL || rough_of == NULL)
+        return -1;
+    for (int64_t at = 0; at < stride; at++)
+        rough_of[at] = -1;
+    laid->resources = (int32_t)stride;
+    laid->rough_of = rough_of;
+    laid->first_delay = relabelled(grid, world->first_delay, 1, world->resources, &tables);
+    laid->slopes = relabelled(grid, world->slopes, 1 + k, world->resources, &tables);
+    laid->first_costs = relabelled(grid, world->first_costs, k, world->resources, &tables);
+    return 0;
+}
+
+/* One run of cells, a step back: values alone, or with the first best action of each; called with constants. */
+ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, int choose, const double *restrict burden,
+                            const double *restrict ahead, double *restrict here, int8_t *restrict chosen, int32_t begin,
+                            int32_t end)
+{
+    const double stays = map->stays, moves = map->moves, *restrict reward = grid->reward, *restrict rest = grid->rest;
+    double *restrict picked = grid->picked;
+    const double *next[4], *crossed[4];
+    double action[4];
+    for (int j = 0; j < 4; j++) {
+        next[j] = ahead + grid->shift[j];
+        crossed[j] = burden + grid->edge[j];
+        action[j] = map->action[j];
+    }
+    for (int32_t cell = begin; cell < end; cell++) {
+        const double still = stays * ahead[cell], shared = burden[cell];
+        if (!edges && !choose) {
+            const double most =
+                larger(larger(next[0][cell], next[1][cell]), larger(next[2][cell], next[3][cell]));
+            here[cell] = (reward[cell] - shared) + larger(still + moves * most, ahead[cell]);
+            continue;
+        }
+        const double resting = edges ? ahead[cell] - shared : ahead[cell];
+        double value[4], best = resting;
+        for (int j = 0; j < 4; j++) {
+            value[j] = still + moves * next[j][cell];
+            if (edges)
+                value[j] -= shared + crossed[j][cell];
+            best = larger(value[j], best);
+        }
+        here[cell] = edges ? reward[cell] + best : (reward[cell] - shared) + best;
+        if (choose) {
+            double first = resting >= best ? rest[cell] : NO_ACTION;
+            for (int j = 0; j < 4; j++) {
+                const double own = value[j] >= best ? action[j] : NO_ACTION;
+                first = own < first ? own : first;
+            }
+            picked[cell] = first < NO_ACTION ? first : 0.0; /* what is no number reaches nothing */
+        }
+    }
+    for (int32_t cell = begin; choose && cell < end; cell++)
+        chosen[cell] = (int8_t)(int32_t)picked[cell];
+}
+
+/* The same where ties go to what spends less. */
+ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, const double *restrict burden,
+                                const double *restrict spent, const double *ties, const double *restrict ahead,
+                                const double *restrict second_ahead, double *restrict here, double *restrict second_here,
+                                int8_t *restrict chosen, int32_t begin, int32_t end)
+{
+    const double stays = map->stays, moves = map->moves, tie = ties[0], second_tie = ties[1];
+    const double *restrict reward = grid->reward, *restrict rest = grid->rest;
+    double *restrict picked = grid->picked;
+    const double *next[4], *second_next[4], *crossed[4], *spending[4];
+    double action[4];
+    for (int j = 0; j < 4; j++) {
+        next[j] = ahead + grid->shift[j];
+        second_next[j] = second_ahead + grid->shift[j];
+        crossed[j] = burden + grid->edge[j];
+        spending[j] = spent + grid->edge[j];
+        action[j] = map->action[j];
+    }
+    for (int32_t cell = begin; cell < end; cell++) {
+        const double still = stays * ahead[cell], second_still = stays * second_ahead[cell];
+        double value[5], second[5]; /* the last one is to rest */
+        value[4] = ahead[cell] + (reward[cell] - burden[cell]);
+        second[4] = second_ahead[cell] - spent[cell];
+        double best = value[4];
+        for (int j = 0; j < 4; j++) {
+            const double stage = edges ? reward[cell] - (burden[cell] + crossed[j][cell]) : reward[cell] - burden[cell];
+            const double more = edges ? spent[cell] + spending[j][cell] : spent[cell];
+            value[j] = (still + moves * next[j][cell]) + stage;
+            second[j] = (second_still + moves * second_next[j][cell]) - more;
+            best = larger(value[j], best);
+        }
+        double cheapest = -INFINITY;
+        for (int j = 0; j < 5; j++) {
+            const double own = value[j] >= best - tie ? second[j] : -INFINITY;
+            cheapest = larger(own, cheapest);
+        }
+        double first = NO_ACTION, worth = value[4], left = second[4];
+        for (int j = 0; j < 5; j++) {
+            const double own = j < 4 ? action[j] : rest[cell];
+            const int better = (value[j] >= best - tie) & (second[j] >= cheapest - second_tie) & (own < first);
+            first = better ? own : first;
+            worth = better ? value[j] : worth;
+            left = better ? second[j] : left;
+        }
+        here[cell] = worth;
+        second_here[cell] = left;
+        picked[cell] = first < NO_ACTION ? first : rest[cell];
+    }
+    for (int32_t cell = begin; cell < end; cell++)
+        chosen[cell] = (int8_t)(int32_t)picked[cell];
+}
+
+typedef struct {
+    const double *burden, *spent, *ties; /* the last two where ties go to what spends less, else NULL */
+    const double *ahead[2];
+    double *here[2];
+    int8_t *chosen; /* or NULL */
+} Back;
+
+ALWAYS_INLINE void run(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
+{
+    const double *burden = back->burden, *ahead = back->ahead[0];
+    double *here = back->here[0];
+    int8_t *chosen = back->chosen;
+    if (back->spent != NULL && grid->planes > 1)
+        run_cheapest(grid, map, 1, burden, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
+                     begin, end);
+    else if (back->spent != NULL)
+        run_cheapest(grid, map, 0, burden, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
+                     begin, end);
+    else if (grid->planes > 1 && chosen != NULL)
+        run_back(grid, map, 1, 1, burden, ahead, here, chosen, begin, end);
+    else if (grid->planes > 1)
+        run_back(grid, map, 1, 0, burden, ahead, here, chosen, begin, end);
+    else if (chosen != NULL)
+        run_back(grid, map, 0, 1, burden, ahead, here, chosen, begin, end);
+    else
+        run_back(grid, map, 0, 0, burden, ahead, here, chosen, begin, end);
+}
+
+static void run_plain(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
+{
+    run(grid, map, back, begin, end);
+}
+
+/* The same sums and products, more of them at once. */
+WIDE static void run_wide(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
+{
+    run(grid, map, back, begin, end);
+}
+
+/* The rectangle around what an agent can reach, for each step. */
+static void find_boxes(Grid *grid, const int32_t *order, const int32_t *reach)
+{
+    GridBox box = {INT32_MAX, -1, INT32_MAX, -1};
+    for (int32_t h = 0, p = 0; h < grid->steps; h++) {
+        for (; p < reach[h]; p++) {
+            const int32_t cell = grid->cell[order[p]], y = cell / grid->width, x = cell % grid->width;
+            box.top = y < box.top ? y : box.top;
+            box.bottom = y > box.bottom ? y : box.bottom;
+            box.left = x < box.left ? x : box.left;
+            box.right = x > box.right ? x : box.right;
+        }
+        grid->boxes[h] = box;
+    }
+}
+
+static void place_rewards(Grid *grid, const Map *map, const double *reward)
+{
+    for (int32_t s = 0; s < map->states; s++)
+        grid->reward[grid->cell[s]] = reward[s];
+}
+
+const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
+{
+    void (*const back_run)(const Grid *, const Map *, const Back *, int32_t, int32_t) = grid->wide ? run_wide : run_plain;
+    const int weightings = plan->second == NULL ? 1 : 2;
+    const int64_t stride = grid_stride(grid);
+    find_boxes(grid, plan->order, plan->reach);
+    for (int z = 0; z < weightings; z++)
+        for (int32_t s = 0; s < map->states; s++)
+            grid->ahead[z][grid->cell[s]] = 0.0; /* after the last step */
+    if (plan->reward_step == 0)
+        place_rewards(grid, map, plan->reward);
+    for (int32_t h = grid->steps - 1; h >= 0; h--) {
+        const GridBox box = grid->boxes[h];
+        const Back back = {
+            plan->burden + h * stride,
+            plan->second == NULL ? NULL : plan->second + h * stride,
+            plan->ties,
+            {grid->ahead[0], grid->ahead[1]},
+            {grid->here[0], grid->here[1]},
+            plan->choose ? grid->chosen + (int64_t)h * grid->cells : NULL,
+        };
+        if (plan->reward_step != 0)
+            place_rewards(grid, map, plan->reward + h * plan->reward_step);
+        if (4 * (box.right - box.left) > 3 * grid->width)
+            back_run(grid, map, &back, box.top * grid->width + box.left, box.bottom * grid->width + box.right + 1);
+        else
+            for (int32_t y = box.top; y <= box.bottom; y++) {
+                /* A whole number of cells at once: what lies beyond the rectangle means nothing. */
+                const int32_t begin = y * grid->width + box.left, length = (box.right - box.left + 4) & ~3;
+                back_run(grid, map, &back, begin, begin + length);
+            }
+        for (int z = 0; z < weightings; z++) {
+            double *old = grid->ahead[z];
+            grid->ahead[z] = grid->here[z];
+            grid->here[z] = old;
+        }
+    }
+    return grid->ahead[0];
+}
+
+/* The largest sizes of a weighted reward and of what is spent, by which ties are measured: those of `map_largest`. */
+void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes)
+{
+    const int64_t stride = grid_stride(grid);
+    for (int32_t h = 0; h < grid->steps; h++) {
+        const double *reward = plan->reward + h * plan->reward_step, *burden = plan->burden + h * stride;
+        const double *spent = plan->second + h * stride;
+        for (int32_t p = 0; p < plan->reach[h]; p++) {
+            const int32_t s = plan->order[p], cell = grid->cell[s];
+            sizes[0] = larger(fabs(reward[s] - burden[cell]), sizes[0]);
+            sizes[1] = larger(fabs(spent[cell]), sizes[1]);
+            for (int j = 0; map->edge != NULL && j < 4; j++) {
+                const int32_t edge = cell + grid->edge[j];
+                if (map->target[4 * (int64_t)s + j] == map->states)
+                    continue;
+                sizes[0] = larger(fabs(reward[s] - (burden[cell] + burden[edge])), sizes[0]);
+                sizes[1] = larger(fabs(spent[cell] + spent[edge]), sizes[1]);
+            }
+        }
+    }
+}
+
+/* Σ_h max |r| and Σ_h max |what is paid|, over all cells: no less than over those that can be reached. */
+double grid_sizes(const Grid *grid, const GridPlan *plan, int32_t states)
+{
+    const int64_t stride = grid_stride(grid);
+    double sum = 0.0, size = 0.0;
+    for (int32_t h = 0; h < grid->steps; h++) {
+        double paid[3] = {0.0, 0.0, 0.0};
+        if (h == 0 || plan->reward_step != 0) {
+            size = 0.0;
+            for (int32_t s = 0; s < states; s++)
+                size = larger(fabs(plan->reward[h * plan->reward_step + s]), size);
+        }
+        for (int plane = 0; plane < grid->planes; plane++)
+            for (int32_t cell = 0; cell < grid->cells; cell++)
+                paid[plane] = larger(fabs(plan->burden[h * stride + plane * grid->cells + cell]), paid[plane]);
+        sum += size + paid[0] + larger(paid[1], paid[2]);
+    }
+    return sum;
+}
