@@ -189,6 +189,34 @@ def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
             assert gain <= 1e-9 * cmdp.reward_range + 1e-9
 
 
+def crowd_of_cars(size, *, seed=0):
+    """Cars of the sample day many times over: the later a slot, the less likely it is that a car still needs it."""
+    day, loads = charging(), np.arange(size + 1)
+    return LocalGame(
+        agents=[day.agents[i] for i in np.random.default_rng(seed).integers(day.num_agents, size=size)],
+        horizon=day.horizon,
+        delay=(0.02 * 46 / size * loads)[None, None],
+        load_costs=np.maximum(0.0, loads - 0.16 * size)[None, None, None],
+        thresholds=[0.5],
+    )
+
+
+def test_loads_stay_right_while_a_crowd_moves_in_and_out_of_them_a_thousand_times():
+    game = crowd_of_cars(150)
+    position = game.at(game.uniform_policy())
+    for price in (0.0, 5.0, 0.5, 2.0, 0.0, 4.0, 0.5, 2.0):
+        settled = position.settle(np.array([price]), turns=40 * game.num_agents, worth=1e-7)
+        before, after = (each.rosenthal - price * each.costs[0] for each in (position, settled.position))
+        assert after >= before  # the potential of the priced game
+        position = settled.position
+    with kernels("numpy"):
+        twin = replace(game).at(position.policy)
+        for i in range(game.num_agents):
+            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            best = cmpg.cmdp.planning.maximise(cmdp, np.array([2.0])).value
+            assert best - (present.value - 2.0 * present.costs[0]) <= 1e-7 * cmdp.reward_range + 1e-9
+
+
 @settings(deadline=None, max_examples=60)
 @given(seed=SEEDS)
 def test_a_first_turn_is_the_twins_best_plan(seed):

@@ -1,15 +1,18 @@
 /* Loads of shared resources; the twin is games/local/loads.py.
 
    While agents take turns, an agent is taken out of a load by a difference (smooth resources) or by dividing its factor
-   out of the distribution (rough ones), in the direction in which errors do not grow: absolute errors stay near the
-   unit roundoff. Where a proof is wanted, loads are counted afresh, by sums of non-negative numbers. */
+   out of the distribution (rough ones), in the direction in which errors do not grow along it. A division has errors all
+   the same, and the next ones multiply them: an error that alternates from one load to the next by 1/|1 − 2u|, the most
+   of all, and an addition by |1 − 2u|. `doubt` follows that, and a load that has become too doubtful is counted afresh.
+   Where a proof is wanted, loads are counted afresh anyway, by sums of non-negative numbers. */
 #include "local.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NEGLIGIBLE 1e-40 /* probabilities below this, at the ends of a distribution, are taken to be zero */
-#define NOTICEABLE 1e-25 /* but where one of the kept ends has grown to this, what was cut off could matter */
+#define ROUNDING 1e-16   /* what a division adds to the error of a probability; sums of positive ones add next to none */
+#define DOUBTFUL 1e-11   /* errors larger than this are worth the work of counting afresh */
 
 /* total[m] = Σ_{a + b = m} one[a]·other[b], for distributions [length, width] with the load as the first axis. Terms are
    added in the order of the shorter one's load: the bits are those of the twin. */
@@ -112,8 +115,16 @@ int distribution_clear(Distribution *one)
     one->probability[0] = 1.0;
     one->low = 0;
     one->high = 1;
-    one->sure = 0;
+    one->sure = one->unsure = 0;
+    one->doubt = 0.0;
     return 0;
+}
+
+/* How much less of an alternating error is left when an agent is added; the longer a division, the more it can undo. */
+static double damping(const Distribution *one, double u)
+{
+    const double left = u <= 0.5 ? 1.0 - 2.0 * u : 2.0 * u - 1.0, least = 1.0 / (double)(one->high - one->low + 1);
+    return left > least ? left : least;
 }
 
 int distribution_add(Distribution *one, double u, double negligible)
@@ -130,28 +141,38 @@ int distribution_add(Distribution *one, double u, double negligible)
         p[m] = p[m] * not_u + p[m - 1] * u;
     p[one->low] *= not_u;
     one->high++;
+    one->unsure++;
+    one->doubt *= damping(one, u);
     trim(one, negligible);
     return 0;
 }
 
-/* Divides one agent's factor (1 − u) + u·z out of a distribution: f[m] = (1 − u) q[m] + u q[m − 1]. The result has the
-   same low end, and one entry less. Rounding could leave entries just below zero. */
-static void divide(const double *f, int32_t low, int32_t high, double u, double *q)
+/* Divides one agent's factor (1 − u) + u·z out of a distribution: f[m] = (1 − u) q[m] + u q[m − 1]; q may be f. The
+   result is between `low` and `high`, which are changed: what was cut off at an end must not take the next entry with
+   it each time. Rounding could leave entries just below zero. */
+static void divide(const Distribution *one, double u, double *q, int32_t *low, int32_t *high)
 {
-    double last = 0.0, not_u = 1.0 - u;
+    const double *f = one->probability, not_u = 1.0 - u;
+    double last = 0.0;
+    *low = one->low;
+    *high = one->high;
     if (u <= 0.5)
-        for (int32_t m = low; m < high - 1; m++) {
+        for (int32_t m = one->low; m < one->high; m++) {
             double value = (f[m] - u * last) / not_u;
             q[m] = last = value > 0.0 ? value : 0.0;
         }
     else {
-        double next = f[high - 1];
-        for (int32_t m = high - 1; m > low; m--) { /* f and q may be the same array */
+        double next = f[one->high - 1];
+        *low = one->low > 0 ? one->low - 1 : 0;
+        *high = one->high - 1;
+        for (int32_t m = *high; m > *low; m--) {
             double value = (next - not_u * last) / u;
             next = f[m - 1];
             q[m - 1] = last = value > 0.0 ? value : 0.0;
         }
     }
+    if (*high > one->unsure) /* of as many agents, less one */
+        *high = one->unsure;
 }
 
 static int64_t find(const Usage *usage, int32_t place)
@@ -273,12 +294,25 @@ int loads_remove(Loads *loads, int32_t place, double probability, const Usage *a
         one->sure--;
         return 0;
     }
-    if (one->high - one->low < 2)
+    const double doubt = one->doubt / damping(one, probability) + ROUNDING;
+    if (one->high - one->low < 2 || doubt > DOUBTFUL)
         return count_afresh(one, world, place, all);
-    divide(one->probability, one->low, one->high, probability, one->probability);
-    one->probability[--one->high] = 0.0;
+    const int32_t last = one->high;
+    divide(one, probability, one->probability, &one->low, &one->high);
+    for (int32_t m = one->high; m < last; m++)
+        one->probability[m] = 0.0;
+    one->unsure--;
+    one->doubt = doubt;
+    /* A division ends in errors, and its last entries are cut off where they may be nothing else. */
+    double *p = one->probability;
+    if (probability <= 0.5)
+        while (one->high - one->low > 1 && p[one->high - 1] < doubt)
+            p[--one->high] = 0.0;
+    else
+        while (one->high - one->low > 1 && p[one->low] < doubt)
+            p[one->low++] = 0.0;
     /* The load has moved down, towards what was cut off below. */
-    if (one->low > 0 && one->probability[one->low] > NOTICEABLE)
+    if (one->low > 0 && p[one->low] > DOUBTFUL)
         return count_afresh(one, world, place, all);
     trim(one, NEGLIGIBLE);
     return 0;
@@ -319,9 +353,8 @@ int loads_burden_without(Loads *loads, int32_t place, double probability, double
             loads->without = larger;
             loads->room = 2 * high;
         }
-        divide(p, low, high, probability, loads->without);
+        divide(one, probability, loads->without, &low, &high);
         p = loads->without;
-        high--;
     }
     const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
     for (int z = 0; z < loads->weightings; z++)

@@ -97,10 +97,11 @@ typedef struct {
 
 int usage_append(Usage *usage, int32_t place, double probability); /* −1: no memory */
 
-/* The load of one rough resource at one step: `sure` agents, and those who may or may not use it. */
+/* The load of one rough resource at one step: `sure` agents, and `unsure` ones who may or may not. */
 typedef struct {
     double *probability; /* that m of those do; exactly zero outside of low ≤ m < high */
-    int32_t low, high, room, sure;
+    int32_t low, high, room, sure, unsure;
+    double doubt; /* about how far a probability may be off */
 } Distribution;
 
 int distribution_clear(Distribution *one); /* nobody */
