@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cmpg
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.cmdp.planning import plan
+from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import certify
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.loads import LoadTree
@@ -327,6 +328,24 @@ def test_whoever_walks_over_rows_of_cells_moves_as_by_any_other_matrix(seed, pri
         each.at(idle(each)).settle(np.array([price]), turns=24, worth=1e-9).position for each in (game, apart)
     )
     assert found.policy.fingerprint() == expected.policy.fingerprint()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=SEEDS, price=st.sampled_from([0.0, 0.5, 3.0, 1e7]), edges=st.booleans())
+def test_a_walker_plans_as_its_cmdp_does(seed, price, edges):
+    game = walkers_in_rows(seed, horizon=8, edges=edges)
+    policy = random_policy(game, seed)
+    position = replace(game, thresholds=game.at(policy).costs).at(policy)
+    cmdp = position.induced_cmdp(seed % game.num_agents)
+    assert cmdp.walker is not None
+    found, bound = plan(cmdp, np.array([price])), dual_bound(cmdp, np.array([price]))
+    response = Exact()(cmdp)
+    cmdp.with_walker(None)
+    expected = plan(cmdp, np.array([price]))
+    assert np.array_equal(found.actions, expected.actions)
+    assert (found.value, found.costs.tobytes()) == (expected.value, expected.costs.tobytes())
+    assert bound == pytest.approx(dual_bound(cmdp, np.array([price])), rel=1e-12)
+    assert response.policy.tobytes() == Exact()(cmdp).policy.tobytes()
 
 
 @pytest.mark.parametrize("edges", [False, True])

@@ -107,7 +107,7 @@ class _Program:
 
     @cached_property
     def narrowing(self) -> _Narrowing | None:
-        compiled = kernels_for(self.cmdp)
+        compiled = None if self.cmdp.walker is not None and self.rng is None else kernels_for(self.cmdp)
         entries = prod(self.cmdp.policy_shape)
         if compiled is None or len(self.thresholds) != 1 or not NARROWED[0] <= entries <= NARROWED[1]:
             return None

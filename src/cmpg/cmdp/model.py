@@ -142,6 +142,19 @@ class CMDP:
         """The arrays as the compiled kernels read them, or None if only the NumPy twins can."""
         return packed_process(self)
 
+    @cached_property
+    def walker(self) -> Any | None:
+        """The same tables for kernels that know more of them (`kernels.walker`); None unless whoever made them says so.
+
+        A plan or a bound is then found sooner, and is the same.
+        """
+        return None
+
+    def with_walker(self, walker: Any | None) -> CMDP:
+        """Let kernels plan by what they know of the tables, and return the CMDP itself."""
+        self.__dict__["walker"] = walker
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         # What was computed from the tables is computed again where they arrive.
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -22,6 +22,29 @@
 #define IS_WIDE() 0
 #endif
 
+/* A few numbers at once. Compilers find loops of sums and maxima by themselves, but not those that choose. */
+#if defined(__GNUC__)
+#define LANES 4
+typedef double Lanes __attribute__((vector_size(8 * LANES)));
+typedef double Stored __attribute__((vector_size(8 * LANES), aligned(8), may_alias)); /* anywhere in an array */
+typedef int64_t Mask __attribute__((vector_size(8 * LANES)));
+#define CHOICE(mask, one, other) ((Lanes)(((mask) & (Mask)(one)) | (~(mask) & (Mask)(other))))
+#else
+#define LANES 1
+typedef double Lanes, Stored;
+typedef int Mask;
+#define CHOICE(mask, one, other) ((mask) ? (one) : (other))
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNROLLED _Pragma("GCC unroll 5")
+#else
+#define UNROLLED
+#endif
+#define AT(array, cell) (*(Stored *)((array) + (cell)))
+#define READ(array, cell) ((Lanes)*(const Stored *)((array) + (cell)))
+#define SAME(number) ((Lanes){0} + (number))
+#define LARGER(one, other) CHOICE((one) > (other), one, other)
+
 static inline double larger(double one, double other)
 {
     return one > other ? one : other;
@@ -38,7 +61,7 @@ void grid_end(Grid *grid)
     free(grid->picked);
     free(grid->tables);
     free(grid->rough_of);
-    for (int z = 0; z < 2; z++) {
+    for (int z = 0; z < 3; z++) {
         free(grid->here[z]);
         free(grid->ahead[z]);
     }
@@ -193,7 +216,7 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
         grid->picked = calloc(cells, sizeof *grid->picked);
         int there = state != NULL && grid->cell != NULL && grid->home != NULL && grid->boxes != NULL &&
                     grid->rest != NULL && grid->reward != NULL && grid->chosen != NULL && grid->picked != NULL;
-        for (int z = 0; z < 2; z++) {
+        for (int z = 0; z < 3; z++) {
             grid->here[z] = malloc(cells * sizeof(double));
             grid->ahead[z] = malloc(cells * sizeof(double));
             there = there && grid->here[z] != NULL && grid->ahead[z] != NULL;
@@ -252,100 +275,219 @@ int grid_relabel(Grid *grid, const World *world, World *laid)
     return 0;
 }
 
-/* One run of cells, a step back: values alone, or with the first best action of each; called with constants. */
-ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, int choose, const double *restrict burden,
-                            const double *restrict ahead, double *restrict here, int8_t *restrict chosen, int32_t begin,
-                            int32_t end)
+/* One run of cells, a step back: values alone; called with constants. */
+ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, const double *restrict burden,
+                            const double *restrict ahead, double *restrict here, int32_t begin, int32_t end)
 {
-    const double stays = map->stays, moves = map->moves, *restrict reward = grid->reward, *restrict rest = grid->rest;
-    double *restrict picked = grid->picked;
+    const double stays = map->stays, moves = map->moves, *restrict reward = grid->reward;
     const double *next[4], *crossed[4];
-    double action[4];
     for (int j = 0; j < 4; j++) {
         next[j] = ahead + grid->shift[j];
         crossed[j] = burden + grid->edge[j];
-        action[j] = map->action[j];
     }
     for (int32_t cell = begin; cell < end; cell++) {
         const double still = stays * ahead[cell], shared = burden[cell];
-        if (!edges && !choose) {
+        if (!edges) {
             const double most =
                 larger(larger(next[0][cell], next[1][cell]), larger(next[2][cell], next[3][cell]));
             here[cell] = (reward[cell] - shared) + larger(still + moves * most, ahead[cell]);
             continue;
         }
-        const double resting = edges ? ahead[cell] - shared : ahead[cell];
-        double value[4], best = resting;
-        for (int j = 0; j < 4; j++) {
-            value[j] = still + moves * next[j][cell];
-            if (edges)
-                value[j] -= shared + crossed[j][cell];
-            best = larger(value[j], best);
-        }
-        here[cell] = edges ? reward[cell] + best : (reward[cell] - shared) + best;
-        if (choose) {
-            double first = resting >= best ? rest[cell] : NO_ACTION;
-            for (int j = 0; j < 4; j++) {
-                const double own = value[j] >= best ? action[j] : NO_ACTION;
-                first = own < first ? own : first;
-            }
-            picked[cell] = first < NO_ACTION ? first : 0.0; /* what is no number reaches nothing */
-        }
+        double best = ahead[cell] - shared;
+        for (int j = 0; j < 4; j++)
+            best = larger((still + moves * next[j][cell]) - (shared + crossed[j][cell]), best);
+        here[cell] = reward[cell] + best;
     }
-    for (int32_t cell = begin; choose && cell < end; cell++)
+}
+
+/* What the cells of a run have picked, as bytes. */
+ALWAYS_INLINE void write_picked(const double *restrict picked, int8_t *restrict chosen, int32_t begin, int32_t end)
+{
+    for (int32_t cell = begin; cell < end; cell++)
         chosen[cell] = (int8_t)(int32_t)picked[cell];
 }
 
-/* The same where ties go to what spends less. */
-ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, const double *restrict burden,
-                                const double *restrict spent, const double *ties, const double *restrict ahead,
-                                const double *restrict second_ahead, double *restrict here, double *restrict second_here,
-                                int8_t *restrict chosen, int32_t begin, int32_t end)
+/* The same with the first best action of each cell. */
+ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, const double *burden, const double *ahead,
+                                double *here, int8_t *chosen, int32_t begin, int32_t end)
 {
-    const double stays = map->stays, moves = map->moves, tie = ties[0], second_tie = ties[1];
-    const double *restrict reward = grid->reward, *restrict rest = grid->rest;
-    double *restrict picked = grid->picked;
-    const double *next[4], *second_next[4], *crossed[4], *spending[4];
-    double action[4];
-    for (int j = 0; j < 4; j++) {
-        next[j] = ahead + grid->shift[j];
-        second_next[j] = second_ahead + grid->shift[j];
-        crossed[j] = burden + grid->edge[j];
-        spending[j] = spent + grid->edge[j];
-        action[j] = map->action[j];
-    }
-    for (int32_t cell = begin; cell < end; cell++) {
-        const double still = stays * ahead[cell], second_still = stays * second_ahead[cell];
-        double value[5], second[5]; /* the last one is to rest */
-        value[4] = ahead[cell] + (reward[cell] - burden[cell]);
-        second[4] = second_ahead[cell] - spent[cell];
-        double best = value[4];
+    const double stays = map->stays, moves = map->moves;
+    const double action[4] = {map->action[0], map->action[1], map->action[2], map->action[3]};
+    for (int32_t cell = begin; cell < end; cell += LANES) {
+        Lanes now, shared, reward, value[4], crossed, first;
+        now = READ(ahead, cell);
+        shared = READ(burden, cell);
+        reward = READ(grid->reward, cell);
+        first = READ(grid->rest, cell);
+        const Lanes still = stays * now, resting = edges ? now - shared : now;
+        Lanes best = resting;
+        UNROLLED
         for (int j = 0; j < 4; j++) {
-            const double stage = edges ? reward[cell] - (burden[cell] + crossed[j][cell]) : reward[cell] - burden[cell];
-            const double more = edges ? spent[cell] + spending[j][cell] : spent[cell];
-            value[j] = (still + moves * next[j][cell]) + stage;
-            second[j] = (second_still + moves * second_next[j][cell]) - more;
-            best = larger(value[j], best);
+            value[j] = READ(ahead, cell + grid->shift[j]);
+            value[j] = still + moves * value[j];
+            if (edges) {
+                crossed = READ(burden, cell + grid->edge[j]);
+                value[j] -= shared + crossed;
+            }
+            best = LARGER(value[j], best);
         }
-        double cheapest = -INFINITY;
-        for (int j = 0; j < 5; j++) {
-            const double own = value[j] >= best - tie ? second[j] : -INFINITY;
-            cheapest = larger(own, cheapest);
+        const Lanes worth = edges ? reward + best : (reward - shared) + best;
+        AT(here, cell) = worth;
+        first = CHOICE(resting >= best, first, SAME(NO_ACTION));
+        UNROLLED
+        for (int j = 0; j < 4; j++) {
+            const Lanes own = CHOICE(value[j] >= best, SAME(action[j]), SAME(NO_ACTION));
+            first = CHOICE(own < first, own, first);
         }
-        double first = NO_ACTION, worth = value[4], left = second[4];
-        for (int j = 0; j < 5; j++) {
-            const double own = j < 4 ? action[j] : rest[cell];
-            const int better = (value[j] >= best - tie) & (second[j] >= cheapest - second_tie) & (own < first);
-            first = better ? own : first;
-            worth = better ? value[j] : worth;
-            left = better ? second[j] : left;
-        }
-        here[cell] = worth;
-        second_here[cell] = left;
-        picked[cell] = first < NO_ACTION ? first : rest[cell];
+        first = CHOICE(first < NO_ACTION, first, SAME(0.0)); /* what is no number reaches nothing */
+        AT(grid->picked, cell) = first;
     }
-    for (int32_t cell = begin; cell < end; cell++)
-        chosen[cell] = (int8_t)(int32_t)picked[cell];
+    write_picked(grid->picked, chosen, begin, end);
+}
+
+/* Of five actions, of which the last is to rest, the first among those that are worth enough and have most left. */
+ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const Lanes *value, const Lanes *left, Lanes best,
+                                 const double *ties, int32_t cell, Mask *taken)
+{
+    Lanes near[5], most = SAME(-INFINITY), first = SAME(NO_ACTION), rest;
+    rest = READ(grid->rest, cell);
+    UNROLLED
+    for (int j = 0; j < 5; j++) {
+        near[j] = CHOICE(value[j] >= best - ties[0], left[j], SAME(-INFINITY));
+        most = LARGER(near[j], most);
+    }
+    UNROLLED
+    for (int j = 0; j < 5; j++) {
+        const Lanes named = j < 4 ? SAME(action[j]) : rest;
+        const Lanes own = CHOICE(near[j] >= most - ties[1], named, SAME(NO_ACTION));
+        taken[j] = own < first;
+        first = CHOICE(taken[j], own, first);
+    }
+    first = CHOICE(first < NO_ACTION, first, rest);
+    AT(grid->picked, cell) = first;
+}
+
+/* The same where ties go to what spends less. */
+ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, const double *burden, const double *spent,
+                                const double *ties, const double *ahead, const double *second_ahead, double *here,
+                                double *second_here, int8_t *chosen, int32_t begin, int32_t end)
+{
+    const double stays = map->stays, moves = map->moves;
+    const double action[4] = {map->action[0], map->action[1], map->action[2], map->action[3]};
+    for (int32_t cell = begin; cell < end; cell += LANES) {
+        Lanes now, later, reward, paid, spending, value[5], second[5], crossed;
+        now = READ(ahead, cell);
+        later = READ(second_ahead, cell);
+        reward = READ(grid->reward, cell);
+        paid = READ(burden, cell);
+        spending = READ(spent, cell);
+        value[4] = now + (reward - paid);
+        second[4] = later - spending;
+        Lanes best = value[4];
+        UNROLLED
+        for (int j = 0; j < 4; j++) {
+            Lanes stage = reward - paid, more = spending;
+            if (edges) {
+                crossed = READ(burden, cell + grid->edge[j]);
+                stage = reward - (paid + crossed);
+                crossed = READ(spent, cell + grid->edge[j]);
+                more = spending + crossed;
+            }
+            value[j] = READ(ahead, cell + grid->shift[j]);
+            second[j] = READ(second_ahead, cell + grid->shift[j]);
+            value[j] = (stays * now + moves * value[j]) + stage;
+            second[j] = (stays * later + moves * second[j]) - more;
+            best = LARGER(value[j], best);
+        }
+        Mask taken[5];
+        first_of_best(grid, action, value, second, best, ties, cell, taken);
+        Lanes worth = value[4], left = second[4];
+        UNROLLED
+        for (int j = 0; j < 5; j++) {
+            worth = CHOICE(taken[j], value[j], worth);
+            left = CHOICE(taken[j], second[j], left);
+        }
+        AT(here, cell) = worth;
+        AT(second_here, cell) = left;
+    }
+    write_picked(grid->picked, chosen, begin, end);
+}
+
+/* One run where rewards and costs to go are kept apart, for r − price·c: sums and ties are those of `plan_step` in
+   process.c. Walls have no reward but −∞, and whatever cost. */
+ALWAYS_INLINE void run_apart(const Grid *grid, const Map *map, int edges, double price, const double *ties,
+                             const double *spent, int8_t *chosen, int32_t begin, int32_t end)
+{
+    const double stays = map->stays, moves = map->moves;
+    const double action[4] = {map->action[0], map->action[1], map->action[2], map->action[3]};
+    for (int32_t cell = begin; cell < end; cell += LANES) {
+        Lanes now, gained, paid, reward, spending, value[5], gain[5], cost[5], left[5], crossed;
+        now = READ(grid->ahead[0], cell);
+        gained = READ(grid->ahead[1], cell);
+        paid = READ(grid->ahead[2], cell);
+        reward = READ(grid->reward, cell);
+        spending = READ(spent, cell);
+        value[4] = (reward - price * spending) + now;
+        gain[4] = gained + reward;
+        cost[4] = paid + spending;
+        Lanes best = value[4];
+        UNROLLED
+        for (int j = 0; j < 4; j++) {
+            Lanes more = spending;
+            if (edges) {
+                crossed = READ(spent, cell + grid->edge[j]);
+                more = spending + crossed;
+            }
+            value[j] = READ(grid->ahead[0], cell + grid->shift[j]);
+            gain[j] = READ(grid->ahead[1], cell + grid->shift[j]);
+            cost[j] = READ(grid->ahead[2], cell + grid->shift[j]);
+            value[j] = (reward - price * more) + (stays * now + moves * value[j]);
+            gain[j] = (stays * gained + moves * gain[j]) + reward;
+            cost[j] = (stays * paid + moves * cost[j]) + more;
+            best = LARGER(value[j], best);
+        }
+        UNROLLED
+        for (int j = 0; j < 5; j++)
+            left[j] = -cost[j];
+        Mask taken[5];
+        first_of_best(grid, action, value, left, best, ties, cell, taken);
+        gained = gain[4];
+        paid = cost[4];
+        UNROLLED
+        for (int j = 0; j < 5; j++) {
+            gained = CHOICE(taken[j], gain[j], gained);
+            paid = CHOICE(taken[j], cost[j], paid);
+        }
+        AT(grid->here[1], cell) = gained;
+        AT(grid->here[2], cell) = paid;
+    }
+    write_picked(grid->picked, chosen, begin, end);
+}
+
+ALWAYS_INLINE void step_apart(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
+                              int8_t *chosen)
+{
+    const int32_t begin = grid->width, end = grid->cells - MARGIN - grid->width;
+    double *restrict worth = grid->ahead[0];
+    const double *restrict reward = grid->ahead[1], *restrict cost = grid->ahead[2];
+    for (int32_t cell = 0; cell < grid->cells; cell++)
+        worth[cell] = reward[cell] - price * cost[cell];
+    if (grid->planes > 1)
+        run_apart(grid, map, 1, price, ties, spent, chosen, begin, end);
+    else
+        run_apart(grid, map, 0, price, ties, spent, chosen, begin, end);
+}
+
+static void step_apart_plain(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
+                             int8_t *chosen)
+{
+    step_apart(grid, map, price, ties, spent, chosen);
+}
+
+WIDE static void step_apart_wide(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
+                                 int8_t *chosen)
+{
+    step_apart(grid, map, price, ties, spent, chosen);
 }
 
 typedef struct {
@@ -367,13 +509,13 @@ ALWAYS_INLINE void run(const Grid *grid, const Map *map, const Back *back, int32
         run_cheapest(grid, map, 0, burden, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
                      begin, end);
     else if (grid->planes > 1 && chosen != NULL)
-        run_back(grid, map, 1, 1, burden, ahead, here, chosen, begin, end);
+        run_choosing(grid, map, 1, burden, ahead, here, chosen, begin, end);
     else if (grid->planes > 1)
-        run_back(grid, map, 1, 0, burden, ahead, here, chosen, begin, end);
+        run_back(grid, map, 1, burden, ahead, here, begin, end);
     else if (chosen != NULL)
-        run_back(grid, map, 0, 1, burden, ahead, here, chosen, begin, end);
+        run_choosing(grid, map, 0, burden, ahead, here, chosen, begin, end);
     else
-        run_back(grid, map, 0, 0, burden, ahead, here, chosen, begin, end);
+        run_back(grid, map, 0, burden, ahead, here, begin, end);
 }
 
 static void run_plain(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
@@ -447,6 +589,31 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
         }
     }
     return grid->ahead[0];
+}
+
+void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double price)
+{
+    for (int32_t cell = 0; cell < grid->cells; cell++) {
+        grid->ahead[1][cell] = grid->here[1][cell] = -INFINITY;
+        grid->ahead[2][cell] = grid->here[2][cell] = 0.0;
+    }
+    for (int32_t s = 0; s < map->states; s++)
+        grid->ahead[1][grid->cell[s]] = 0.0;
+    for (int32_t h = grid->steps - 1; h >= 0; h--) {
+        const double *spent = plan->burden + h * grid_stride(grid);
+        int8_t *chosen = grid->chosen + (int64_t)h * grid->cells;
+        if (h == grid->steps - 1 || plan->reward_step != 0)
+            place_rewards(grid, map, plan->reward + h * plan->reward_step);
+        if (grid->wide)
+            step_apart_wide(grid, map, price, plan->ties, spent, chosen);
+        else
+            step_apart_plain(grid, map, price, plan->ties, spent, chosen);
+        for (int z = 1; z < 3; z++) {
+            double *old = grid->ahead[z];
+            grid->ahead[z] = grid->here[z];
+            grid->here[z] = old;
+        }
+    }
 }
 
 /* The largest sizes of a weighted reward and of what is spent, by which ties are measured: those of `map_largest`. */

@@ -173,7 +173,7 @@ typedef struct {
     int32_t *home;                             /* [E]: where the burden of a resource lies in the planes, or −1 */
     GridBox *boxes;                            /* [H]: scratch */
     double *rest, *reward;                     /* [cells]: the first action that stays, and scratch */
-    double *ahead[2], *here[2];                /* [cells] */
+    double *ahead[3], *here[3];                /* [cells] */
     int8_t *chosen;                            /* [H, cells] */
     double *picked;                            /* [cells]: scratch */
     double *tables;                            /* of `grid_relabel` */
@@ -195,6 +195,9 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan); /* th
 void grid_lay(const Grid *grid, const double *burden, int32_t resources, double *laid); /* burdens of all places */
 /* The world with its smooth resources as they lie in the planes, and no others; the same world where there is no grid. */
 int grid_relabel(Grid *grid, const World *world, World *laid);
+/* Rewards and costs to go apart, for r − price·c; plan->burden is the cost itself. Afterwards they are in ahead[1] and
+   ahead[2], and the actions of all states at all steps in grid->chosen. */
+void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double price);
 void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes);
 double grid_sizes(const Grid *grid, const GridPlan *plan, int32_t states);
 
@@ -228,6 +231,9 @@ void planner_end(Planner *planner);
 /* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen, or on the grid.
    Where planner->laid has the burdens as well, as `grid_lay` lays them out, plans are made on the grid. */
 double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers);
+
+/* An agent's own plan on the grid; burdens are those of planner->laid. */
+GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose);
 
 /* The same value; the actions are there only if that took no longer: *planned says so. */
 double plan_value(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int *planned);

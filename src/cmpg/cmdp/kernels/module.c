@@ -2,7 +2,7 @@
 #include "arrays.h"
 
 extern PyMethodDef box_kernels[], judge_kernels[], load_kernels[], narrow_kernels[], planning_kernels[],
-    policy_kernels[], process_kernels[], turn_kernels[];
+    policy_kernels[], process_kernels[], turn_kernels[], walker_kernels[];
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, NULL, NULL, NULL, NULL, NULL,
@@ -11,7 +11,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__compiled(void)
 {
     PyMethodDef *files[] = {box_kernels, judge_kernels, load_kernels, narrow_kernels, planning_kernels, policy_kernels,
-                            process_kernels, turn_kernels, NULL};
+                            process_kernels, turn_kernels, walker_kernels, NULL};
     PyObject *module = PyModule_Create(&definition);
     for (int file = 0; module != NULL && files[file] != NULL; file++) {
         if (PyModule_AddFunctions(module, files[file]) < 0) {

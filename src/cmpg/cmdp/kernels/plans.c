@@ -359,7 +359,7 @@ static double at_start_on_grid(const Planner *planner, int32_t agent, const doub
     return sum;
 }
 
-static GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose)
+GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose)
 {
     const World *world = planner->world;
     return (GridPlan){

@@ -342,7 +342,7 @@ class LocalPosition:
         reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
         behind = game.tables.entry_roundings + self.loads.more_roundings
         roundings = game.usage_roundings + behind + member.most_uses + 4
-        return CMDP(
+        cmdp = CMDP(
             transition=member.kernel,
             reward=_spread(reward, (len(reward), *shape[1:])),
             costs=_spread(costs, (len(charged), *shape)),
@@ -354,6 +354,10 @@ class LocalPosition:
             averaged=np.concatenate([[game.cancelling[agent]], game.largest_costs]),
             trusted=True,
         )
+        if isinstance(self.loads, SparseLoads) and len(burden.costs) == 1 and burden.delay is None:
+            packed = self.loads.packed
+            cmdp.with_walker(packed.kernels.walker(packed.arrays, agent, burden.costs[0]))
+        return cmdp
 
     def _thresholds(self, agent: int) -> FloatArray:
         """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
