@@ -16,8 +16,8 @@ asks for it, since CA-CMPG breaks on any violation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from math import prod
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
 from cmpg.cmdp.kernels.choice import kernels_for
@@ -51,6 +51,15 @@ MOST_BITS = 1_000
 
 NARROWED = (5_000, 5_000_000)
 """It pays to tell which actions matter if there are so many triples of step, state and action: 40 kB to 40 MB."""
+
+WIDEST = 0.25
+"""A box is worth a try if its multipliers change what actions are worth by this share of that at most."""
+
+AROUND = 1.5
+"""A box reaches this many times as far as the last two multipliers are away."""
+
+MANY = 1.5
+"""Actions are dropped again while there are more of them a state than this."""
 
 CMDPSlack = Slack[Plan, EvaluatedPolicy]
 """The policy of a CMDP that keeps the worst constraint furthest below its threshold, and the proof."""
@@ -109,7 +118,7 @@ class _Program:
     def narrowing(self) -> _Narrowing | None:
         compiled = None if self.cmdp.walker is not None and self.rng is None else kernels_for(self.cmdp)
         entries = prod(self.cmdp.policy_shape)
-        if compiled is None or len(self.thresholds) != 1 or not NARROWED[0] <= entries <= NARROWED[1]:
+        if compiled is None or not len(self.thresholds) or not NARROWED[0] <= entries <= NARROWED[1]:
             return None
         return _Narrowing(self.cmdp, self.rng, compiled)
 
@@ -127,67 +136,88 @@ class _Program:
         return infeasible(self.cmdp, multipliers, least)
 
 
-@dataclass(frozen=True, eq=False)
-class _Record:
-    """What a plan has left behind for later ones."""
-
-    multiplier: float
-    worth: FloatArray  # of every action that it looked at
-    values: FloatArray  # [H, S, 2]: the reward and the cost from there on
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.multiplier, self.worth, self.values))
-
-
 class _Narrowing:
     """Plans of one CMDP for multipliers that come closer and closer together; they are those of `plan`.
 
-    The value of an action is convex in the multiplier. So between two multipliers it lies below the line through what
-    two plans found there, and if that is below what their policies are worth, the action is best for none in between.
-    After a few plans most states have one action left, and a plan takes a fraction of the time.
+    Some actions are best for no multipliers of a box: with one constraint, two plans at its ends tell (between.c), with
+    several a pass over all actions does (around.c). Close to the best multipliers most states have one action left,
+    and a plan among those takes a fraction of the time.
     """
 
     def __init__(self, cmdp: CMDP, rng: np.random.Generator | None, compiled: tuple[Any, Any]) -> None:
         self.cmdp, self.rng = cmdp, rng
         self.kernels, self.process = compiled
         self.rows: Any = None  # the actions that are left, or None for all
-        self.records: list[_Record] = []  # in the order of their multipliers; where some actions are left, inside
+        self.count = prod(cmdp.policy_shape)  # of them
+        self.low = self.high = np.zeros(0)  # the box in which they are enough
+        self.width = np.inf  # of that box, or of the last one in which too many were left
+        self.records: list[tuple[float, FloatArray, FloatArray]] = []  # with one constraint: what plans leave behind
+        self.recent: list[tuple[FloatArray, IntArray]] = []  # with several: the last multipliers and plans
 
     def plan(self, multipliers: FloatArray) -> Plan:
-        """Return the plan for one multiplier."""
-        at, shape = float(multipliers[0]), self.cmdp.policy_shape
-        below = [each for each in self.records if each.multiplier < at][-1:]
-        above = [each for each in self.records if each.multiplier > at][:1]
-        if below and above:
-            below, above = self._narrowed(below, above)
-        elif self.rows is not None:  # it is outside of where the actions that are left are enough
-            self.rows, below, above = None, [], []
-        record = _Record(
-            at, np.empty(prod(shape) if self.rows is None else len(below[0].worth)), np.empty((*shape[:2], 2))
-        )
-        rule = choice_rule(self.cmdp, multipliers, rng=self.rng)
+        """Return the plan for some multipliers."""
+        if len(multipliers) == 1:
+            self._narrow_between(multipliers)
+        elif len(self.recent) == 2:
+            self._narrow_around(multipliers)
+        covered = self._covers(multipliers)
+        shape = self.cmdp.policy_shape
         chosen = np.empty(shape[:2], dtype=np.int64)
-        kernel = partial(self.kernels.plan, self.process)
-        if self.rows is not None:
+        left_behind: tuple[FloatArray, ...] = ()
+        if covered:
             kernel = partial(self.kernels.narrow_plan, self.process, self.rows)
-        totals = run_plan(kernel, self.cmdp, rule, chosen, after=(record.worth, record.values))
-        self.records = [*below, record, *above]
+        else:
+            kernel = partial(self.kernels.plan, self.process)
+            if len(multipliers) == 1:
+                left_behind = np.empty(prod(shape)), np.empty((*shape[:2], 2))
+        rule = choice_rule(self.cmdp, multipliers, rng=self.rng)
+        totals = run_plan(kernel, self.cmdp, rule, chosen, after=left_behind)
+        if left_behind:
+            below, above = self._beside(multipliers[0])
+            self.records = [*below, (float(multipliers[0]), left_behind[0], left_behind[1]), *above]
+        self.recent = [(multipliers, chosen), *self.recent[:1]]
         return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
 
-    def _narrowed(self, below: list[_Record], above: list[_Record]) -> tuple[list[_Record], list[_Record]]:
-        """Drop actions that cannot matter between two records, if that leaves half of them at most."""
-        (low,), (high,) = below, above
-        if len(low.worth) < 2 * prod(self.cmdp.policy_shape[:2]):
-            return below, above
-        # Far more than what rounding and ties can do to a value, far less than what tells actions apart.
-        margin = 1e-9 * float(self.cmdp.sizes @ [1.0, high.multiplier])
-        worth = np.empty((2, len(low.worth) // 2))
-        found = self.kernels.narrow(self.process, self.rows, tuple(low), tuple(high), margin, *worth)
-        if found is None:
-            return below, above
-        self.rows, count = found
-        low, high = (replace(each, worth=left[:count].copy()) for each, left in zip((low, high), worth, strict=True))
-        return [low], [high]
+    def _covers(self, at: FloatArray) -> bool:
+        return self.rows is not None and bool(((self.low <= at) & (at <= self.high)).all())
+
+    def _beside(self, at: float) -> tuple[list[Any], list[Any]]:
+        """Return the record just below a multiplier, and the one just above, where there are any."""
+        return [each for each in self.records if each[0] < at][-1:], [each for each in self.records if each[0] > at][:1]
+
+    def _narrow_between(self, at: FloatArray) -> None:
+        """Drop actions that cannot matter between the two plans beside a multiplier."""
+        below, above = self._beside(float(at[0]))
+        if self._covers(at) or not below or not above:
+            return
+        low, high = np.array([below[0][0]]), np.array([above[0][0]])
+        found = self.kernels.narrow_between(self.process, below[0], above[0], self._margin(high), 0.5)
+        if found is not None:
+            (self.rows, self.count), self.low, self.high = found, low, high
+
+    def _narrow_around(self, at: FloatArray) -> None:
+        """Drop actions that cannot matter around some multipliers, if the last ones are close enough to them."""
+        spans = self.cmdp.step_sizes * np.where(np.append(False, self.cmdp.nonnegative), 1.0, 2.0)
+        moves = np.abs([at - each for each, _ in self.recent]) * spans[1:]
+        radii = np.divide(AROUND * moves.max(), spans[1:], out=np.ones(len(at)), where=spans[1:] > 0)
+        low, high, actions = np.maximum(at - radii, 0.0), at + radii, self.recent[0][1]
+        inside = self._covers(at)
+        if inside:  # what was dropped may matter outside of the old box
+            low, high = np.maximum(low, self.low), np.minimum(high, self.high)
+        width = float((high - low) @ spans[1:])
+        few = inside and self.count < MANY * actions.size
+        if few or not 0 < width <= min(self.width / 2, WIDEST * float(spans @ [1.0, *high])):
+            return
+        box = (np.array([1.0, *-high]), np.array([1.0, *-low]), spans, self._margin(high))
+        rows, share = (self.rows, 1 / MANY) if inside else (None, 0.5)
+        found = self.kernels.narrow_around(self.process, rows, actions, *box, share)
+        self.width = width
+        if found is not None:
+            (self.rows, self.count), self.low, self.high = found, low, high
+
+    def _margin(self, high: FloatArray) -> float:
+        """Return far more than what rounding and ties can do to a value, far less than what tells actions apart."""
+        return 1e-9 * float(self.cmdp.sizes @ [1.0, *high])
 
 
 def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:

@@ -75,14 +75,22 @@ def plan(
     worth: FloatArray | None = None,
     values: FloatArray | None = None,
 ) -> int: ...
-def narrow(
+def narrow_between(
     process: Any,
-    rows: Any | None,
     low: tuple[float, FloatArray, FloatArray],
     high: tuple[float, FloatArray, FloatArray],
     margin: float,
-    at_low: FloatArray,
-    at_high: FloatArray,
+    share: float,
+) -> tuple[Any, int] | None: ...
+def narrow_around(
+    process: Any,
+    rows: Any | None,
+    actions: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    spans: FloatArray,
+    margin: float,
+    share: float,
 ) -> tuple[Any, int] | None: ...
 def narrow_plan(
     process: Any,
@@ -98,8 +106,6 @@ def narrow_plan(
     totals: FloatArray,
     noise: FloatArray | None,
     ask: bool,
-    worth: FloatArray,
-    values: FloatArray,
 ) -> int: ...
 def bound(process: Any, weights: FloatArray) -> float: ...
 def evaluate(process: Any, policy: FloatArray, totals: FloatArray) -> None: ...

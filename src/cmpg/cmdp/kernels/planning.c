@@ -7,42 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* States whose stages are weighed at once: few enough to stay in the fastest cache. */
-static int32_t block_of(const Process *process)
-{
-    const int32_t states = 1024 / process->actions;
-    return states < 1 ? 1 : states < process->states ? states : process->states;
-}
-
-/* worth[a] += Σ_{s'} P(s' | s, a) values[s'], for all actions of a state. */
-static inline void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values,
-                              double *worth)
-{
-    const int32_t states = process->states, actions = process->actions;
-    const Py_ssize_t first = (Py_ssize_t)state * actions;
-    if (matrix->start == NULL) {
-        for (int32_t a = 0; a < actions; a++)
-            worth[a] += dense_product(matrix->probability + (first + a) * states, values, states);
-        return;
-    }
-    int32_t entry = matrix->start[first];
-    const int32_t after = matrix->start[first + actions], length = after - entry;
-    if ((int64_t)after + 2 * (int64_t)length <= matrix->start[(Py_ssize_t)states * actions]) {
-        /* The state after the next one has about as many entries. */
-        for (int32_t i = 0; i < length; i += 8)
-            PREFETCH(matrix->probability + after + length + i);
-        for (int32_t i = 0; i < length; i += 16)
-            PREFETCH(matrix->target + after + length + i);
-    }
-    for (int32_t a = 0; a < actions; a++) {
-        const int32_t end = matrix->start[first + a + 1];
-        double sum = 0.0;
-        for (; entry < end; entry++)
-            sum += matrix->probability[entry] * values[matrix->target[entry]];
-        worth[a] += sum;
-    }
-}
-
 typedef struct {
     double *worth;   /* [block, A] */
     double *values;  /* [S]: of the weighted sum */

@@ -177,6 +177,40 @@ static PyObject *process_pack(PyObject *module, PyObject *args)
     return capsule;
 }
 
+int32_t block_of(const Process *process)
+{
+    const int32_t states = 1024 / process->actions;
+    return states < 1 ? 1 : states < process->states ? states : process->states;
+}
+
+void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values,
+                double *worth)
+{
+    const int32_t states = process->states, actions = process->actions;
+    const Py_ssize_t first = (Py_ssize_t)state * actions;
+    if (matrix->start == NULL) {
+        for (int32_t a = 0; a < actions; a++)
+            worth[a] += dense_product(matrix->probability + (first + a) * states, values, states);
+        return;
+    }
+    int32_t entry = matrix->start[first];
+    const int32_t after = matrix->start[first + actions], length = after - entry;
+    if ((int64_t)after + 2 * (int64_t)length <= matrix->start[(Py_ssize_t)states * actions]) {
+        /* The state after the next one has about as many entries. */
+        for (int32_t i = 0; i < length; i += 8)
+            PREFETCH(matrix->probability + after + length + i);
+        for (int32_t i = 0; i < length; i += 16)
+            PREFETCH(matrix->target + after + length + i);
+    }
+    for (int32_t a = 0; a < actions; a++) {
+        const int32_t end = matrix->start[first + a + 1];
+        double sum = 0.0;
+        for (; entry < end; entry++)
+            sum += matrix->probability[entry] * values[matrix->target[entry]];
+        worth[a] += sum;
+    }
+}
+
 void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage)
 {
@@ -241,47 +275,24 @@ const double *columns_of(const Process *process, const double *to_go, double *co
     return columns;
 }
 
-/* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of `count` tables from the first one on. The sums stay in
-   registers, because the count is known to the compiler. */
-ALWAYS_INLINE void back_up_some(const Process *process, int32_t step, int32_t state, int32_t action,
-                                const double *to_go, double *apart, int32_t first, const int32_t count)
+void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
+                   double *apart)
 {
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    if (to_go != NULL) {
-        const Py_ssize_t row = (Py_ssize_t)state * process->actions + action, tables = process->tables;
-        const Matrix *matrix = matrix_of(process, step);
-        if (matrix->start == NULL)
-            for (int32_t l = 0; l < count; l++)
-                sums[l] = dense_product(matrix->probability + row * process->states,
-                                        to_go + (Py_ssize_t)(first + l) * process->states, process->states);
-        else
-            for (int32_t entry = matrix->start[row], end = matrix->start[row + 1]; entry < end; entry++) {
-                const double *there = to_go + matrix->target[entry] * tables + first;
-                for (int32_t l = 0; l < count; l++)
-                    sums[l] += matrix->probability[entry] * there[l];
-            }
+    const Matrix *matrix = matrix_of(process, step);
+    const Py_ssize_t row = (Py_ssize_t)state * process->actions + action;
+    if (to_go == NULL)
+        memset(apart, 0, (size_t)process->tables * sizeof(double));
+    else if (matrix->start == NULL)
+        sums_apart(matrix->probability + row * process->states, NULL, process->states, to_go, process->tables, apart);
+    else {
+        const int32_t first = matrix->start[row];
+        sums_apart(matrix->probability + first, matrix->target + first, matrix->start[row + 1] - first, to_go,
+                   process->tables, apart);
     }
-    for (int32_t l = 0; l < count; l++)
-        apart[first + l] = sums[l] + entry_of(&process->table[first + l], step, state, action);
+    for (int32_t l = 0; l < process->tables; l++)
+        apart[l] += entry_of(&process->table[l], step, state, action);
 }
 
-void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
-                          double *apart)
-{
-    int32_t first = 0;
-    for (; first + 4 <= process->tables; first += 4)
-        back_up_some(process, step, state, action, to_go, apart, first, 4);
-    switch (process->tables - first) {
-    case 3:
-        back_up_some(process, step, state, action, to_go, apart, first, 3);
-        break;
-    case 2:
-        back_up_some(process, step, state, action, to_go, apart, first, 2);
-        break;
-    case 1:
-        back_up_some(process, step, state, action, to_go, apart, first, 1);
-    }
-}
 int rule_of(Rule *rule, Arrays *arrays, const Process *process, PyObject *weights, PyObject *second, double tie,
             double second_tie, double relative_tie)
 {

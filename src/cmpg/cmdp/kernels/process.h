@@ -68,6 +68,56 @@ static inline double entry_of(const Table *table, int32_t step, int32_t state, i
 /* Σ_s row[s]·values[s], as sixteen sums side by side: one sum would wait for itself. */
 double dense_product(const double *row, const double *values, int32_t states);
 
+/* Σ_i probability[i]·values[target[i]], or along a dense row if there are no targets. */
+static inline double product(const double *probability, const int32_t *target, Py_ssize_t length, const double *values)
+{
+    if (target == NULL)
+        return dense_product(probability, values, (int32_t)length);
+    double sum = 0.0;
+    for (Py_ssize_t i = 0; i < length; i++)
+        sum += probability[i] * values[target[i]];
+    return sum;
+}
+
+/* As sums_apart, of `count` tables from the first one on. The sums stay in registers, because the compiler knows how many
+   they are. */
+ALWAYS_INLINE void sum_some(const double *probability, const int32_t *target, Py_ssize_t length, const double *to_go,
+                            int32_t tables, double *to, int32_t first, const int32_t count)
+{
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    for (Py_ssize_t i = 0; i < length; i++) {
+        const double *there = to_go + (Py_ssize_t)target[i] * tables + first;
+        for (int32_t l = 0; l < count; l++)
+            sums[l] += probability[i] * there[l];
+    }
+    for (int32_t l = 0; l < count; l++)
+        to[first + l] = sums[l];
+}
+
+/* sums[l] = Σ_i probability[i]·to_go[target[i], l] of `tables` tables; if there are no targets, to_go is [tables, length]. */
+static inline void sums_apart(const double *probability, const int32_t *target, Py_ssize_t length, const double *to_go,
+                              int32_t tables, double *sums)
+{
+    if (target == NULL) {
+        for (int32_t l = 0; l < tables; l++)
+            sums[l] = dense_product(probability, to_go + l * length, (int32_t)length);
+        return;
+    }
+    int32_t first = 0;
+    for (; first + 4 <= tables; first += 4)
+        sum_some(probability, target, length, to_go, tables, sums, first, 4);
+    switch (tables - first) {
+    case 3:
+        sum_some(probability, target, length, to_go, tables, sums, first, 3);
+        break;
+    case 2:
+        sum_some(probability, target, length, to_go, tables, sums, first, 2);
+        break;
+    case 1:
+        sum_some(probability, target, length, to_go, tables, sums, first, 1);
+    }
+}
+
 static inline double weighed(const double *weights, const double *values, int32_t tables)
 {
     double sum = 0.0;
@@ -82,6 +132,12 @@ void total(const Process *process, const double *to_go, double *totals);
 /* stage[(s − first)·A + a] = Σ_l weights[l]·l_h(s, a), of `count` states from the first one on. */
 void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage);
+
+/* States whose stages are weighed at once: few enough to stay in the fastest cache. */
+int32_t block_of(const Process *process);
+
+/* worth[a] += Σ_{s'} P(s' | s, a) values[s'], for all actions of a state. */
+void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth);
 
 /* What is to go [S, 1 + k] as back_up_apart reads it: table after table in columns [1 + k, S] if the transition is dense,
    so that its rows are read along them; otherwise as it is. */
