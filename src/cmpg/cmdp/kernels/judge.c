@@ -1,11 +1,13 @@
 /* All agents of a local game in turn, each against the loads of the others, by sums of non-negative numbers alone: what
    a certificate needs. The twin is `certify` over induced CMDPs.
 
-   "Everybody but i" for all i: the agents outside of a block are known; going into one half of the block, the other
-   half is added, and afterwards every number that this changed is put back as it was. So each agent is added log2 n
-   times, nothing is ever subtracted, and one table of loads is enough. */
+   "Everybody but i" for all i, where a resource's burden depends on the mean load alone: everybody together, and on the
+   places that agent i uses the sum of those before it and of those after it. Elsewhere: the agents outside of a block are
+   known; going into one half of the block, the other half is added, and afterwards every number that this changed is put
+   back as it was. So each agent is added log2 n times. Nothing is ever subtracted, and one table of loads is enough. */
 #include "local.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ typedef struct {
     Change *changes;
     int64_t count, room;
     double *delays, *burdens; /* [H·E] and [k, H·E]: of the agent whose turn it is */
+    double *largest; /* [k, H]: the largest sizes of burdens beside everybody, where all resources are smooth; or NULL */
     Watch *watch;
     Stop stop;
     int (*visit)(void *visitor, int32_t agent, const double *delays, const double *burdens);
@@ -136,6 +139,92 @@ static void weigh(Others *others)
                                        one->sure, one->probability, one->low, one->high)
                             : 0.0;
         }
+}
+
+/* The same of one smooth place, beside a given mean load. */
+static inline void weigh_place(Others *others, int64_t h, int64_t e, double mean)
+{
+    const World *world = others->world;
+    const int64_t H = world->steps, E = world->resources, at = h * E + e;
+    const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
+    const double *slopes = world->slopes + h * world->slope_stride + e;
+    if (world->has_delay)
+        others->delays[at] = world->first_delay[h * world->delay_stride + e] + slopes[0] * mean;
+    for (int j = 0; j < world->constraints; j++)
+        others->burdens[j * H * E + at] =
+            world->first_costs[j * first_size + h * world->first_stride + e] + slopes[(1 + j) * slope_size] * mean;
+}
+
+/* Weighs the places of one agent beside given mean loads of theirs, or beside everybody. */
+static void weigh_places(Others *others, const Usage *usage, const double *means)
+{
+    const int32_t E = others->world->resources;
+    int32_t h = 0;
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        const int32_t place = usage->place[entry];
+        while (place - h * E >= E)
+            h++;
+        weigh_place(others, h, place - h * E, means == NULL ? others->mean[place] : means[entry]);
+    }
+}
+
+static void note_largest(Others *others)
+{
+    const World *world = others->world;
+    const int64_t H = world->steps, E = world->resources;
+    for (int64_t row = 0; row < world->constraints * H; row++) {
+        double found[4] = {0.0, 0.0, 0.0, 0.0}; /* one comparison need not wait for the one before */
+        for (int64_t e = 0; e < E; e++) {
+            const double size = fabs(others->burdens[row * E + e]);
+            found[e & 3] = size > found[e & 3] ? size : found[e & 3];
+        }
+        for (int lane = 1; lane < 4; lane++)
+            found[0] = found[lane] > found[0] ? found[lane] : found[0];
+        others->largest[row] = found[0];
+    }
+}
+
+/* Visits agents from ≤ i < to, where all resources are smooth; everybody outside of first ≤ i < last is counted already. */
+static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
+{
+    const World *world = others->world;
+    const Usage *all = others->all;
+    int64_t entries = 0, at = 0;
+    for (int32_t i = from; i < to; i++)
+        entries += all[i].count;
+    double *without = malloc((size_t)(entries + 1) * sizeof *without);
+    double *after = calloc((size_t)world->steps * (size_t)world->resources, sizeof *after);
+    others->largest = malloc((size_t)(world->constraints * world->steps + 1) * sizeof(double));
+    int failed = without == NULL || after == NULL || others->largest == NULL;
+    for (int32_t i = first; !failed && i < last; i++)
+        if (i < from || i >= to)
+            for (int64_t entry = 0; entry < all[i].count; entry++)
+                others->mean[all[i].place[entry]] += all[i].probability[entry];
+    for (int32_t i = from; !failed && i < to; i++)
+        for (int64_t entry = 0; entry < all[i].count; entry++) {
+            without[at++] = others->mean[all[i].place[entry]];
+            others->mean[all[i].place[entry]] += all[i].probability[entry];
+        }
+    for (int32_t i = to - 1; !failed && i >= from; i--)
+        for (int64_t entry = all[i].count - 1; entry >= 0; entry--) {
+            without[--at] += after[all[i].place[entry]];
+            after[all[i].place[entry]] += all[i].probability[entry];
+        }
+    if (!failed) {
+        weigh(others);
+        note_largest(others);
+    }
+    for (int32_t i = from; !failed && i < to; i++) {
+        if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
+            break;
+        weigh_places(others, &all[i], without + at);
+        at += all[i].count;
+        failed = others->visit(others->visitor, i, world->has_delay ? others->delays : NULL, others->burdens) < 0;
+        weigh_places(others, &all[i], NULL);
+    }
+    free(without);
+    free(after);
+    return failed ? -1 : 0;
 }
 
 /* Visits agents first ≤ i < last that are wanted; everybody outside is counted already. */
@@ -286,47 +375,118 @@ static void others_end(Others *others)
     free(others->delays);
     free(others->burdens);
     free(others->changes);
+    free(others->largest);
 }
 
 typedef struct {
     Planner planner;
-    const Policy *policies;
+    const Others *others;
+    const double *values, *costs;     /* private, [n] and [n, k] of those who are judged */
     const double *multipliers;        /* [n, k] */
-    double *maxima, *present, *sizes; /* [n], [n, 1 + k], [n, 1 + k], of those who are judged */
+    double *maxima, *present, *sizes; /* [n], [n, 1 + k], [n, 1 + k] */
     int32_t first;
-    double *weighted;                 /* [H·E] */
+    double *weighted;                 /* [H·E], or as the cells of a grid lie */
+    const double *laid;               /* the multipliers of what lies there, or NULL */
+    const Usage *last;                /* the usage beside which that was last, where all resources are smooth */
 } Judge;
+
+static double *weighted_room(const Planner *planner)
+{
+    const int64_t places = planner->world->resources, laid = grid_stride(&planner->grid);
+    return calloc((size_t)(planner->world->steps * (places > laid ? places : laid)) + 1, sizeof(double));
+}
+
+/* What an agent gets and spends by what it uses, beside what one more user meets and adds. Sums of a step, then of all. */
+static void present_of(const World *world, const Usage *usage, const double *delays, const double *burdens, double value,
+                       const double *costs, double *present)
+{
+    const int64_t E = world->resources, places = world->steps * E;
+    for (int l = 0; l <= world->constraints; l++) {
+        const double *met = l == 0 ? delays : burdens + (l - 1) * places;
+        double total = 0.0, step = 0.0;
+        int64_t end = E;
+        for (int64_t entry = 0; met != NULL && entry < usage->count; entry++) {
+            if (usage->place[entry] >= end) {
+                total += step;
+                step = 0.0;
+                end = (usage->place[entry] / E + 1) * E;
+            }
+            step += usage->probability[entry] * met[usage->place[entry]];
+        }
+        total += step;
+        present[l] = l == 0 ? value - total : costs[l - 1] + total;
+    }
+}
+
+/* The largest sizes among all that anybody could meet: no less than among what the agent can reach. */
+static void sizes_beside_all(const World *world, const Usage *usage, const double *burdens, const double *largest,
+                             int uses, double *sizes)
+{
+    const int64_t E = world->resources, places = world->steps * E;
+    for (int j = 0; j < world->constraints; j++) {
+        int64_t entry = 0;
+        for (int64_t h = 0; h < world->steps; h++) {
+            double most = largest[j * world->steps + h];
+            for (; entry < usage->count && usage->place[entry] < (h + 1) * E; entry++) {
+                const double size = fabs(burdens[j * places + usage->place[entry]]);
+                most = size > most ? size : most;
+            }
+            sizes[1 + j] += uses * most;
+        }
+    }
+}
+
+/* On a grid, λ·burdens as its cells lie: all of them, or where nothing else has changed, those beside two agents. */
+static void lay_beside(Judge *own, const Usage *usage, const double *burdens, const double *multipliers)
+{
+    const int64_t k = own->planner.world->constraints;
+    const int same = own->laid != NULL && memcmp(own->laid, multipliers, (size_t)k * sizeof(double)) == 0;
+    if (same && own->last != NULL) {
+        lay_weighted_at(&own->planner, own->last, burdens, multipliers, own->weighted);
+        lay_weighted_at(&own->planner, usage, burdens, multipliers, own->weighted);
+    } else
+        lay_weighted(&own->planner, burdens, multipliers, own->weighted);
+    own->laid = multipliers;
+    own->last = own->others->largest != NULL ? usage : NULL;
+}
 
 static int judge_agent(void *visitor, int32_t agent, const double *delays, const double *burdens)
 {
     Judge *own = visitor;
-    const int64_t k = own->planner.world->constraints, at = agent - own->first;
-    Judgement judgement = {0.0, own->present + at * (1 + k), own->sizes + at * (1 + k)};
-    const int failed = judge(&own->planner, agent, delays, burdens, own->multipliers + at * k, &own->policies[at],
-                             own->weighted, &judgement);
-    own->maxima[at] = judgement.maximum;
-    return failed;
+    Planner *planner = &own->planner;
+    const World *world = planner->world;
+    const Usage *usage = &own->others->all[agent];
+    const int64_t k = world->constraints, at = agent - own->first;
+    const double *multipliers = own->multipliers + at * k;
+    double *sizes = own->sizes + at * (1 + k);
+    const int on_grid = planner->grid.cells > 0 && delays == NULL && own->others->largest != NULL;
+    if (on_grid)
+        lay_beside(own, usage, burdens, multipliers);
+    planner->laid[0] = on_grid ? own->weighted : NULL;
+    if (greatest(planner, agent, delays, burdens, multipliers, own->weighted, &own->maxima[at], sizes) < 0)
+        return -1;
+    if (on_grid)
+        sizes_beside_all(world, usage, burdens, own->others->largest, planner->grid.planes > 1 ? 2 : 1, sizes);
+    present_of(world, usage, delays, burdens, own->values[at], own->costs + at * k, own->present + at * (1 + k));
+    return 0;
 }
 
 static PyObject *judge_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *policies, *multipliers, *maxima, *present, *sizes, *counted;
+    PyObject *packed, *position, *values, *costs, *multipliers, *maxima, *present, *sizes, *counted;
     int first, last;
-    if (!PyArg_ParseTuple(args, "OOOiiO!OOOO", &packed, &position, &counted, &first, &last, &PyTuple_Type, &policies,
-                          &multipliers, &maxima, &present, &sizes))
+    if (!PyArg_ParseTuple(args, "OOOiiOOOOOO", &packed, &position, &counted, &first, &last, &values, &costs, &multipliers,
+                          &maxima, &present, &sizes))
         return NULL;
     const Outside *outside;
-    Arrays arrays = {.count = 0}, one = {.count = 0};
+    Arrays arrays = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
     Others others;
     Judge own;
     memset(&others, 0, sizeof others);
     memset(&own, 0, sizeof own);
-    Py_buffer *held = NULL;
-    Py_ssize_t holding = 0;
-    Policy *given = NULL;
     PyObject *told = NULL;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
@@ -338,32 +498,14 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     if (outside_of(&outside, counted, &world, first, last) < 0)
         goto done;
     own.first = first;
-    if ((own.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", n * k)) == NULL ||
+    if ((own.values = array_with(&arrays, values, 'd', 0, "values", n)) == NULL ||
+        (own.costs = array_with(&arrays, costs, 'd', 0, "costs", n * k)) == NULL ||
+        (own.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", n * k)) == NULL ||
         (own.maxima = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
         (own.present = array_with(&arrays, present, 'd', 1, "present", n * (1 + k))) == NULL ||
         (own.sizes = array_with(&arrays, sizes, 'd', 1, "sizes", n * (1 + k))) == NULL)
         goto done;
-    if (PyTuple_GET_SIZE(policies) != n) {
-        PyErr_SetString(PyExc_ValueError, "one policy for each agent is required");
-        goto done;
-    }
-    held = calloc((size_t)n, sizeof *held);
-    given = calloc((size_t)n, sizeof *given);
-    own.weighted = malloc(((size_t)world.steps * (size_t)world.resources + 1) * sizeof(double));
-    if (held == NULL || given == NULL || own.weighted == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    for (; holding < n; holding++) {
-        const int failed = policy_of(&given[holding], &one, &world, first + (int32_t)holding, PyTuple_GET_ITEM(policies, holding));
-        if (failed) {
-            release_arrays(&one);
-            goto done;
-        }
-        held[holding] = one.held[0]; /* there may be more policies than a call can hold arrays */
-        one.count = 0;
-    }
-    own.policies = given;
+    own.others = &others;
     Watch watch;
     int failed;
     begin_without_lock(&watch, 1e9);
@@ -371,19 +513,16 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     others.visit = judge_agent;
     others.visitor = &own;
     failed = others_begin(&others, &world, usages.all) < 0 || planner_begin(&own.planner, &world, 0) < 0 ||
+             (own.weighted = weighted_room(&own.planner)) == NULL ||
              (outside != NULL && others_resume(&others, outside) < 0) ||
-             visit_block(&others, outside == NULL ? 0 : outside->first, outside == NULL ? world.agents : outside->last, first,
-                         last) < 0;
+             (world.rough > 0 ? visit_block : visit_smooth)(&others, outside == NULL ? 0 : outside->first,
+                                                            outside == NULL ? world.agents : outside->last, first, last) < 0;
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();
     else if (others.stop != INTERRUPTED)
         told = Py_NewRef(Py_None);
 done:
-    while (holding > 0)
-        PyBuffer_Release(&held[--holding]);
-    free(held);
-    free(given);
     free(own.weighted);
     planner_end(&own.planner);
     others_end(&others);

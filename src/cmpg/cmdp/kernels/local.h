@@ -259,16 +259,16 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 /* What an agent does by a policy, or by planner->chosen where policy is NULL. Returns −1 without memory. */
 int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs);
 
-/* What is said of one agent in its CMDP: V^r and V^c of its policy, max V^{r − λc}, and the largest sums of |r| and of
-   each |c_j|. `delays` and `burdens[j]` [H·E] are what one more user meets and adds. */
-typedef struct {
-    double maximum;
-    double *present; /* [1 + k] */
-    double *sizes;   /* [1 + k] */
-} Judgement;
+/* max V^{r − λc} of one agent in its CMDP, and the largest sums of |r| and of each |c_j|, in sizes [1 + k]. `delays` and
+   `burdens[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->laid has λ·burdens
+   already, those are read, and the sizes of costs are left at zero. */
+int greatest(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+             double *weighted, double *maximum, double *sizes);
 
-int judge(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
-          const Policy *policy, double *weighted, Judgement *judgement);
+/* Lays λ·burdens out on the grid: of all places, or of those that an agent uses. */
+void lay_weighted(const Planner *planner, const double *burdens, const double *multipliers, double *laid);
+void lay_weighted_at(const Planner *planner, const Usage *usage, const double *burdens, const double *multipliers,
+                     double *laid);
 
 /* Usages as they come from Python, (start, place, probability), and go there. */
 typedef struct {

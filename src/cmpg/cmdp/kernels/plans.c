@@ -751,117 +751,69 @@ static void add_sizes(const Step *step, const World *world, int32_t agent, int32
         sizes[j] += largest[j];
 }
 
-/* Lists the states that a policy visits, step after step, and returns how many there are at each in counts [H]. */
-static void list_visits(Planner *planner, int32_t agent, const Policy *policy, int32_t *states, int32_t *counts)
+void lay_weighted(const Planner *planner, const double *burdens, const double *multipliers, double *laid)
 {
     const World *world = planner->world;
-    const int32_t S = world->states[agent], A = world->actions[agent];
-    counts[0] = 0;
-    for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++)
-        states[counts[0]++] = world->initial_state[entry];
-    for (int32_t h = 0; h < world->steps - 1; h++) {
-        const Step step = step_of(world, agent, h);
-        int32_t *next = states + counts[h], length = 0;
-        for (int32_t at = 0; at < counts[h]; at++) {
-            const int32_t s = states[at];
-            const int64_t pair = (int64_t)h * S + s;
-            int32_t end;
-            for (int32_t a = first_action(policy, pair, A, &end); a < end; a++) {
-                const int64_t row = (int64_t)s * A + a;
-                if (policy->table != NULL && policy->table[pair * A + a] == 0.0)
-                    continue;
-                for (int64_t entry = step.row_start[row]; entry < step.row_start[row + 1]; entry++) {
-                    const int32_t t = step.target[entry];
-                    if (step.probability[entry] > 0.0 && !planner->marked[t]) {
-                        planner->marked[t] = 1;
-                        next[length++] = t;
-                    }
-                }
-            }
+    const Grid *grid = &planner->grid;
+    const int64_t places = (int64_t)world->steps * world->resources;
+    for (int32_t h = 0; h < world->steps; h++) {
+        double *step = laid + h * grid_stride(grid);
+        const double *burden = burdens + (int64_t)h * world->resources;
+        for (int32_t e = 0; e < world->resources; e++) {
+            double weighted = 0.0;
+            for (int j = 0; j < world->constraints; j++)
+                weighted += multipliers[j] * burden[j * places + e];
+            if (grid->home[e] >= 0)
+                step[grid->home[e]] = weighted;
         }
-        for (int32_t at = 0; at < length; at++)
-            planner->marked[next[at]] = 0;
-        states = next;
-        counts[h + 1] = length;
     }
 }
 
-/* What table l is worth at (s, a): the reward, or a cost. */
-static double entry_of(const Step *step, int l, int32_t s, int64_t row, const double *delays, const double *burdens,
-                       int64_t places)
-{
-    const int64_t use = step->by_state ? s : row;
-    if (l == 0)
-        return step->reward[step->reward_columns == 1 ? s : row] - (delays == NULL ? 0.0 : used_at(step, delays, use));
-    double cost = used_at(step, burdens + (l - 1) * places, use);
-    if (step->costs != NULL)
-        cost += step->costs[(l - 1) * step->cost_family + (step->cost_columns == 1 ? s : row)];
-    return cost;
-}
-
-int judge(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
-          const Policy *policy, double *weighted, Judgement *judgement)
+void lay_weighted_at(const Planner *planner, const Usage *usage, const double *burdens, const double *multipliers,
+                     double *laid)
 {
     const World *world = planner->world;
-    const int k = world->constraints;
-    const int32_t H = world->steps, S = world->states[agent], A = world->actions[agent];
-    const int64_t E = world->resources, places = (int64_t)H * E;
-    double *here = malloc((size_t)(1 + k) * (size_t)S * sizeof *here);
-    double *ahead = malloc((size_t)(1 + k) * (size_t)S * sizeof *ahead);
+    const Grid *grid = &planner->grid;
+    const int64_t places = (int64_t)world->steps * world->resources;
+    int32_t first = 0; /* place of this step's first resource */
+    double *step = laid;
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        const int32_t place = usage->place[entry];
+        for (; place - first >= world->resources; first += world->resources)
+            step += grid_stride(grid);
+        double weighted = 0.0;
+        for (int j = 0; j < world->constraints; j++)
+            weighted += multipliers[j] * burdens[j * places + place];
+        if (grid->home[place - first] >= 0)
+            step[grid->home[place - first]] = weighted;
+    }
+}
+
+int greatest(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+             double *weighted, double *maximum, double *sizes)
+{
+    const World *world = planner->world;
+    const int k = world->constraints, on_grid = planner->laid[0] != NULL;
+    const int64_t E = world->resources, places = (int64_t)world->steps * E;
     double *largest = malloc((size_t)(1 + k) * sizeof *largest);
-    int32_t *states = malloc((size_t)(pairs_of(world, agent) + 1) * sizeof *states);
-    int32_t *counts = malloc((size_t)H * sizeof *counts);
-    const int failed = here == NULL || ahead == NULL || largest == NULL || states == NULL || counts == NULL;
-    if (!failed) {
-        for (int64_t at = 0; at < places; at++)
-            weighted[at] = delays == NULL ? 0.0 : delays[at];
-        for (int j = 0; j < k; j++)
-            if (multipliers[j] != 0.0)
-                for (int64_t at = 0; at < places; at++)
-                    weighted[at] += multipliers[j] * burdens[j * places + at];
-        int planned;
-        judgement->maximum = plan_value(planner, agent, weighted, multipliers, &planned);
-        memset(judgement->sizes, 0, (size_t)(1 + k) * sizeof(double));
-        list_visits(planner, agent, policy, states, counts);
-        const int32_t *visited = states;
-        for (int32_t h = 0; h < H; h++)
-            visited += counts[h];
-        for (int32_t h = H - 1; h >= 0; h--) {
-            const Step step = step_of(world, agent, h);
-            const double *now = delays == NULL ? NULL : delays + h * E, *spent = burdens + h * E;
-            add_sizes(&step, world, agent, h, now, spent, judgement->sizes, largest);
-            visited -= counts[h];
-            for (int32_t at = 0; at < counts[h]; at++) {
-                const int32_t s = visited[at];
-                const int64_t pair = (int64_t)h * S + s;
-                for (int l = 0; l <= k; l++) {
-                    double sum = 0.0;
-                    int32_t end;
-                    for (int32_t a = first_action(policy, pair, A, &end); a < end; a++) {
-                        const double share = policy->table == NULL ? 1.0 : policy->table[pair * A + a];
-                        const int64_t row = (int64_t)s * A + a;
-                        if (share == 0.0)
-                            continue;
-                        double worth = entry_of(&step, l, s, row, now, spent, places);
-                        for (int64_t entry = step.row_start[row]; h < H - 1 && entry < step.row_start[row + 1]; entry++)
-                            if (step.probability[entry] > 0.0)
-                                worth += step.probability[entry] * ahead[(int64_t)l * S + step.target[entry]];
-                        sum += share * worth;
-                    }
-                    here[(int64_t)l * S + s] = sum;
-                }
-            }
-            double *old = ahead;
-            ahead = here;
-            here = old;
-        }
-        for (int l = 0; l <= k; l++)
-            judgement->present[l] = at_start(world, agent, ahead + (int64_t)l * S);
+    if (largest == NULL)
+        return -1;
+    for (int64_t at = 0; !on_grid && at < places; at++)
+        weighted[at] = delays == NULL ? 0.0 : delays[at];
+    for (int j = 0; j < k; j++)
+        if (multipliers[j] != 0.0 && !on_grid)
+            for (int64_t at = 0; at < places; at++)
+                weighted[at] += multipliers[j] * burdens[j * places + at];
+    int planned;
+    *maximum = plan_value(planner, agent, weighted, multipliers, &planned);
+    memset(sizes, 0, (size_t)(1 + k) * sizeof *sizes);
+    for (int32_t h = world->steps - 1; h >= 0; h--) {
+        const Step step = step_of(world, agent, h);
+        if (on_grid)
+            sizes[0] += largest_size(step.reward, world->states[agent]);
+        else
+            add_sizes(&step, world, agent, h, delays == NULL ? NULL : delays + h * E, burdens + h * E, sizes, largest);
     }
-    free(here);
-    free(ahead);
     free(largest);
-    free(states);
-    free(counts);
-    return failed ? -1 : 0;
+    return 0;
 }

@@ -153,17 +153,17 @@ class PackedGame:
         return read_usages(told), moves
 
     def judge(
-        self, usages: tuple[Any, ...], agents: range, tables: Sequence[Stored], multipliers: FloatArray, outside: Any
+        self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray, outside: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return max V^{r − λ_i c} [n], the present V^r and V^c [n, 1 + k], and the sizes of both, of some agents.
 
-        `outside` is what kernels counted outside of a block around those agents, or None.
+        `private` has everybody's values and costs; `outside` is all that is outside of a block around those, or None.
         """
         shape = (len(multipliers), 1 + self.num_constraints)
         maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
-        plain = tuple(_readable(table) for table in tables)
-        written = (maxima, present, sizes)
-        self.kernels.judge(self.arrays, usages, outside, agents.start, agents.stop, plain, multipliers, *written)
+        own = [np.ascontiguousarray(each[agents.start : agents.stop]) for each in private]
+        told = (*own, multipliers, maxima, present, sizes)
+        self.kernels.judge(self.arrays, usages, outside, agents.start, agents.stop, *told)
         return maxima, present, sizes
 
 

@@ -286,10 +286,10 @@ class LocalPosition:
             return None
         packed, asked = self.loads.packed, range(self.game.num_agents) if agents is None else agents
         multipliers = np.ascontiguousarray(multipliers, dtype=np.float64)
-        tables = self.policy.stored[asked.start : asked.stop]
+        private = (self.private_values, self.private_costs)
         few = agents is not None and agents.stop <= self.neighbours(agents.start).stop
         outside = self.loads.outside(asked.start).counted if few else None
-        maxima, present, sizes = packed.judge(self.loads.arrays, asked, tables, multipliers, outside)
+        maxima, present, sizes = packed.judge(self.loads.arrays, asked, private, multipliers, outside)
         left = present[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
         sizes[:, 0] += self.game.cancelling[asked.start : asked.stop]
