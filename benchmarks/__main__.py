@@ -10,7 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import subprocess
 import sys
+import time
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +21,15 @@ from benchmarks.outcome import Outcome
 from benchmarks.page import page, read_page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
+
+
+def committed(page: Path) -> str:
+    """Return a page as it was last committed, so that running twice does not compare a run with itself."""
+    shown = ["git", "-C", str(page.absolute().parent), "show", f"HEAD:./{page.name}"]
+    found = subprocess.run(shown, capture_output=True, check=False)
+    if found.returncode == 0:
+        return found.stdout.decode()
+    return page.read_text(encoding="utf-8") if page.exists() else ""
 
 
 def main() -> int:
@@ -29,19 +41,27 @@ def main() -> int:
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}.")
-    load = os.getloadavg()[0]
+    load, began = os.getloadavg()[0], time.perf_counter()
     print(f"{os.cpu_count()} cores, load {load:.1f} at the beginning")
     found: dict[ModuleType, list[Outcome]] = {}
     for name in given.names or NAMES:
         print(f"\n== {name} ==", flush=True)
         benchmark = importlib.import_module(f"benchmarks.bench_{name}")
-        found[benchmark] = benchmark.main(given.quick)
+        start = time.perf_counter()
+        try:
+            found[benchmark] = benchmark.main(given.quick)
+        except Exception as problem:  # the others are worth having all the same
+            traceback.print_exc()
+            found[benchmark] = [Outcome(f"broke off: {type(problem).__name__}", 0.0, 1.0, unit="")]
+        print(f"{name} took {time.perf_counter() - start:.0f} s", flush=True)
     outcomes = [outcome for each in found.values() for outcome in each]
     print("\n== side by side ==")
     print("\n".join(map(str, outcomes)))
     if given.page is not None:
-        before = read_page(given.page.read_text(encoding="utf-8")) if given.page.exists() else {}
-        given.page.write_text(page(found, load=load, before=before), encoding="utf-8")
+        minutes = (time.perf_counter() - began) / 60
+        given.page.write_text(
+            page(found, load=load, minutes=minutes, before=read_page(committed(given.page))), encoding="utf-8"
+        )
     missed = [outcome for outcome in outcomes if outcome.verdict == "MISSED"]
     print(f"{len(missed)} of {sum(outcome.aim is not None for outcome in outcomes)} aims missed")
     return 1 if missed else 0

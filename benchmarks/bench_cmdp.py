@@ -2,8 +2,9 @@
 
 HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. Times are
 those of the processor, so that other work on the machine does not count; for HiGHS, which may use several threads, the
-smaller of processor and elapsed time. It is stopped after three minutes (five seconds in a quick run), and the ratio is
-then a lower bound. Cases are drawn from fixed seeds; `SPARE` has others, which nothing was tuned on.
+smaller of processor and elapsed time. The faster of its methods counts: the second is stopped when the first was done.
+Both are stopped where the ratio is a quarter beyond its aim, and it is then a lower bound. Cases are drawn from fixed
+seeds; `SPARE` has others, which nothing was tuned on.
 """
 
 from __future__ import annotations
@@ -90,6 +91,11 @@ def seconds_of(work, *, repeats: int) -> float:
     return min(times)
 
 
+def afresh(game):
+    """Return the same game without what earlier solves have left with it."""
+    return game.with_thresholds(game.thresholds)
+
+
 def beside_twin(work, *, rounds: int) -> tuple[float, float]:
     """Return the seconds of the kernels that run, and of their NumPy twins, in turns: a busy moment falls on both."""
     times = []
@@ -133,20 +139,29 @@ def run_highs(cmdp: CMDP, method: str, time_limit: float) -> HighsRun:
     return HighsRun(method, taken, float(proposal.values @ rewards.ravel()))
 
 
-def compare(case: Case, time_limit: float) -> list[Outcome]:
+def compare(case: Case, quick: bool) -> list[Outcome]:
     """Print one block of the report."""
     cmdp = case.cmdp
     answer = Exact()(cmdp)
-    fast, twin = beside_twin(lambda: Exact()(cmdp), rounds=3 if cmdp.num_constraints > 3 else 6)
+    fast, twin = beside_twin(lambda: Exact()(cmdp), rounds=3 if cmdp.num_constraints > 1 else 6)
     print(case.name)
     print(
         f"  Exact {1e3 * fast:.3g} ms ({kernels_used()}), {1e3 * twin:.3g} ms (numpy), {answer.work} dynamic programs,"
     )
     print(f"  gap {answer.gap:.1e}", flush=True)
-    beside = Outcome(f"{case.name}: against the NumPy twin", twin / fast)
+    outcomes = [
+        Outcome("  Exact", 1e3 * fast, unit="ms"),
+        Outcome("  against the NumPy twin", twin / fast),
+        Outcome("  dynamic programs", answer.work, unit=""),
+    ]
     if case.target is None:
-        return [beside]
-    runs = [run_highs(cmdp, method, time_limit) for method in ("simplex", "ipm")]
+        return [replace(outcomes[0], what=case.name), *outcomes[1:]]
+    limit = 5.0 if quick else max(5.0, BEYOND_THE_AIM * case.target * fast)
+    runs = []
+    for method in ("ipm", "simplex"):
+        runs.append(run_highs(cmdp, method, limit))
+        if runs[-1].value is not None:
+            limit = min(limit, max(runs[-1].seconds, 0.1))
     done = [run for run in runs if run.value is not None]
     best = min((run.seconds for run in done), default=min(run.seconds for run in runs))
     differences = [abs(run.value - answer.value) / max(1.0, abs(answer.value)) for run in done if run.value is not None]
@@ -157,7 +172,7 @@ def compare(case: Case, time_limit: float) -> list[Outcome]:
     print(f"  peak memory, model included: {memory:.2f} times the model's arrays", flush=True)
     outcomes = [
         Outcome(case.name, best / fast, case.target, stopped=not done),
-        replace(beside, what="  against the NumPy twin"),
+        *outcomes,
         Outcome("  peak memory, model included, to the model", memory, 2, unit="times", at_most=True),
     ]
     if done:
@@ -207,21 +222,23 @@ def reading(cmdp: CMDP) -> Outcome:
 SPARE = 1_000
 """The first of the seeds that nothing was tuned on."""
 
+BEYOND_THE_AIM = 1.25
+"""HiGHS is stopped where the ratio is this many times its aim."""
+
 
 def cases(quick: bool) -> Iterator[Case]:
     yield grid_case()
     for constraints, target in ((1, 2500), (3, 600)) if quick else ((1, 2500), (3, 600), (10, 100)):
         yield sparse_case(constraints, target)
     yield dense_case(1000)
-    for seed in range(SPARE, SPARE + (1 if quick else 3)):
-        yield sparse_case(1, None, seed=seed)
-        yield sparse_case(3, None, seed=seed)
-        yield dense_case(None, seed=seed)
+    for seed in range(SPARE, SPARE + (1 if quick else 2)):
+        for constraints in (1, 3) if quick else (1, 3, 10):
+            yield sparse_case(constraints, None, seed=seed)
+        yield dense_case(None if quick else 1000, seed=seed)
 
 
 def main(quick: bool) -> list[Outcome]:
-    limit = 5.0 if quick else 180.0
     outcomes = [reading(sparse_case(1, None).cmdp)]
     for case in cases(quick):
-        outcomes += compare(case, limit)
+        outcomes += compare(case, quick)
     return outcomes

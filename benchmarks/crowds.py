@@ -1,8 +1,8 @@
 """Hundreds and thousands of agents: seconds of the processor, the memory of the process, and how both grow.
 
-Each solve runs in a process of its own, so that its peak is its own: `python -m benchmarks.crowds NAME` solves one game
-and prints a line of JSON. Memory is what the peak of the process rises above what it was once the game stood. Seeds
-that nothing was tuned on stand beside the others.
+Each solve runs in a process of its own, so that its peak is its own: `python -m benchmarks.crowds NAME AGENTS LIMIT`
+solves one game and prints a line of JSON. Memory is what the peak of the process rises above what it has once the game
+stands. Seeds that nothing was tuned on stand beside the others.
 """
 
 from __future__ import annotations
@@ -10,25 +10,29 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import cmpg
-from benchmarks.bench_local import DATA, fleet, platoons, real_data
+from benchmarks.bench_local import DATA, TWIN_LIMIT, fleet, platoons, real_data
 from benchmarks.outcome import Outcome
 from cmpg.games.local.game import LocalGame
 from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.robot_fleet import robots
 
 DAY = "2019-06-12"
-LIMIT = 420.0
+LIMIT = 240.0
 """Seconds after which a solve is stopped, so that all benchmarks end within half an hour."""
 
 
@@ -59,23 +63,37 @@ def large_fleet(agents: int, *, side: int = 64, horizon: int = 60, seed: int = 0
         return robots(map=path, num_agents=agents, seed=seed, horizon=horizon, edges=False)
 
 
-GAMES: dict[str, tuple[Any, float, float | None, float | None]] = {
-    # builds the game; epsilon; seconds and gigabytes that are aimed for
-    "charging, 10,000 drawn cars": (lambda: drawn_cars(10_000), 1e-6, 60.0, None),
-    "routing, 2,000 platoons": (lambda: platoons(2_000, seed=0), 1e-6, 2.0, None),
-    "routing, 2,000 platoons, seed 7": (lambda: platoons(2_000, seed=7), 1e-6, 2.0, None),
-    "routing, 10,000 platoons": (lambda: platoons(10_000, seed=0), 1e-6, 30.0, None),
-    "robots, 100, seed 7": (lambda: fleet(100, seed=7), 1e-4, 1.8, None),
-    "robots, 100, with edges": (lambda: fleet(100, edges=True), 1e-4, None, None),
-    "robots, 300, on 64 x 64 cells": (lambda: large_fleet(300), 1e-4, 20.0, 1.0),
-    "robots, 1,000, on 64 x 64 cells": (lambda: large_fleet(1_000), 1e-4, None, 3.0),
+@dataclass(frozen=True)
+class Crowd:
+    """A game of many agents, and what is aimed for."""
+
+    build: Callable[[int], LocalGame]  # with so many agents
+    agents: int
+    epsilon: float
+    seconds: float | None = None
+    gigabytes: float | None = None
+    beside_twin: int | None = None  # the NumPy twin is measured with so many agents; by default, with all
+
+
+GAMES: dict[str, Crowd] = {
+    "charging, 10,000 drawn cars": Crowd(drawn_cars, 10_000, 1e-6, 60.0, beside_twin=500),
+    "charging, 2,000 drawn cars, seed 7": Crowd(partial(drawn_cars, seed=7), 2_000, 1e-6, beside_twin=500),
+    "routing, 2,000 platoons": Crowd(partial(platoons, seed=0), 2_000, 1e-6, 2.0),
+    "routing, 2,000 platoons, seed 7": Crowd(partial(platoons, seed=7), 2_000, 1e-6, 2.0),
+    "routing, 10,000 platoons": Crowd(partial(platoons, seed=0), 10_000, 1e-6, 30.0, beside_twin=500),
+    "robots, 300, on 64 x 64 cells": Crowd(large_fleet, 300, 1e-4, 20.0, 1.0, beside_twin=20),
+    "robots, 1,000, on 64 x 64 cells": Crowd(large_fleet, 1_000, 1e-4, None, 3.0, beside_twin=40),
 }
-QUICK: dict[str, tuple[Any, float, float | None, float | None]] = {
-    "charging, 200 drawn cars": (lambda: drawn_cars(200), 1e-6, None, None),
-    "robots, 12, on 20 x 20 cells": (lambda: large_fleet(12, side=20, horizon=40), 1e-4, None, None),
+QUICK: dict[str, Crowd] = {
+    "charging, 200 drawn cars": Crowd(drawn_cars, 200, 1e-6, beside_twin=50),
+    "robots, 12, on 20 x 20 cells": Crowd(partial(large_fleet, side=20, horizon=40), 12, 1e-4),
 }
-CARS = (1_250, 2_500, 5_000)
-"""Numbers of cars by which the growth of their seconds is fitted."""
+GROWTH: dict[str, tuple[Crowd, tuple[int, ...], tuple[int, ...]]] = {
+    # how many agents there are, and in a quick run; each is seconds of the processor
+    "cars": (Crowd(drawn_cars, 0, 1e-6), (1_250, 2_500, 5_000), (50, 100)),
+    "platoons": (Crowd(partial(platoons, seed=0), 0, 1e-6), (500, 1_000, 2_000, 4_000), (20, 40)),
+    "robots": (Crowd(fleet, 0, 1e-4), (15, 30, 60, 120), (4, 8)),
+}
 
 
 def peak() -> float:
@@ -83,19 +101,20 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
-def solved(name: str) -> dict[str, Any]:
+def resident() -> float:
+    """Return the memory that this process has now, in gigabytes; where that is not told, the most that it had."""
+    pages = Path("/proc/self/statm")
+    return int(pages.read_text().split()[1]) * resource.getpagesize() / 1e9 if pages.exists() else peak()
+
+
+def solved(crowd: Crowd, agents: int, limit: float) -> dict[str, Any]:
     """Solve one game, and say how it went."""
-    if name.startswith("cars "):
-        build, epsilon = (lambda: drawn_cars(int(name.removeprefix("cars ")))), 1e-6
-    else:
-        build, epsilon = (GAMES | QUICK)[name][:2]
-    game = build()
-    before, began = peak(), time.process_time()
-    result = cmpg.solve(game, epsilon=epsilon, time_limit=LIMIT)
+    game = crowd.build(agents)
+    before, began = resident(), time.process_time()
+    result = cmpg.solve(game, epsilon=crowd.epsilon, time_limit=limit)
     seconds = time.process_time() - began
     after = peak()
     return {
-        "agents": game.num_agents,
         "seconds": seconds,
         "peak": after,
         "more": after - before,
@@ -105,37 +124,69 @@ def solved(name: str) -> dict[str, Any]:
     }
 
 
-def apart(name: str) -> dict[str, Any]:
+NOTHING = {"seconds": np.nan, "peak": np.nan, "more": np.nan, "certified": False, "status": "FAILED"}
+
+
+def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = LIMIT) -> dict[str, Any]:
     """Solve one game in a process of its own."""
-    ran = subprocess.run([sys.executable, "-m", "benchmarks.crowds", name], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.crowds", name, str(agents), str(limit)]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"CMPG_KERNELS": kernels}
+    )
     if ran.returncode != 0:
         print(ran.stderr[-2_000:], flush=True)
-        return {"agents": 1, "seconds": np.nan, "peak": np.nan, "more": np.nan, "certified": False, "status": "FAILED"}
+        return NOTHING
     told: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return told
+
+
+def beside_twin(name: str, crowd: Crowd, own: dict[str, Any]) -> Outcome:
+    """Compare with the NumPy twin, on fewer agents where all of them would take it minutes or too much memory."""
+    agents = crowd.beside_twin or crowd.agents
+    if agents != crowd.agents:
+        own = apart(name, agents)
+    twin = apart(name, agents, kernels="numpy", limit=TWIN_LIMIT)
+    what = "  against the NumPy twin" + ("" if agents == crowd.agents else f", with {agents} agents")
+    print(f"    {what.strip()}: {own['seconds']:.3f} s and {twin['seconds']:.3f} s, {twin['status']}", flush=True)
+    return Outcome(what, twin["seconds"] / own["seconds"], stopped=not twin["certified"])
 
 
 def crowds(quick: bool) -> list[Outcome]:
     """Return the rows of all large games."""
     outcomes = []
-    for name, (_, _, seconds, gigabytes) in (QUICK if quick else GAMES).items():
-        told = apart(name)
-        per_agent = 1e3 * told["more"] / told["agents"]
+    for name, crowd in (QUICK if quick else GAMES).items():
+        told = apart(name, crowd.agents)
+        per_agent = 1e3 * told["more"] / crowd.agents
         memory = f"peak {told['peak']:.2f} GB, {per_agent:.2f} MB for each agent above the game"
         print(f"  {name:<34} {told['seconds']:8.2f} s   {told['status']:<9}   {memory}", flush=True)
         outcomes += [
-            Outcome(f"{name}: seconds of the processor", told["seconds"], seconds, unit="s", at_most=True),
+            Outcome(f"{name}: seconds of the processor", told["seconds"], crowd.seconds, unit="s", at_most=True),
             Outcome("  certified (1) or not (0)", float(told["certified"]), 1.0, unit=""),
-            Outcome("  peak memory of the process", told["peak"], gigabytes, unit="GB", at_most=True),
+            beside_twin(name, crowd, told),
+            Outcome("  peak memory of the process", told["peak"], crowd.gigabytes, unit="GB", at_most=True),
             Outcome("  memory for each agent, above the game", per_agent, unit="MB"),
         ]
-    sizes = (50, 100) if quick else CARS
-    times = [apart(f"cars {size}")["seconds"] for size in sizes]
-    for size, each in zip(sizes, times, strict=True):
-        print(f"  {size:6d} cars: {each:.2f} s", flush=True)
-    slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-    return [*outcomes, Outcome("cars: growth with the agents, exponent", slope, 1.15, unit="", at_most=True)]
+    for kind, (_, sizes, few) in GROWTH.items():
+        outcomes += growth(kind, few if quick else sizes)
+    return outcomes
+
+
+def growth(kind: str, sizes: tuple[int, ...]) -> list[Outcome]:
+    """Fit seconds of the processor, and the memory above the game, to powers of the number of agents."""
+    told = {size: apart(kind, size) for size in sizes}
+    outcomes = []
+    for size, each in told.items():
+        print(f"  {size:6d} {kind}: {each['seconds']:.3f} s, {1e3 * each['more']:.0f} MB, {each['status']}", flush=True)
+        outcomes.append(Outcome(f"{size:,} {kind}: {each['status'].lower()}", each["seconds"], unit="s"))
+        outcomes.append(Outcome("  memory for each agent, above the game", 1e3 * each["more"] / size, unit="MB"))
+    slope = float(np.polyfit(np.log(sizes), np.log([each["seconds"] for each in told.values()]), 1)[0])
+    return [*outcomes, Outcome(f"{kind}: exponent of the seconds in the agents", slope, 1.15, unit="", at_most=True)]
+
+
+def main(name: str, agents: str, limit: str) -> None:
+    crowd = GROWTH[name][0] if name in GROWTH else (GAMES | QUICK)[name]
+    print(json.dumps(solved(crowd, int(agents), float(limit))))
 
 
 if __name__ == "__main__":
-    print(json.dumps(solved(sys.argv[1])))
+    main(*sys.argv[1:])

@@ -15,10 +15,11 @@ from benchmarks.outcome import Outcome
 HEAD = """\
 # Benchmarks
 
-Written by `make bench`, and nothing is edited by hand: one run on {cores} cores, load {load:.1f} at the beginning, with
-Python {python}, numpy {numpy} and scipy {scipy}. Both sides of a ratio ran in that run, one after the other. "> " means
-that the other side was stopped at its time limit, so that the ratio is at least this. Lines without an aim are told,
-not judged. "Before" is what the page said before this run."""
+Written by `make bench`, and nothing is edited by hand: one run of {minutes:.0f} minutes on {cores} cores, load
+{load:.1f} at the beginning, with Python {python}, numpy {numpy} and scipy {scipy}. Both sides of a ratio ran in that
+run, one after the other; seconds are those of the processor, of whole solves to a certificate. "> " means that the
+other side was stopped at its time limit, so that the ratio is at least this. Seeds 7 and 1000 and above are ones that
+nothing was tuned on. Lines without an aim are told, not judged. "Before" is what the page of the last commit said."""
 
 Before = dict[tuple[str, str, str], str]
 """What a page said: the figure of each row, by its section, the last row before it that stands for itself, and its own
@@ -40,12 +41,13 @@ def read_page(text: str) -> Before:
     return found
 
 
-def page(found: Mapping[ModuleType, Sequence[Outcome]], *, load: float, before: Before) -> str:
+def page(found: Mapping[ModuleType, Sequence[Outcome]], *, load: float, minutes: float, before: Before) -> str:
     """Return the whole page, a table for each benchmark."""
     parts = [
         HEAD.format(
             cores=os.cpu_count(),
             load=load,
+            minutes=minutes,
             python=platform.python_version(),
             numpy=np.__version__,
             scipy=scipy.__version__,
