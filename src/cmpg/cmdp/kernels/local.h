@@ -212,6 +212,9 @@ typedef struct {
     Map map;
     Grid grid;
     const double *laid[2];      /* burdens on the grid, if somebody has laid them out: see `plan_value` */
+    int32_t *one_use;           /* [rows of uses]: on tracks, the resource that an action uses, or E; else NULL */
+    double *met;                /* [E + 1]: scratch */
+    double most_laid;           /* no burden on the grid is larger; 0: that is not known */
     int on_grid;                /* the last plan's actions are on the grid, and not in `chosen` */
     double *ahead[2], *here[2]; /* [S + 1]: values to go of the weighted reward, and of the second weighting */
     int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */

@@ -19,6 +19,49 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* Whether every action leads to one state for sure and uses one resource at most: then which one, or E for none. */
+static int tracks_begin(Planner *planner, const World *world)
+{
+    int64_t rows = 0;
+    for (int32_t i = 0; i < world->agents; i++) {
+        if (world->actions[i] > SHORT_LIST || world->reward_columns[i] == 1 || world->cost_of[i] >= 0)
+            return 0;
+        for (int32_t h = 0; h < world->steps; h++) {
+            const int32_t moves = world->moves_at[(int64_t)world->moves_of[i] * world->steps + h];
+            const int32_t uses = world->uses_at[(int64_t)world->uses_of[i] * world->steps + h];
+            const int64_t pairs = (int64_t)world->states[i] * world->actions[i], end = world->first_use_row[uses] + pairs;
+            if ((world->row_width[moves] & ROW_WIDTH) != 1 || world->use_by_state[uses] & USE_BY_STATE)
+                return 0;
+            rows = end > rows ? end : rows;
+        }
+    }
+    planner->one_use = malloc(((size_t)rows + 1) * sizeof *planner->one_use);
+    planner->met = calloc((size_t)world->resources + 1, sizeof *planner->met);
+    if (planner->one_use == NULL || planner->met == NULL)
+        return -1;
+    int fits = 1;
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t begin = world->use_start[row], length = world->use_start[row + 1] - begin;
+        planner->one_use[row] = length == 0 ? world->resources : world->used[begin];
+        fits = fits && length <= 1;
+    }
+    for (int32_t i = 0; fits && i < world->agents; i++) {
+        if (i > 0 && world->moves_of[i] == world->moves_of[i - 1])
+            continue;
+        for (int32_t h = 0; fits && h < world->steps; h++) {
+            const int32_t moves = world->moves_at[(int64_t)world->moves_of[i] * world->steps + h];
+            const double *probability = world->probability + world->row_start[world->first_row[moves]];
+            for (int64_t row = 0; row < (int64_t)world->states[i] * world->actions[i]; row++)
+                fits = fits && probability[row] == 1.0;
+        }
+    }
+    if (!fits) {
+        free(planner->one_use);
+        planner->one_use = NULL;
+    }
+    return 0;
+}
+
 int planner_begin(Planner *planner, const World *world, uint64_t seed)
 {
     memset(planner, 0, sizeof *planner);
@@ -40,7 +83,8 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
         missing |= (planner->here[z] = calloc(S + 1, sizeof(double))) == NULL;
     }
     if (seed == 0) /* ties are not broken on a map */
-        missing |= map_begin(&planner->map, world) < 0 || grid_begin(&planner->grid, &planner->map, world) < 0;
+        missing |= map_begin(&planner->map, world) < 0 || grid_begin(&planner->grid, &planner->map, world) < 0 ||
+                   tracks_begin(planner, world) < 0;
     missing |= (planner->chosen = calloc((size_t)most, sizeof(int16_t))) == NULL;
     missing |= (planner->present = calloc(S, sizeof(double))) == NULL;
     missing |= (planner->next = calloc(S, sizeof(double))) == NULL;
@@ -56,6 +100,8 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
 
 void planner_end(Planner *planner)
 {
+    free(planner->one_use);
+    free(planner->met);
     grid_end(&planner->grid);
     map_end(&planner->map);
     for (int z = 0; z < 2; z++) {
@@ -296,6 +342,30 @@ static void back_by_crossing(const Step *step, const double *burden, const int32
 #undef EACH_STATE
 }
 
+/* One step back where an action leads to one state for sure, and uses at most one resource: agents on tracks. */
+static void back_on_tracks(Planner *planner, const Step *step, const int32_t *one_use, const double *burden,
+                           const int32_t *order, int32_t count, const double *ahead, double *here, int16_t *chosen)
+{
+    const int32_t actions = step->actions, *targets = step->target + step->row_start[0];
+    double *met = planner->met;
+    memcpy(met, burden, (size_t)planner->world->resources * sizeof *met); /* the last one is nothing */
+    for (int32_t p = 0; p < count; p++) {
+        const int64_t row = (int64_t)order[p] * actions;
+        const int32_t *target = targets + row, *use = one_use + row;
+        const double *reward = step->reward + row;
+        double value[SHORT_LIST], best = -INFINITY;
+        for (int32_t a = 0; a < actions; a++) {
+            value[a] = ahead[target[a]] + (reward[a] - met[use[a]]);
+            best = larger(value[a], best);
+        }
+        uint32_t reached = 0;
+        for (int32_t a = 0; a < actions; a++)
+            reached |= (uint32_t)(value[a] >= best) << a;
+        chosen[p] = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
+        here[order[p]] = best;
+    }
+}
+
 /* One step back in general. */
 static void back_by_action(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
                               int32_t count, const double *ahead, double *here, int16_t *chosen, uint64_t *random)
@@ -385,12 +455,19 @@ static double plan(Planner *planner, int32_t agent, const double *burden, const 
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
     const int on_map = begin_on_map(planner, agent);
     double *ahead = on_map ? planner->ahead[0] : NULL, *here = planner->here[0];
+    if (planner->one_use != NULL) {
+        ahead = planner->ahead[0];
+        memset(ahead, 0, (size_t)world->states[agent] * sizeof *ahead);
+    }
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
         const double *burdens = burden + (int64_t)h * world->resources;
         chosen -= reach[h];
         if (on_map)
             map_back_up(&planner->map, step.reward, burdens, order, reach[h], ahead, here, choose ? chosen : NULL);
+        else if (planner->one_use != NULL)
+            back_on_tracks(planner, &step, planner->one_use + (step.use_start - world->use_start), burdens, order, reach[h],
+                           ahead, here, chosen);
         else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
             back_by_state(&step, burdens, multipliers, order, reach[h], ahead, here, chosen);
         else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && crosses_edges(&step))
@@ -564,6 +641,11 @@ int is_worth_it(Planner *planner, int32_t agent, const double *burden, const dou
             return 0;
         if (planner->laid[0] != NULL) {
             const GridPlan own = grid_plan_of(planner, agent, 0);
+            const int uses = planner->grid.planes > 1 ? 2 : 1;
+            if (planner->most_laid > 0.0 && own.reward_step == 0 &&
+                gain > 4.0 * world->rounding[agent] * world->steps *
+                           (largest_size(own.reward, world->states[agent]) + uses * planner->most_laid))
+                return 1;
             return gain > 4.0 * world->rounding[agent] * grid_sizes(&planner->grid, &own, world->states[agent]);
         }
         const double bound = bound_on_sizes(world, agent, burden);

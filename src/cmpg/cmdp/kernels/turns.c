@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEGLIGIBLE_SHARE 1e-15
+#define NEGLIGIBLE_SHARE 1e-12
 
 /* What one agent's usage does to loads: places as the loads have them, in the order of `key`. */
 typedef struct {
@@ -292,6 +292,10 @@ static int table_begin(Table *table, const double *weights, int weightings, int 
         return -1;
     if (on_grid(table)) {
         table->negligible = negligible_probability(table);
+        for (int32_t e = 0; e < table->laid.resources; e++) {
+            const double most = fabs(loads->base[0][e]) + fabs(loads->slope[0][e]) * world->agents;
+            planner->most_laid = most > planner->most_laid ? most : planner->most_laid;
+        }
         planner->laid[0] = loads->burden[0];
         planner->laid[1] = cheapest ? loads->burden[weightings - 1] : NULL;
     }
@@ -437,7 +441,9 @@ static PyObject *reach_kernel(PyObject *module, PyObject *args)
     for (int32_t h = 0; h < world.steps; h++) {
         reach[h] = count;
         const int32_t matrix = world.moves_at[(int64_t)world.moves_of[agent] * world.steps + h];
-        for (int32_t p = 0; p < reach[h] && count < S; p++) {
+        /* Whoever was followed by the same matrix before leads nowhere else. */
+        const int same = h > 0 && matrix == world.moves_at[(int64_t)world.moves_of[agent] * world.steps + h - 1];
+        for (int32_t p = same ? reach[h - 1] : 0; p < reach[h] && count < S; p++) {
             const int64_t row = world.first_row[matrix] + (int64_t)order[p] * A;
             for (int64_t entry = world.row_start[row]; entry < world.row_start[row + A]; entry++)
                 if (world.probability[entry] > 0.0 && !known[world.target[entry]]) {
