@@ -11,6 +11,9 @@
 /* At first, one place of so many is looked at; if too many actions are left there, the rest is not. */
 #define SAMPLED 61
 
+/* Rows that are far apart are fetched so many rows ahead. */
+#define AHEAD 12
+
 /* What a plan has left behind. */
 typedef struct {
     double multiplier;
@@ -74,6 +77,15 @@ static int32_t keep(const Process *process, const Record *low, const Record *hig
     return count;
 }
 
+/* How many entries the matrices have, step after step. */
+static double entries_of(const Process *process)
+{
+    double sum = 0.0;
+    for (int32_t step = 0; step < process->steps; step++)
+        sum += matrix_of(process, step)->start[(Py_ssize_t)process->states * process->actions];
+    return sum;
+}
+
 /* Fills the rows; 0 where more than a share of a sample is left, −1 where memory is short. */
 static int keep_all(const Process *process, const Record *low, const Record *high, double margin, double share,
                     int32_t *kept, Rows *rows)
@@ -85,16 +97,31 @@ static int keep_all(const Process *process, const Record *low, const Record *hig
         sampled += keep(process, low, high, margin, place, kept);
     if ((double)sampled > share * (double)looked)
         return 0;
-    for (int32_t step = process->steps - 1; step >= 0; step--)
+    const int sparse = process->matrix[0].start != NULL;
+    const double left = 1.1 * (double)sampled / (double)looked * (double)places * process->actions;
+    const double length = sparse ? entries_of(process) / ((double)places * process->actions) : states;
+    if (rows_reserve(rows, (int64_t)left, (int64_t)(left * length), sparse) < 0)
+        return -1;
+    for (int32_t step = process->steps - 1; step >= 0; step--) {
+        int32_t count = 0;
         for (int32_t s = 0; s < states; s++) {
-            const int32_t count = keep(process, low, high, margin, (Py_ssize_t)step * states + s, kept);
-            rows->begin[place_of(rows, step, s)] = rows->count;
-            for (int32_t i = 0; i < count; i++) {
-                const Row row = row_of_process(process, step, s, kept[i]);
-                if (rows_append(rows, process, step, s, &row) < 0)
-                    return -1;
-            }
+            const int32_t more = keep(process, low, high, margin, (Py_ssize_t)step * states + s, kept + count);
+            rows->begin[place_of(rows, step, s)] = rows->count + count;
+            for (int32_t i = 0; i < more; i++)
+                kept[count++] += s * process->actions;
         }
+        const Matrix *matrix = matrix_of(process, step);
+        for (int32_t i = 0; i < count; i++) {
+            const int32_t s = kept[i] / process->actions;
+            if (sparse && i + AHEAD < count) {
+                PREFETCH(matrix->probability + matrix->start[kept[i + AHEAD]]);
+                PREFETCH(matrix->target + matrix->start[kept[i + AHEAD]]);
+            }
+            const Row row = row_of_process(process, step, s, kept[i] - s * process->actions);
+            if (rows_append(rows, process, step, s, &row) < 0)
+                return -1;
+        }
+    }
     rows->begin[places] = rows->count;
     return 1;
 }
@@ -122,7 +149,8 @@ static PyObject *between_kernel(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "the records are not in order");
         fine = 0;
     }
-    int32_t *kept = fine ? malloc(((size_t)process->actions + 1) * sizeof(int32_t)) : NULL;
+    int32_t *kept =
+        fine ? malloc(((size_t)process->states * (size_t)process->actions + 1) * sizeof(int32_t)) : NULL;
     Rows *rows = kept == NULL ? NULL : rows_new(process);
     int found = -1;
     if (rows != NULL) {

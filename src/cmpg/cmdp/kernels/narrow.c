@@ -35,27 +35,6 @@ static int resize(void *array, size_t count, size_t size)
     return 0;
 }
 
-/* Make room for one more row of so many entries. */
-static int rows_grow(Rows *rows, int64_t length, int sparse)
-{
-    if (rows->count == rows->room) {
-        const int32_t room = rows->room > INT32_MAX / 2 ? INT32_MAX : 2 * rows->room;
-        if (room == rows->room || resize(&rows->action, (size_t)room, sizeof(int32_t)) < 0 ||
-            resize(&rows->stage, (size_t)room * (size_t)rows->tables, sizeof(double)) < 0 ||
-            resize(&rows->start, (size_t)room + 1, sizeof(int64_t)) < 0)
-            return -1;
-        rows->room = room;
-    }
-    if (rows->entries + length > rows->entry_room) {
-        const int64_t room = 2 * rows->entry_room + length;
-        if (resize(&rows->probability, (size_t)room, sizeof(double)) < 0 ||
-            (sparse && resize(&rows->target, (size_t)room, sizeof(int32_t)) < 0))
-            return -1;
-        rows->entry_room = room;
-    }
-    return 0;
-}
-
 Rows *rows_new(const Process *process)
 {
     Rows *rows = calloc(1, sizeof *rows);
@@ -77,10 +56,33 @@ Rows *rows_new(const Process *process)
     return rows;
 }
 
+int rows_reserve(Rows *rows, int64_t count, int64_t entries, int sparse)
+{
+    if (count > rows->room && count <= INT32_MAX) {
+        if (resize(&rows->action, (size_t)count, sizeof(int32_t)) < 0 ||
+            resize(&rows->stage, (size_t)count * (size_t)rows->tables, sizeof(double)) < 0 ||
+            resize(&rows->start, (size_t)count + 1, sizeof(int64_t)) < 0)
+            return -1;
+        rows->room = (int32_t)count;
+    }
+    if (entries > rows->entry_room) {
+        if (resize(&rows->probability, (size_t)entries, sizeof(double)) < 0 ||
+            (sparse && resize(&rows->target, (size_t)entries, sizeof(int32_t)) < 0))
+            return -1;
+        rows->entry_room = entries;
+    }
+    return 0;
+}
+
 int rows_append(Rows *rows, const Process *process, int32_t step, int32_t state, const Row *row)
 {
-    if (rows_grow(rows, row->length, row->target != NULL) < 0)
-        return -1;
+    const int64_t entries = rows->entries + row->length;
+    if (rows->count == rows->room || entries > rows->entry_room) {
+        const int64_t room = rows->count < rows->room ? rows->room : 2 * (int64_t)rows->room;
+        const int64_t entry_room = entries <= rows->entry_room ? rows->entry_room : 2 * entries;
+        if (room > INT32_MAX || rows_reserve(rows, room, entry_room, row->target != NULL) < 0)
+            return -1;
+    }
     const int32_t place = rows->count++;
     rows->action[place] = row->action;
     for (int32_t l = 0; l < rows->tables; l++)
@@ -127,27 +129,28 @@ PyObject *rows_answer(Rows *rows)
 }
 
 /* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l]; to_go comes from columns_of, and is NULL at the last step. */
-static inline void back_up_row(const Rows *rows, int32_t place, const double *to_go, double *apart)
+ALWAYS_INLINE void back_up_row(const Rows *rows, int32_t tables, int32_t place, const double *to_go, double *apart)
 {
     const Row row = row_in(rows, place);
-    const double *stage = rows->stage + (int64_t)place * rows->tables;
+    const double *stage = rows->stage + (int64_t)place * tables;
     if (to_go == NULL)
-        memset(apart, 0, (size_t)rows->tables * sizeof(double));
+        memset(apart, 0, (size_t)tables * sizeof(double));
     else
-        sums_apart(row.probability, row.target, row.length, to_go, rows->tables, apart);
-    for (int32_t l = 0; l < rows->tables; l++)
+        sums_apart(row.probability, row.target, row.length, to_go, tables, apart);
+    for (int32_t l = 0; l < tables; l++)
         apart[l] += stage[l];
 }
 
 /* r − λ·c of one row, with what follows: the same sums in the same order as in `plan_step`. */
-static inline double worth_of(const Rows *rows, const double *weights, int32_t place, const double *values)
+ALWAYS_INLINE double worth_of(const Rows *rows, int32_t tables, const double *weights, int32_t place,
+                              const double *values)
 {
-    const double *tables = rows->stage + (int64_t)place * rows->tables;
+    const double *entries = rows->stage + (int64_t)place * tables;
     double stage = 0.0;
     int empty = 1;
-    for (int32_t l = 0; l < rows->tables; l++)
+    for (int32_t l = 0; l < tables; l++)
         if (weights[l] != 0.0) {
-            stage = empty ? weights[l] * tables[l] : stage + weights[l] * tables[l];
+            stage = empty ? weights[l] * entries[l] : stage + weights[l] * entries[l];
             empty = 0;
         }
     if (values == NULL)
@@ -165,11 +168,12 @@ typedef struct {
     int32_t *tied;         /* [A + 1] */
 } Scratch;
 
-/* As `plan_step` of planning.c, among the rows that are left. */
-static int narrow_step(const Process *process, const Rows *rows, const Rule *rule, int32_t step, double *to_go,
-                       int64_t *chosen, const double *noise, int ask, Scratch *scratch)
+/* As `plan_step` of planning.c, among the rows that are left; faster where the compiler knows how many tables there are. */
+ALWAYS_INLINE int narrow_step(const Process *process, const Rows *rows, const int32_t tables, const Rule *rule,
+                              int32_t step, double *to_go, int64_t *chosen, const double *noise, int ask,
+                              Scratch *scratch)
 {
-    const int32_t states = rows->states, tables = rows->tables, *begin = rows->begin + place_of(rows, step, 0);
+    const int32_t states = rows->states, *begin = rows->begin + place_of(rows, step, 0);
     const double *ahead = step == rows->steps - 1 ? NULL : to_go;
     for (int32_t s = 0; s < states && ahead != NULL; s++)
         scratch->values[s] = weighed(rule->weights, to_go + (Py_ssize_t)s * tables, tables);
@@ -179,7 +183,7 @@ static int narrow_step(const Process *process, const Rows *rows, const Rule *rul
         int32_t row = first;
         if (count > 1) {
             for (int32_t i = 0; i < count; i++)
-                scratch->worth[i] = worth_of(rows, rule->weights, first + i, ahead == NULL ? NULL : scratch->values);
+                scratch->worth[i] = worth_of(rows, tables, rule->weights, first + i, ahead == NULL ? NULL : scratch->values);
             const int32_t ties = tied_actions(rule, scratch->worth, count, scratch->tied);
             row = first + scratch->tied[0];
             if (ties > 1) {
@@ -187,7 +191,7 @@ static int narrow_step(const Process *process, const Rows *rows, const Rule *rul
                     return -1;
                 for (int32_t i = 0; i < ties; i++) {
                     const int32_t each = scratch->tied[i];
-                    back_up_row(rows, first + each, columns, scratch->apart);
+                    back_up_row(rows, tables, first + each, columns, scratch->apart);
                     scratch->tied[i] = action[each];
                     scratch->second[action[each]] = weighed(rule->second, scratch->apart, tables);
                 }
@@ -198,7 +202,7 @@ static int narrow_step(const Process *process, const Rows *rows, const Rule *rul
             }
         }
         chosen[s] = rows->action[row];
-        back_up_row(rows, row, columns, scratch->next + (Py_ssize_t)s * tables);
+        back_up_row(rows, tables, row, columns, scratch->next + (Py_ssize_t)s * tables);
     }
     memcpy(to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
     return 0;
@@ -253,7 +257,9 @@ static PyObject *narrow_plan_kernel(PyObject *module, PyObject *args)
         Watch watch;
         begin_without_lock(&watch, NO_DEADLINE);
         for (; step >= 0; step--) {
-            if (narrow_step(process, rows, &rule, step, to_go, chosen + step * states, noise, ask, &scratch) < 0)
+            int64_t *own = chosen + step * states;
+            if ((tables == 2 ? narrow_step(process, rows, 2, &rule, step, to_go, own, noise, ask, &scratch)
+                             : narrow_step(process, rows, rows->tables, &rule, step, to_go, own, noise, ask, &scratch)) < 0)
                 break;
             noise = NULL; /* it was drawn for one step */
             if (must_stop(&watch) == INTERRUPTED) {

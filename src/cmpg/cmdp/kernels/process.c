@@ -275,24 +275,6 @@ const double *columns_of(const Process *process, const double *to_go, double *co
     return columns;
 }
 
-void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
-                   double *apart)
-{
-    const Matrix *matrix = matrix_of(process, step);
-    const Py_ssize_t row = (Py_ssize_t)state * process->actions + action;
-    if (to_go == NULL)
-        memset(apart, 0, (size_t)process->tables * sizeof(double));
-    else if (matrix->start == NULL)
-        sums_apart(matrix->probability + row * process->states, NULL, process->states, to_go, process->tables, apart);
-    else {
-        const int32_t first = matrix->start[row];
-        sums_apart(matrix->probability + first, matrix->target + first, matrix->start[row + 1] - first, to_go,
-                   process->tables, apart);
-    }
-    for (int32_t l = 0; l < process->tables; l++)
-        apart[l] += entry_of(&process->table[l], step, state, action);
-}
-
 int rule_of(Rule *rule, Arrays *arrays, const Process *process, PyObject *weights, PyObject *second, double tie,
             double second_tie, double relative_tie)
 {

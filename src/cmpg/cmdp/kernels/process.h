@@ -9,6 +9,7 @@
 #include "arrays.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NO_DEADLINE 1e300
 
@@ -145,8 +146,23 @@ const double *columns_of(const Process *process, const double *to_go, double *co
 
 /* apart[l] = l_h(s, a) + Σ_{s'} P(s' | s, a) to_go[s', l], of every table; to_go comes from columns_of, and is NULL at the
    last step. */
-void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action, const double *to_go,
-                   double *apart);
+static inline void back_up_apart(const Process *process, int32_t step, int32_t state, int32_t action,
+                                 const double *to_go, double *apart)
+{
+    const Matrix *matrix = matrix_of(process, step);
+    const Py_ssize_t row = (Py_ssize_t)state * process->actions + action;
+    if (to_go == NULL)
+        memset(apart, 0, (size_t)process->tables * sizeof(double));
+    else if (matrix->start == NULL)
+        sums_apart(matrix->probability + row * process->states, NULL, process->states, to_go, process->tables, apart);
+    else {
+        const int32_t first = matrix->start[row];
+        sums_apart(matrix->probability + first, matrix->target + first, matrix->start[row + 1] - first, to_go,
+                   process->tables, apart);
+    }
+    for (int32_t l = 0; l < process->tables; l++)
+        apart[l] += entry_of(&process->table[l], step, state, action);
+}
 
 /* How a plan chooses among actions; see `ChoiceRule` in planning.py. */
 typedef struct {

@@ -55,6 +55,9 @@ Rows *rows_new(const Process *process);
 
 void rows_free(Rows *rows);
 
+/* Make room for so many rows and entries; −1 where memory is short. */
+int rows_reserve(Rows *rows, int64_t count, int64_t entries, int sparse);
+
 /* Add a row to those of the last place that was begun; −1 where memory is short. */
 int rows_append(Rows *rows, const Process *process, int32_t step, int32_t state, const Row *row);
 
