@@ -16,7 +16,9 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import doctest
 import hashlib
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
@@ -422,6 +424,9 @@ def noticed(target: Target, number: int | None, without: tuple[str, ...] = ()) -
     return os.waitstatus_to_exitcode(status) != 0, seconds
 
 
+EXAMPLES = "the examples of the file"
+
+
 class _Failures:
     """Writes down which tests fail."""
 
@@ -457,9 +462,8 @@ def _run_child(target: Target, number: int | None, without: tuple[str, ...]) -> 
         silent = os.open(os.environ.get("MUTANT_LOG", os.devnull), os.O_WRONLY | os.O_CREAT)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        path = SOURCE / target.path
+        path, name = SOURCE / target.path, target.path.removesuffix(".py").replace("/", ".")
         if number is not None:
-            name = target.path.removesuffix(".py").replace("/", ".")
             sys.meta_path.insert(0, _Finder(name, mutated(path.read_text("utf-8"), number), path))
             os.environ["CMPG_MUTANT"] = f"{name}:{number}"
         import pytest
@@ -476,20 +480,29 @@ def _run_child(target: Target, number: int | None, without: tuple[str, ...]) -> 
             "ignore::pytest.PytestAssertRewriteWarning",
             "-o",
             "addopts=",
-            "--doctest-modules",
         ]
-        tests = [*target.tests, str(path)]
         if number is None:
             options.remove("-x")
-            code = int(pytest.main([*options, *tests], plugins=[_Failures(Path(without[0]))]))
+            code = int(pytest.main([*options, *target.tests], plugins=[_Failures(Path(without[0]))]))
+            if _examples_fail(name):
+                with Path(without[0]).open("a") as log:
+                    log.write(EXAMPLES + "\n")
         else:
-            left_out = [word for name in without for word in ("--deselect", name)]
-            code = int(pytest.main([*options, *left_out, *tests]))
+            left_out = [word for each in without for word in ("--deselect", each)]
+            code = int(pytest.main([*options, *left_out, *target.tests]))
+            if code == 0 and EXAMPLES not in without and _examples_fail(name):
+                code = 97
     except BaseException:
         traceback.print_exc()
         code = 98
     finally:
         os._exit(code)
+
+
+def _examples_fail(name: str) -> bool:
+    # Not by pytest, which would read the file itself and never meet the mutant.
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    return doctest.testmod(importlib.import_module(name), optionflags=flags).failed > 0
 
 
 def prepare() -> None:
