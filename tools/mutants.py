@@ -258,6 +258,8 @@ def mutants_of(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[ast.A
             isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS
         ):
             yield node, "operator", lambda old: _with(old, op=OPERATORS[type(old.op)]())
+            if isinstance(node, ast.BinOp):
+                yield node, "operand", lambda old: old.left
         elif isinstance(node, ast.BoolOp):
             yield node, "and, or", lambda old: _with(old, op=ast.Or() if isinstance(old.op, ast.And) else ast.And())
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)) and not _is_axis(node):
@@ -529,9 +531,8 @@ def prepare() -> None:
 
 
 def fingerprint(target: Target) -> str:
-    """Return what identifies a file, its mutants and its tests."""
-    source = (SOURCE / target.path).read_text("utf-8")
-    digest = hashlib.sha256("\n".join([source, *(mutant.key for mutant in all_mutants(source))]).encode())
+    """Return what identifies a file and its tests."""
+    digest = hashlib.sha256((SOURCE / target.path).read_bytes())
     for name in target.tests:
         digest.update((ROOT / name.partition("::")[0]).read_bytes() + name.encode())
     return digest.hexdigest()[:16]
@@ -614,25 +615,25 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
     known = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         record = json.loads(line)
-        known[record["number"]] = record
+        known[record["mark"]] = record
     mutants, sights = all_mutants((SOURCE / target.path).read_text("utf-8")), Sights(target)
     # Where more is wanted, more has to be seen.
     chosen = sampled(mutants, size if target.least < 0.9 else 5 * size)
     if known_only:
-        chosen = [mutant for mutant in chosen if mutant.number in known]
-    without = failing(target, folder) if any(mutant.number not in known for mutant in chosen) else ()
+        chosen = [mutant for mutant in chosen if mutant.mark in known]
+    without = failing(target, folder) if any(mutant.mark not in known for mutant in chosen) else ()
     with path.open("a") as log:
         for mutant in chosen:
-            if mutant.number in known:
+            if mutant.mark in known:
                 continue
             killed, seconds = noticed(target, mutant.number, without)
-            known[mutant.number] = {"number": mutant.number, "killed": killed, "seconds": seconds}
-            log.write(json.dumps(known[mutant.number]) + "\n")
+            known[mutant.mark] = {"mark": mutant.mark, "killed": killed, "seconds": seconds}
+            log.write(json.dumps(known[mutant.mark]) + "\n")
             log.flush()
             sights.note(mutant, killed=killed)
             if not killed:
                 print(f"  survives: line {mutant.line}: {mutant.told} ({seconds:.0f} s)", flush=True)
-    tried = [(mutant, known[mutant.number]["killed"]) for mutant in chosen]
+    tried = [(mutant, known[mutant.mark]["killed"]) for mutant in chosen]
     return {"target": target, "total": len(mutants), "tried": tried, "sights": sights}
 
 
@@ -648,10 +649,10 @@ def interval(killed: int, tried: int) -> tuple[float, float]:
 
 INTRODUCTION = """# Mutants
 
-Written by `make mutants`. One operator, comparison, constant, decision, call or jump of a file is changed, and the
-tests that concern the file are run: if none fails, the mutant survives, and somebody has to say why. The score is the
-part of the mutants that some test noticed; those are left out that are the same program, and a judgement below says why
-nobody can tell them apart from outside. Annotations, messages of errors, docstrings, what only shows something, and
+Written by `make mutants`. One operator, operand, comparison, constant, decision, call or jump of a file is changed, and
+the tests that concern the file are run: if none fails, the mutant survives, and somebody has to say why. The score is
+the part of the mutants that some test noticed; those are left out that are the same program, and a judgement below says
+why nobody can tell them apart from outside. Annotations, messages of errors, docstrings, what only shows something, and
 constants of a module (named, and tuned) are not changed. The NumPy twins are used, so that the Python code is what
 runs. `make mutants SAMPLE=100` tries more of each file, and `SAMPLE=0` all of them, which takes hours.
 """

@@ -1,5 +1,7 @@
 """Proofs of infeasibility term by term: what rounding takes off the least cost, and adds to the limit."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,97 @@ def test_what_agents_who_meet_can_save_at_most_is_taken_off_the_limit():
     least = 2 * 0.75 - game.most_left(np.array([2.0]))
     assert least == pytest.approx(2.0, abs=1e-9)
     assert prove_infeasible(game, [2.0]).least_cost == least - LAST_BITS * least
+
+
+# --- Rewards play no part, and every term has its sign ----------------------------------------------------------------
+
+
+def private_game(rewards, costs, thresholds, *, horizon=1):
+    """Agents who never meet, each with its own rewards and costs [k, A]."""
+    agents = tuple(
+        cmpg.LocalAgent(
+            transition=np.ones((1, 1, len(reward), 1)),
+            reward=[[reward]],
+            uses=np.zeros((1, 1, len(reward), 1)),
+            initial=[1],
+            costs=np.asarray(cost, dtype=float)[:, None, None],
+        )
+        for reward, cost in zip(rewards, costs, strict=True)
+    )
+    loads = np.zeros((len(thresholds), 1, 1, len(agents) + 1))
+    return cmpg.LocalGame(
+        agents=agents, delay=np.zeros((1, 1, len(agents) + 1)), load_costs=loads, thresholds=thresholds, horizon=horizon
+    )
+
+
+@pytest.mark.parametrize("rewards", [(0.0, 9.0), (9.0, 0.0), (-9.0, 0.0), (0.0, -9.0), (0.0, 0.0)])
+@pytest.mark.parametrize("cheap", [0, 1])
+def test_the_least_cost_is_that_of_the_cheapest_action_whatever_it_is_worth(rewards, cheap):
+    costs = [2.0, 3.0] if cheap == 0 else [3.0, 2.0]
+    for time, least in (({"horizon": 2}, 4.0), ({"discount": 0.5}, 4.0)):
+        game = cmpg.JointGame(
+            transition=np.ones((1, 1, 2, 1)),
+            rewards=[[[rewards]]],
+            costs=[[[costs]]],
+            thresholds=[1.0],
+            initial=[1.0],
+            **time,
+        )
+        found = least_spending(game, np.ones(1))
+        assert found.proof.least_cost == pytest.approx(least, abs=1e-12)
+        assert found.policy[0].argmax(axis=-1).tolist() == [[cheap]] * game.num_steps
+    alone = private_game([rewards, rewards[::-1]], [[costs], [costs]], [1.0], horizon=2)
+    assert prove_infeasible(alone, [1.0]).least_cost == pytest.approx(8.0, abs=1e-12)
+
+
+def test_agents_who_never_meet_add_up_with_the_rounding_of_each():
+    game = private_game([[0.0, 1.0], [0.0, 1.0, 2.0]], [[[1, 2], [8, 4]], [[5, 3, 4], [1, 1, 0]]], [1.0, 1.0])
+    for weights in ([1.0, 0.0], [0.0, 1.0], [1.0, 0.5], [0.25, 2.0]):
+        least = sum(
+            min(weights[0] * a + weights[1] * b for a, b in zip(*cost, strict=True))
+            for cost in ([[1, 2], [8, 4]], [[5, 3, 4], [1, 1, 0]])
+        )
+        proof = prove_infeasible(game, weights)
+        rounding = sum(cmdp.rounding * float(np.array(weights) @ cmdp.sizes[1:]) for cmdp in game.private_cmdps())
+        assert least - proof.least_cost == pytest.approx(rounding + LAST_BITS * least, rel=1e-2, abs=2e-15)
+        assert proof.limit == pytest.approx(sum(weights), rel=1e-15)
+        assert proof.limit > sum(weights)
+
+
+@pytest.mark.parametrize("thresholds", [[3.0, -5.0], [-3.0, 5.0], [0.0, 0.0]])
+def test_limits_are_weighted_alike_and_rounded_away_from_a_proof(thresholds):
+    game = two_costs(horizon=1).with_thresholds(thresholds)
+    for weights in ([1.0, 2.0], [0.0, 1.0], [0.5, 0.0]):
+        limit = weights[0] * thresholds[0] + weights[1] * thresholds[1]
+        proof = prove_infeasible(game, weights)
+        assert proof.limit == limit + LAST_BITS * abs(limit) >= limit
+        least = min(weights[0] * 1.0 - weights[1] * 0.25, weights[0] * 2.0 + weights[1] * 0.5)
+        assert 0 <= least - proof.least_cost < 1e-13
+        assert proof.multipliers.tolist() == weights
+
+
+def test_exact_games_are_planned_for_in_floats():
+    game = two_costs(horizon=3)
+    assert least_spending(game.exact(), WEIGHTS).proof.least_cost == least_spending(game, WEIGHTS).proof.least_cost
+
+
+def test_weights_are_as_many_as_constraints_and_none_is_negative():
+    game = two_costs(horizon=1)
+    assert prove_infeasible(game, [0.0, 0.0]).holds is False
+    for wrong in ([1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]]):
+        with pytest.raises(cmpg.errors.GameError, match="multipliers has shape"):
+            prove_infeasible(game, wrong)
+    for wrong in ([-1.0, 0.0], [0.0, -1e-300], [-1.0, -1.0]):
+        with pytest.raises(cmpg.errors.GameError, match="negative entry"):
+            prove_infeasible(game, wrong)
+
+
+def test_a_discounted_proof_allows_for_the_rounding_of_what_is_spent_alone():
+    game = two_costs(discount=0.75)
+    cmdp = game.joint_cmdp()
+    spending = dataclasses.replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
+    proof = prove_infeasible(game, WEIGHTS)
+    exact = 4 * min(1.0 - 0.5, 2.0 + 1.0)
+    taken_off = gain_rounding(spending, WEIGHTS)
+    assert gain_rounding(cmdp, WEIGHTS) > 10 * taken_off  # rewards of 100 would
+    assert taken_off <= exact - proof.least_cost <= 2 * taken_off

@@ -492,3 +492,30 @@ def test_an_answer_says_what_is_known_of_the_costs_where_it_was_given():
     assert np.isnan(moved.costs).all()
     assert moved.seen[0].cost_floors.tolist() == [-np.inf]
     assert moved.policy[0].tolist() == [[[1.0, 0.0]]]
+
+
+def test_a_learned_start_is_measured_as_the_problem_of_its_first_agent(monkeypatch):
+    asked = []
+
+    def measurement(problem, table, model, *, delta):
+        asked.append((problem, table, model))
+        return SimpleNamespace(episodes=0, floors=np.zeros(2), ceilings=np.zeros(2), grow=lambda: asked.append("grown"))
+
+    game = SimpleNamespace(
+        with_thresholds=lambda limits: limits, at=lambda _: SimpleNamespace(induced_cmdp=lambda agent: f"cmdp {agent}")
+    )
+    monkeypatch.setattr(ascent, "model_of", lambda *_, delta, interval: SimpleNamespace(game=game))
+    monkeypatch.setattr(ascent, "feasible_start", lambda _: SimpleNamespace(policy=("first", "second")))
+    monkeypatch.setattr(ascent, "InducedProblem", lambda simulator, agent, policy, *, purpose: (agent, policy, purpose))
+    monkeypatch.setattr(ascent, "Measurement", measurement)
+    known = SimpleNamespace(limits=np.array([1.0]))
+    simulator = SimpleNamespace(known=known, draw_all=lambda *, count, purpose: count)
+    assert ascent.learned_start(simulator, delta=0.1) == ("first", "second")
+    assert asked == [((0, ("first", "second"), "start"), "first", "cmdp 0"), "grown"]
+
+
+def test_a_gain_of_exactly_a_quarter_of_epsilon_decides_nothing():
+    run = asking(epsilon=1.0)
+    assert not run._decides(response(floor=2.0, present=(0.0, 1.75)))
+    assert run._decides(response(floor=2.0, present=(0.0, 1.7499)))
+    assert run._decides(response(ceiling=2.5, present=(1.5, 9.0)))

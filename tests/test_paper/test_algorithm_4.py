@@ -277,3 +277,9 @@ def test_a_measured_response_is_certified_where_gap_and_costs_are_proved(run, st
     assert (answer.status, answer.epsilon, answer.delta, made.bounded) == (status, 0.5, 0.1, 1)
     if status is ResponseStatus.INFEASIBLE:
         assert answer.message == "a proof"
+
+
+def test_a_mean_over_single_steps_is_the_mean_of_that_step():
+    problem = alone(bold_or_careful(horizon=1))
+    seen = problem.roll_out(np.full((1, S, A), 0.5), 64)
+    assert algorithm_4._mean_value(problem, seen) == float((seen.visits * problem.payoffs[0]).sum()) / 64
