@@ -693,7 +693,7 @@ def page(records: list[dict]) -> tuple[str, bool]:
         before = ", ".join(f"{each.noticed} of {each.tried - each.same}" for each in earlier)
         blind.append(
             f"| {target.name} | `{target.path}` | {record['total']} | {last.cells()} | "
-            f"{f'{low:.0%} to {high:.0%}' if last.tried else 'all were looked at before'} | {target.least:.0%} | "
+            f"{f'{low:.0%} to {high:.0%}' if last.tried else 'nothing new was tried'} | {target.least:.0%} | "
             f"{before} |"
         )
         alive = [mutant for mutant, killed in tried if not killed]
