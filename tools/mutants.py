@@ -41,7 +41,7 @@ JUDGED = Path(__file__).with_name("survivors.json")
 SIGHTS = Path(__file__).with_name("first_sights.json")
 """What became of each mutant when it was tried for the first time, by file and round."""
 
-CPU_SECONDS = 60
+CPU_SECONDS = 40
 """A mutant that takes longer than this of a processor's time is noticed: nobody waits so long."""
 
 

@@ -385,3 +385,181 @@ def test_infeasibility_is_proved_beyond_the_margins_and_otherwise_left_open():
     for costs in ((1.26, 0.0), (0.0, 3.26)):
         with pytest.raises(SolverError, match="exceeds a threshold by"):
             frontier._check_feasible(program, slack(0.0, *costs))
+
+
+# --- Every ending of a search -----------------------------------------------------------------------------------------
+
+
+def test_a_mixture_is_tried_eight_times():
+    class Slow(Frontier):
+        """What is too much falls so slowly that no weight is enough."""
+
+        def mix(self, plans, *, weights, unvisited):
+            found = super().mix(plans, weights=weights, unvisited=unvisited)
+            if len(plans) > 1:
+                found.costs = np.array([1.75 + 0.126])
+            return found
+
+    program = Slow(CONCAVE, [2.0], margins=[0.125])
+    edge = frontier._Edge(point(0, 1), point(4, 1.8), 2.0, 0)
+    frontier._mix_to_target(program, edge, unvisited=np.zeros((1, 1, 2)))
+    assert [len(plans) for plans, _ in program.mixed] == [2] * 4
+    wide = Slow(CONCAVE, [2.0], margins=[0.125])
+    edge = frontier._Edge(point(0, -9), point(4, 1.8), 2.0, 0)
+    mixture = frontier._mix_to_target(wide, edge, unvisited=np.zeros((1, 1, 2)))
+    assert [len(plans) for plans, _ in wide.mixed] == [2] * 8 + [1]
+    assert mixture.costs.tolist() == [-9.0]
+
+
+def generated(points, thresholds, **options):
+    program = Frontier(points, thresholds, **{name: options.pop(name) for name in ("margins",) if name in options})
+    return program, frontier._column_generation(program, options.pop("accepts", None))
+
+
+def test_a_single_plan_that_is_best_is_taken_as_it_is_where_it_fits():
+    margins = [0.01, 0.01]
+    program, found = generated([point(0, 0, 0), point(5, 1, 1), point(9, 4, 4)], [1.5, 1.5], margins=margins)
+    assert found.mixture.value < 9.0
+    assert len(program.mixed[-1][0]) > 1
+    program, found = generated([point(0, 0, 0), point(5, 1, 1)], [1.5, 1.5], margins=margins)
+    assert program.mixed[-1] == ([program.points[1]], [1.0])
+    assert (found.mixture.value, found.plans) == (5.0, len(program.tried))
+    # At its threshold exactly, the computed cost is believed without an oracle, and an oracle's word counts.
+    for accepts, alone in ((None, True), (lambda _: True, True), (lambda _: False, False)):
+        program, found = generated([point(0, 0, 0), point(5, 1, 1)], [1.0, 1.0], margins=margins, accepts=accepts)
+        assert (len(program.mixed[-1][0]) == 1) is alone
+        assert found.plans == len(program.tried)
+        if not alone:
+            assert found.mixture.costs == pytest.approx([0.98, 0.98], abs=0.01)
+            assert found.mixture.value == pytest.approx(4.9, abs=0.06)
+
+
+def test_mixtures_of_several_constraints_keep_two_margins_inside():
+    program, found = generated(TWO, [1.0, 1.0], margins=[0.05, 0.05])
+    assert found.mixture.value == pytest.approx(6.0 - 2 * 0.05 * 2 * 3.0 / 2, abs=0.31)
+    assert (found.mixture.costs <= 1.0 - 0.05 + 1e-12).all()
+    weights = np.array(program.mixed[-1][1])
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (weights >= 0).all()
+    assert found.plans == len(program.tried)
+
+
+class Masters:
+    """Stands in for the master of slacks: what it answers is given, and what it is told is kept."""
+
+    def __init__(self, answers, known=()):
+        self.answers, self.known, self.made = iter(answers), known, None
+
+    def __call__(self, plans, thresholds, *, units, margins):
+        self.plans, self.thresholds, self.units, self.margins = list(plans), thresholds, units, margins
+        self.weights = np.array([1.0])
+        return self
+
+    def maximise_slack(self):
+        return next(self.answers)
+
+    def knows(self, column):
+        return column in self.known
+
+    def add(self, column):
+        self.plans.append(column)
+        self.weights = np.append(0.0 * self.weights, 1.0)
+
+
+def slack_search(monkeypatch, answers, *, points=None, margins=(0.0, 0.0), known=(), **options):
+    from cmpg.cmdp import columns
+
+    points = points or [point(0, 3, 1), point(0, 1, 3)]
+    master = Masters(answers, known)
+    monkeypatch.setattr(columns, "MasterProgram", master)
+    program = Frontier(points, [4.0, 4.0], margins=margins)
+    return program, master, widest_slack(program, **options)
+
+
+def test_the_search_for_slack_begins_with_even_prices_in_the_units_of_each_constraint(monkeypatch):
+    even = np.array([0.5, 0.5])
+    program, master, _ = slack_search(monkeypatch, [(even, 2.0)])
+    assert program.tried == [(0.0, 0.5, 0.5), (0.0, 0.5, 0.5)]
+    assert master.units.tolist() == [1.0, 1.0]
+    program, master, _ = slack_search(monkeypatch, [(even, 2.0)], units=np.array([2.0, 8.0]))
+    assert program.tried[0] == (0.0, 0.25, 0.0625)
+    assert master.units.tolist() == [2.0, 8.0]
+
+
+def test_the_search_for_slack_ends_where_the_bound_is_reached_within_a_quarter_of_the_margins(monkeypatch):
+    """At prices of ½ each the plans cost 2, so that no slack is more than 4 − 2 = 2."""
+    even = np.array([0.5, 0.5])
+    for slack, margin, made in ((2.0, 0.0, 2), (1.9375, 0.25, 2), (1.9, 0.25, 3)):
+        margins = (margin, margin / 2)
+        _, master, found = slack_search(monkeypatch, [(even, slack), (even, 2.0)], margins=margins)
+        assert (found.made, len(master.plans)) == (made, made - 1)
+        assert found.multipliers.tolist() == [0.5, 0.5]
+        assert found.least == 2.0
+    _, _, found = slack_search(
+        monkeypatch, [(even, 1.96875), (even, 2.0)], margins=(0.25, 0.5), units=np.array([2.0, 8.0])
+    )
+    assert found.made == 2  # a quarter of the larger of 0.125 and 0.0625
+
+
+def test_the_search_for_slack_ends_where_enough_is_found_or_nothing_is_new(monkeypatch):
+    even = np.array([0.5, 0.5])
+    for slack, made in ((0.5, 3), (0.5 + 1e-12, 2)):
+        _, _, found = slack_search(monkeypatch, [(even, slack), (even, 2.0)], enough=0.5)
+        assert found.made == made
+    points = [point(0, 3, 1), point(0, 1, 3)]
+    _, master, found = slack_search(monkeypatch, [(even, 0.0)], points=points, known=points)
+    assert (found.made, len(master.plans)) == (2, 1)
+    # One plan costs 3 and 1: its worst slack is 1.
+    assert found.slack == 1.0
+    assert found.costs.tolist() == [3.0, 1.0]
+    assert found.weights.tolist() == [1.0]
+    assert found.policy.shape == (1, 1, 2)
+
+
+def test_costs_beyond_all_floats_end_the_search_for_slack(monkeypatch):
+    points = [point(0, np.inf, 1)]
+    _, master, found = slack_search(monkeypatch, [(np.array([0.5, 0.5]), 1.0)], points=points)
+    assert (found.made, len(master.plans)) == (2, 1)
+    assert found.least == np.inf
+
+
+def test_plans_that_never_end_are_told(monkeypatch):
+    monkeypatch.setattr(frontier, "MAX_PLANS", 3)
+    with pytest.raises(SolverError, match="did not end within 3 plans"):
+        frontier._crossing_edge(
+            Frontier(smooth(4096), [0.3]),
+            frontier._Bracket(smooth(4096)[0], smooth(4096)[-1], np.inf, 0.0),
+            fits=lambda plan: plan.costs[0] <= 0.3,
+            guesses=0,
+        )
+    master = Scripted([8.0, 6.0, 4.0, 2.0], [True] * 4)
+    assert frontier._best_multipliers(Frontier([point(0, 0)], [1.0]), master)[1] == 3
+
+
+def test_bounds_and_centres_belong_to_the_multipliers_that_were_tried():
+    """A bound is V^r − λ·(V^c − α) at the λ of the plan: 1 − 8·(½ − 1) = 5, then 1 + 2 = 3, then at 8 it is 5 again."""
+    master = Scripted([8.0, 4.0, 8.0], [True, True], reaches=[(3.0, 8.0)])
+    multipliers, plans = frontier._best_multipliers(Frontier([point(1, 0.5)], [1.0]), master)
+    assert (multipliers.tolist(), plans) == ([4.0], 2)
+    assert len(master.added) == 2
+
+
+def test_room_for_guesses_grows_with_what_is_to_be_decided(monkeypatch):
+    seen = []
+
+    def edge(program, bracket, *, fits, guesses):
+        seen.append(guesses)
+        return frontier._Edge(point(0, 0), point(4, 1), 4.0, 5)
+
+    monkeypatch.setattr(frontier, "_crossing_edge", edge)
+    for size, guesses in ((9, 0), (10, 1), (99, 1), (100, 2)):
+        left = SimpleNamespace(policy=lambda _, size=size: np.zeros((1, 1, 2)) if size == 2 else np.zeros(size))
+        program = SimpleNamespace(
+            num_actions=2,
+            thresholds=np.array([0.5]),
+            margins=np.array([0.0]),
+            mix=lambda plans, *, weights, unvisited: SimpleNamespace(costs=np.array([0.5])),
+        )
+        bracket = frontier._Bracket(left, None, np.inf, 0.0)
+        found = frontier._along_crossing_edge(program, bracket, fits=None, plans=7)
+        assert (seen[-1], found.plans, found.multipliers.tolist()) == (guesses, 12, [4.0])

@@ -336,3 +336,48 @@ def test_a_discounted_bound_in_fractions_is_exact():
     bound = dual_bound(as_exact(chain()), np.array([Fraction(1, 3)], dtype=object))
     assert bound == Fraction(-1, 6) + (6 - Fraction(2, 3)) / 2 + Fraction(4, 3)
     assert isinstance(bound, Fraction)
+
+
+# --- Walkers ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_kernels_know_more_of_is_planned_by_them_where_rewards_count_and_ties_do_not(monkeypatch):
+    told = []
+
+    def walker_plan(walker, multiplier, tie, second_tie, chosen, totals):
+        told.append((walker, multiplier, tie, second_tie, chosen.shape))
+        chosen[:], totals[:] = 1, (6.0, 7.0)
+
+    def plain(*_):
+        raise LookupError("the usual kernel")
+
+    kernels = SimpleNamespace(walker_plan=walker_plan, plan=plain)
+    monkeypatch.setattr(planning, "kernels_for", lambda _: (kernels, SimpleNamespace(plan=None)))
+    cmdp = one_state([1.0, 2.0], [0.5, 0.25], horizon=3)
+    cmdp.with_walker("walker")
+    found = plan(cmdp, np.array([0.75]))
+    rule = choice_rule(cmdp, np.array([0.75]))
+    assert told == [("walker", 0.75, rule.tie, rule.second_tie, (3, 1))]
+    assert (found.value, found.costs.tolist(), found.actions.tolist()) == (6.0, [7.0], [[1]] * 3)
+    for options in ({"reward_weight": 0.0}, {"rng": np.random.default_rng(0)}):
+        with pytest.raises(LookupError):
+            plan(cmdp, np.array([0.75]), **options)
+    monkeypatch.setattr(planning, "kernels_for", lambda _: None)
+    assert plan(cmdp, np.array([0.75])).actions.tolist() == [[1]] * 3
+    assert len(told) == 1
+
+
+def test_values_that_decide_ties_are_those_of_all_that_is_tied():
+    """Of three actions of the same worth the second weighting takes the cheapest; at the same cost the first."""
+    for costs, chosen in (([3.0, 1.0, 2.0], 1), ([2.0, 3.0, 1.0], 2), ([1.0, 1.0, 2.0], 0)):
+        for time in ({"horizon": 2}, {"horizon": None, "discount": 0.5}):
+            cmdp = one_state([4.0, 4.0, 4.0], costs, **time)
+            found = plan(cmdp, np.zeros(1))
+            assert set(found.actions.ravel().tolist()) == {chosen}
+            assert found.costs[0] == pytest.approx(2 * min(costs), abs=1e-12)
+
+
+def test_tables_of_certainty_have_a_one_in_each_row():
+    table = planning.certain_rows(np.array([[2, 0], [1, 2]]), 3)
+    assert table.tolist() == [[[0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 0, 1]]]
+    assert not table.flags.writeable
