@@ -579,6 +579,13 @@ class Sights:
         ]
 
 
+def _since_the_last_that_was_too_low(rounds: list[Score], least: float) -> tuple[list[Score], Score]:
+    """Return the rounds that were too low and those before them, and the sum of all rounds after them."""
+    low = [place for place, each in enumerate(rounds[:-1], start=1) if each.share < least]
+    first = max(low, default=0)
+    return rounds[:first], sum(rounds[first:], start=Score())
+
+
 def _is_same(reasons: dict[str, str], key: str) -> bool:
     return reasons.get(key, "").startswith("same program")
 
@@ -660,11 +667,11 @@ runs. `make mutants SAMPLE=100` tries more of each file, and `SAMPLE=0` all of t
 BLIND = """## At first sight
 
 Tests are written for survivors, and after that a score over the same mutants is no measure. So every mutant counts here
-as it went when it was tried for the first time, before anybody had seen it. The figures are those of the last round, in
-which the tests of a file stayed as they were; where a round was too low, tests were written for the whole file, and a
-fresh sample was drawn: what earlier rounds had seen is in the last column. Mutants that were looked at before first
-sights were written down are left out. The interval has the score over all mutants in it with 95 % confidence, as far as
-chance goes.
+as it went when it was tried for the first time, before anybody had seen it. Where a round, in which the tests of a file
+stayed as they were, was too low, tests were written for the whole file, and a fresh sample was drawn: such a round and
+those before it are in the last column, and the figures are those of all rounds after it. Mutants that were looked at
+before first sights were written down are left out. The interval has the score over all mutants in it with 95 %
+confidence, as far as chance goes.
 
 | what | file | mutants | tried | noticed | same program | score | interval | wanted | earlier rounds |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---|"""
@@ -686,7 +693,7 @@ def page(records: list[dict]) -> tuple[str, bool]:
     for record in records:
         target, tried, sights = record["target"], record["tried"], record["sights"]
         reasons = judged.get(target.name, {})
-        *earlier, last = sights.scores(reasons) or [Score()]
+        earlier, last = _since_the_last_that_was_too_low(sights.scores(reasons), target.least)
         sums[target.least] = sums.get(target.least, Score()) + last
         low, high = interval(last.noticed, last.tried - last.same)
         good &= last.share >= target.least

@@ -406,3 +406,118 @@ def test_likeness_goes_from_one_agent_to_the_next_and_costs_may_be_missing():
     assert script.own_world(game, 0, (2, 1, 2), 1)[1].tolist() == [[[0.0, 0.0]]] * 2
     del game["cost_0"]
     assert script.own_world(game, 2, (2, 1, 2), 3)[2].tolist() == np.zeros((3, 2, 1, 2)).tolist()
+
+
+# --- What is easily left out ------------------------------------------------------------------------------------------
+
+
+def test_many_steps_of_nothing_are_small():
+    script.small(np.zeros((1, 3_000_000, 1)))
+    script.small(np.full((1, 2_000_000, 1), 1.0))
+    assert "smaller numbers" in refused(script.small, np.full((1, 3_000_000, 1), 1.0))
+
+
+def test_load_costs_count_once_for_every_resource():
+    game, policy = local()
+    largest = script.ROUNDING / (4 * 2.0**-53)
+    for each, fits in ((0.24, True), (0.26, False)):  # at two resources, in each of two steps
+        loads = game["load_cost"].copy()
+        loads[0, :, 0, 3] = each * largest
+        problems = script.local_problems(game | {"load_cost": loads}, policy, np.array([1.0]))
+        if fits:
+            next(problems)
+        else:
+            assert "smaller numbers" in refused(next, problems)
+
+
+def test_initial_probabilities_that_do_not_quite_sum_to_one_leave_what_they_leave():
+    """Ten tenths are a little more than one; what is left is compared at their own sum."""
+    initial = np.full(10, 0.1)
+    assert script.exactly(initial).sum() != 1
+    moves = np.ones((1, 10, 2, 10), dtype=bool)
+    costs = script.exactly(np.tile([3.0, 4.0], (1, 10, 1)))
+    closed = script.forbidden(initial, moves, costs, costs, Fraction(3))
+    assert closed.tolist() == [[[False, True]] * 10]
+    for left in (Fraction(2), Fraction(4), Fraction(3) * script.exactly(initial).sum()):
+        assert "nothing left of a budget" in refused(script.forbidden, initial, moves, costs, costs, left)
+
+
+def test_what_is_ahead_is_the_least_and_the_most_of_where_it_may_lead():
+    """Two steps: the first action leads to either state, the second to the second one, where 5 or 7 are to be paid."""
+    moves = np.zeros((2, 2, 2, 2), dtype=bool)
+    moves[0, :, 0, :] = moves[0, :, 1, 1] = moves[1, :, :, 0] = True
+    for first, left, expected in (
+        # 2 + (3 or 5) beside 0 + 5: the least that is sure is 5, and the first action may cost 7.
+        ([2.0, 0.0], 5, [True, False]),
+        # 0 + (3 or 5) is at least 3, but may be 5, as the second one is: nothing is left at 3 alone.
+        ([0.0, 0.0], 3, [True, True]),
+    ):
+        least = np.array([[first, first], [[3.0, 4.0], [5.0, 7.0]]])
+        closed = script.forbidden(
+            np.array([1.0, 0.0]), moves, script.exactly(least), script.exactly(least), Fraction(left)
+        )
+        assert closed[0, 0].tolist() == expected
+        assert closed[1].tolist() == [[False, True], [False, True]]
+
+
+def test_agents_with_tables_of_every_step_and_of_one_are_read_alike():
+    game, policy = certain_local([0.0, 1.0, 3.0, 6.0], [0.5, 0.25])
+    two = [np.repeat(table, 2, axis=0) for table in policy]
+    stationary = list(script.local_problems(game, two, np.array([9.0])))
+    steps = game | {
+        "delay": np.repeat(game["delay"], 2, axis=0),
+        "load_cost": np.repeat(game["load_cost"], 2, axis=1),
+        "reward_0": np.repeat(game["reward_0"], 2, axis=0),
+        "cost_0": np.repeat(game["cost_0"], 2, axis=1),
+        "transition_0_indptr": np.arange(5),
+        "transition_0_indices": np.zeros(4, dtype=int),
+        "transition_0_data": np.ones(4),
+        "use_0_indptr": np.array([0, 0, 1, 1, 2]),
+        "use_0_indices": np.array([0, 0]),
+    }
+    for one, other in zip(stationary, script.local_problems(steps, two, np.array([9.0])), strict=True):
+        for left, right in zip(one[0], other[0], strict=True):
+            assert left.tolist() == right.tolist()
+        assert (one[1].tolist(), one[2].tolist()) == (other[1].tolist(), other[2].tolist())
+        assert [np.asarray(each).tolist() for each in one[3](0)[1:3]] == [
+            np.asarray(each).tolist() for each in other[3](0)[1:3]
+        ]
+        assert one[3](0)[3] == other[3](0)[3]
+    # Agent 1 stays away: each step costs ¼ + ½ + ¼ of its own, and a load of 2 costs 3.
+    assert stationary[0][1].tolist() == [2 * (0.25 + 0.5 + 0.25 + 3.0)]
+    assert stationary[1][2].tolist() == [2 * (0.25 + 0.25 + 3.0)]
+
+
+def test_prices_are_taken_off_rewards_and_multiplied_by_what_is_left(tmp_path, monkeypatch, capsys):
+    import sys
+
+    tables = {
+        "format": "cmpg-game",
+        "form": "joint",
+        "horizon": 1,
+        "initial": [1.0],
+        "transition": [[[[1.0], [1.0], [1.0]]]],
+        "rewards": [[[[0.0, 3.0, 4.0]]]],
+        "costs": [[[[0.0, 1.0, 4.0]]], [[[0.0, 0.0, 1.0]]]],
+        "thresholds": [2.0, 0.5],
+    }
+    claim = {"format": "cmpg-policy", "agent_0": [[[0.0, 1.0, 0.0]]], "multipliers": [[0.5, 1.0]]}
+    for name, fields in (("game", tables), ("policy", claim)):
+        np.savez(tmp_path / f"{name}.npz", **{each: np.asarray(value) for each, value in fields.items()})
+    # λ·α = 1.5, and the best of 0, 3 − ½ and 4 − 2 − 1: the bound is 4, the value 3.
+    for epsilon, code in (("1.0", 0), ("0.999", 1)):
+        monkeypatch.setattr(sys, "argv", ["check", str(tmp_path / "game.npz"), str(tmp_path / "policy.npz"), epsilon])
+        with pytest.raises(SystemExit) as ending:
+            script.main()
+        assert ending.value.code == code
+        assert "agent 0: value 3, gains at most 1\n" in capsys.readouterr().out
+
+
+def test_others_who_spend_by_chance_of_their_own_leave_no_hard_budget():
+    game, policy = certain_local([0.5] * 4, [0.25, 0.125])
+    policy[1][0, 0] = [0.5, 0.5]
+    problems = list(script.local_problems(game, policy, np.array([7.0])))
+    for agent in (0, 2):
+        assert "others who spend a hard budget whatever happens" in refused(problems[agent][3], 0)
+    # Whoever asks may mix itself.
+    assert problems[1][3](0)[3] == 7 - Fraction(1, 8) - Fraction(1, 8) - Fraction(1, 2)
