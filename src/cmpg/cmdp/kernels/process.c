@@ -179,8 +179,30 @@ static PyObject *process_pack(PyObject *module, PyObject *args)
 
 int32_t block_of(const Process *process)
 {
-    const int32_t states = 1024 / process->actions;
+    const int32_t states = 4096 / process->actions;
     return states < 1 ? 1 : states < process->states ? states : process->states;
+}
+
+/* As `product`, for rows that are short, mostly: a loop would be left by a guess. */
+ALWAYS_INLINE double short_product(const double *p, const int32_t *to, int32_t length, const double *v)
+{
+    double sum = 0.0;
+    switch (length) {
+    case 1:
+        return sum + p[0] * v[to[0]];
+    case 2:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]];
+    case 3:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]];
+    case 4:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]];
+    case 5:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]] + p[4] * v[to[4]];
+    default:
+        for (int32_t i = 0; i < length; i++)
+            sum += p[i] * v[to[i]];
+        return sum;
+    }
 }
 
 void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values,
@@ -204,14 +226,12 @@ void add_future(const Process *process, const Matrix *matrix, int32_t state, con
     }
     for (int32_t a = 0; a < actions; a++) {
         const int32_t end = matrix->start[first + a + 1];
-        double sum = 0.0;
-        for (; entry < end; entry++)
-            sum += matrix->probability[entry] * values[matrix->target[entry]];
-        worth[a] += sum;
+        worth[a] += short_product(matrix->probability + entry, matrix->target + entry, end - entry, values);
+        entry = end;
     }
 }
 
-void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
+CLONED void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage)
 {
     const int32_t actions = process->actions;

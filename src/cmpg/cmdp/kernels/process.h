@@ -134,7 +134,7 @@ void total(const Process *process, const double *to_go, double *totals);
 void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t count, const double *weights,
                  double *stage);
 
-/* States whose stages are weighed at once: few enough to stay in the fastest cache. */
+/* States whose stages are weighed at once: few enough to stay in a fast cache, enough to read every table at length. */
 int32_t block_of(const Process *process);
 
 /* worth[a] += Σ_{s'} P(s' | s, a) values[s'], for all actions of a state. */
