@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doors
 
 import cmpg
+from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.equilibrium.result import Status
@@ -32,10 +33,11 @@ def common(game, prices):
 
 
 def assert_what_the_prices_promise(game, priced):
-    """No agent gains more than the price of what is left, by weak duality at common prices."""
+    """No agent gains more than the price of what is left: at common prices, or, if it took something, at its own."""
     proof = certify(game, priced.policy, common(game, priced.multipliers))
     left = float(priced.multipliers @ proof.slacks)
-    assert (proof.gains <= left + AT_REST * game.reward_ranges + 4 * proof.rounding).all()
+    gains = np.minimum(proof.gains, certify_with_best_responses(game, priced.policy).gains)
+    assert (gains <= left + AT_REST * game.reward_ranges + 4 * proof.rounding).all()
     return proof
 
 
@@ -112,7 +114,8 @@ def test_agents_come_to_rest_and_a_budget_that_breaks_late_is_noticed():
     priced = CommonPrice()(bound, always(bound, 0))
     assert priced.multipliers[0] > 0
     assert_what_the_prices_promise(bound, priced)
-    assert bound.at(priced.policy).values.tolist() == [0.0, *[1.0] * 5]
+    # The last one who gave way takes what is left.
+    assert bound.at(priced.policy).values == pytest.approx([0.5, *[1.0] * 5])
 
 
 def test_ties_are_broken_by_the_generator_and_by_nothing_else():
@@ -158,6 +161,20 @@ def test_an_interruption_keeps_the_last_feasible_policy():
     assert result.status is Status.INTERRUPTED
     assert result.certificate.feasible
     assert result.values.sum() > 0
+
+
+def test_a_few_take_what_is_left_and_nobody_gains_then():
+    game = crossing(9, thresholds=[7.3])
+    priced = CommonPrice()(game, always(game, 0))
+    assert 0 <= priced.slack <= 1e-8
+    mixing = [i for i in range(9) if (priced.policy[i] % 1).any()]
+    assert 1 <= len(mixing) <= 2
+    assert certify_with_best_responses(game, priced.policy).epsilon <= 1e-7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CMPG_KERNELS", "numpy")
+        twin = CommonPrice()(replace(game), always(game, 0))
+    assert twin.slack == pytest.approx(priced.slack, abs=1e-9)
+    assert certify_with_best_responses(game, twin.policy).epsilon <= 1e-7
 
 
 def test_the_search_is_told_named_counted_and_in_the_trace():

@@ -190,6 +190,17 @@ def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
             assert gain <= 1e-9 * cmdp.reward_range + 1e-9
 
 
+def test_agents_who_wait_keep_their_policies_and_the_others_rest_beside_them():
+    game = crowd_of_cars(12)
+    position, waiting = game.at(game.uniform_policy()), (0, 5, 11)
+    settled = position.settle(np.array([1.0]), turns=100 * 12, worth=1e-9, waiting=waiting)
+    for i in range(12):
+        assert (settled.position.policy[i] == position.policy[i]).all() == (i in waiting)
+        cmdp, present = settled.position.induced_cmdp(i), settled.position.present(i)
+        gain = cmpg.cmdp.planning.maximise(cmdp, np.array([1.0])).value - float(present.value - present.costs[0])
+        assert (gain <= 1e-9 * cmdp.reward_range + 1e-12) == (i not in waiting)
+
+
 def crowd_of_cars(size, *, seed=0):
     """Cars of the sample day many times over: the later a slot, the less likely it is that a car still needs it."""
     day, loads = charging(), np.arange(size + 1)

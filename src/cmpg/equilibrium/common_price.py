@@ -6,16 +6,19 @@ V^{r_i} − λ·V^c, one plan and no constraint, at common multipliers λ; that 
 2), a potential game as well. Nobody pays anything at first: if that breaks no threshold, it is the answer. Otherwise
 all pay a price that is surely high. From then on, after each round of moves, a multiplier is raised where too much of
 its threshold is used, and lowered where too little is; then the agents come to rest, and where a threshold is not met,
-or much of it is left, its multiplier is changed once more.
+or much of it is left, its multiplier is changed once more. In the end a few agents take what is left, and the others
+rest again beside them.
 
 Guarantee: the policy is feasible, being the given one if nothing better is found. Where the agents rest at λ with
 slacks s, weak duality with λ_i = λ bounds every agent's gain by λ·s plus what it could gain at λ: so the better λ, the
-less is left for the ascent to do, and the agents' own multipliers are nearly the same.
+less is left for the ascent to do, and the agents' own multipliers are nearly the same. Those who took what was left
+play best responses, at multipliers of their own.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
@@ -23,14 +26,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
-from cmpg.deadline import NOTEBOOK
+from cmpg.deadline import NOTEBOOK, check_time
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
-from cmpg.errors import OutOfTimeError
-from cmpg.games.contract import Game, Position, Settlement, Settles
+from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
+from cmpg.games.contract import Game, JudgesAgents, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -48,7 +52,7 @@ LARGEST_STEP = 8.0
 SMALLEST_STEP = 1.03
 """Once the largest step is as small as this, the multipliers are as good as they get."""
 
-LAST_ROUNDS = 15
+LAST_ROUNDS = 200
 """Rounds of moves at most until the agents are taken to be at rest."""
 
 RAISES = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
@@ -57,8 +61,18 @@ RAISES = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
 LOWERINGS, ENOUGH = 4, 0.97
 """Lower multipliers are tried this many times, while less than this share of every threshold is used."""
 
-COARSE, FINE = 1e-4, 1e-7
-"""While multipliers change, and at the end, a gain of less than this share of an agent's range is not worth a move."""
+COARSE, FINE, FINEST = 1e-4, 1e-7, 1e-8
+"""While multipliers change, where agents rest, and in the end: a gain of less than this share of an agent's range is no
+reason to move.
+"""
+
+SHARES, TAKERS, LOWER = 20, 6, (0.9, 0.5, 0.0)
+"""What is left is shared out so many times at most, to so many more agents each time: those who have other plans at
+these shares of the multipliers.
+"""
+
+LAST_STEP = 1.1
+"""Meanwhile multipliers change by no more than this; not at all where more is left, since single agents count there."""
 
 NOTHING = 1e-9
 
@@ -167,6 +181,7 @@ def _look(search: _Search) -> None:
         begin = search.settle(first, dear, rounds=1, worth=COARSE)
     if _rest(search, _steered(search, _Priced(begin, dear))):
         _lower(search)
+        _share_out(search)
 
 
 def _look_without_room(search: _Search) -> None:
@@ -233,15 +248,26 @@ class _Search:
             if is_feasible(place):
                 self.best = _Priced(place, multipliers)
             return cast(Position, place)
+        settled = self.settle_beside((), position, multipliers, rounds=rounds, worth=worth)
+        if self._memory is not None:
+            self._memory.keep(len(self.trace) - 1, position, settled, self.trace[-1], self.best.position)
+        return settled
+
+    def settle_beside(
+        self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, rounds: int, worth: float
+    ) -> Position:
+        """The same beside agents who keep their policies; it is not remembered."""
         turns, interrupted = rounds * self.game.num_agents, False
         done: Settlement[Position] | None = None
         if isinstance(position, Settles):
-            done = position.settle(multipliers, turns=turns, worth=worth, rng=self._rng, deadline=self._deadline)
+            done = position.settle(
+                multipliers, turns=turns, worth=worth, waiting=waiting, rng=self._rng, deadline=self._deadline
+            )
         if done is not None:
             self._record(done, multipliers)
             self._on_progress(self.trace[-1])
         else:
-            done, interrupted = self._asked_one_by_one(position, multipliers, turns=turns, worth=worth)
+            done, interrupted = self._asked_one_by_one(waiting, position, multipliers, turns=turns, worth=worth)
             self._record(done, multipliers)
         if is_feasible(done.position):
             self.best = _Priced(done.position, multipliers)
@@ -249,16 +275,16 @@ class _Search:
             raise KeyboardInterrupt
         if time.monotonic() > self._deadline:
             raise _OutOfTime
-        if self._memory is not None:
-            self._memory.keep(len(self.trace) - 1, position, done.position, self.trace[-1], self.best.position)
         return done.position
 
     def _asked_one_by_one(
-        self, position: Position, multipliers: FloatArray, *, turns: int, worth: float
+        self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, turns: int, worth: float
     ) -> tuple[Settlement[Position], bool]:
         """Return where the agents settle, and whether the user has interrupted them."""
 
         def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
+            if agent in waiting:
+                return Answer(position.policy[agent], 0.0)
             cmdp, present = position.induced_cmdp(agent), position.present(agent)
             best = maximise(cmdp, multipliers)
             gain = best.value - float(present.value - multipliers @ present.costs)
@@ -315,7 +341,8 @@ def _rest(search: _Search, steered: _Priced) -> bool:
     """Let the agents come to rest, at higher multipliers where a threshold is not met; return whether all are."""
     position, multipliers = steered.position, steered.multipliers
     for factor in RAISES:
-        multipliers = multipliers * np.where(position.costs > search.game.thresholds, factor, 1.0)
+        raised = np.clip(search.used(position) / AIM, factor, LARGEST_STEP * factor)
+        multipliers = multipliers * np.where(position.costs > search.game.thresholds, raised, 1.0)
         position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
             return True
@@ -334,6 +361,78 @@ def _lower(search: _Search) -> None:
         multipliers = np.where(multipliers > broke, multipliers, np.sqrt(held.multipliers * broke))
         if not is_feasible(search.settle(held.position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
             broke = multipliers
+
+
+def _share_out(search: _Search) -> None:
+    """Let a few agents take what is left, and the others rest again beside them; keep that if nobody moves any more.
+
+    The ascent would go on in turns within nothing: what one takes changes the prices of many, and then they can only
+    mix, one after the other. Here the few mix, and all others trade at the common multipliers. A crowd gives way to
+    whoever takes something: so multipliers are lowered by what it leaves, less each time.
+    """
+    held = search.best
+    position, multipliers = held.position, held.multipliers
+    takers: list[int] = []
+    for share in range(SHARES):
+        used = search.used(position)
+        position = _shared(search, position, multipliers, takers)
+        if not is_feasible(position):
+            break
+        change = np.where(used < 1 / LAST_STEP, 1.0, np.minimum(used, LAST_STEP))
+        multipliers = multipliers * change ** (1 / (1 + share))
+        settled = search.settle_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
+        if settled is position:
+            return
+        position = settled
+    search.best = held
+
+
+def _shared(search: _Search, position: Position, multipliers: FloatArray, takers: list[int]) -> Position:
+    """Let those who took something before respond, and others if something is left after that: they become takers."""
+    enough = np.maximum(NOTHING * search.slacks, 8 * position.cost_rounding)
+    asked, eager = list(takers), False
+    while True:
+        for agent in asked:
+            check_time()
+            if is_feasible(position) and np.all((position.slacks <= enough) | (multipliers == 0)):
+                return position
+            taken = _taken(position, agent)
+            if taken is not position and agent not in takers:
+                takers.append(agent)
+            position = taken
+        if eager:
+            return position
+        asked, eager = _eager(position, multipliers, but=takers), True
+
+
+def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int]) -> list[int]:
+    """Return who would spend more at slightly lower multipliers, the first of them who gain most by that."""
+    others = np.setdiff1d(np.arange(len(position.policy)), list(but))
+    for share in LOWER:
+        lower = np.tile(share * multipliers, (len(position.policy), 1))
+        judged = position.judgements(lower) if isinstance(position, JudgesAgents) else None
+        if judged is None:
+            break
+        # Whoever has the same plan as before is bounded by what the slack is worth.
+        gains = judged.bounds - judged.values - share * float(multipliers @ position.slacks) - judged.rounding
+        if (gains[others] > 0).any():
+            return [int(agent) for agent in others[np.argsort(-gains[others], kind="stable")][:TAKERS]]
+    return [int(agent) for agent in others[:TAKERS]]
+
+
+def _taken(position: Position, agent: int) -> Position:
+    """Return where an agent's best response leads; the same position where it gains nothing, and none is required."""
+    feasible = is_feasible(position)
+    cmdp = position.induced_cmdp(agent)
+    if not feasible:  # what is spent too much has to be made up for, with room for rounding
+        cmdp = replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding)
+    try:
+        response = Exact()(cmdp)
+    except (InfeasibleError, SolverError):
+        return position
+    if feasible and response.value <= position.present(agent).value:
+        return position
+    return position.replace(agent, response.policy)
 
 
 def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:

@@ -12,7 +12,7 @@ What only some games can do is a protocol with a name of its own: `CentralPlanne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from fractions import Fraction
@@ -381,10 +381,11 @@ class Settles(Protocol):
         *,
         turns: int,
         worth: float,
+        waiting: Collection[int] = (),
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
     ) -> Settlement[Self] | None:
-        """Let agents in turn move to what is best for them, or return None: then they are asked one by one."""
+        """Let agents who do not wait move to what is best for them, in turn; or return None: they are asked then."""
 
 
 @dataclass(frozen=True, eq=False)

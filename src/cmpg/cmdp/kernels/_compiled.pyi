@@ -51,6 +51,7 @@ def settle(
     seconds: float,
     actions: Any,
     moved: Any,
+    waiting: Any,
     actions_of: Any,
 ) -> tuple[tuple[bytes, bytes, bytes], int]: ...
 def process(

@@ -345,13 +345,13 @@ static void table_end(Table *table)
 static PyObject *settle_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *value, *costs, *multipliers, *weights, *actions, *moved, *actions_of;
+    PyObject *packed, *position, *value, *costs, *multipliers, *weights, *actions, *moved, *actions_of, *waiting;
     int cheapest;
     Py_ssize_t turns;
     double worth, seconds;
     unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "OOOOOOpndKdOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
-                          &turns, &worth, &seed, &seconds, &actions, &moved, &actions_of))
+    if (!PyArg_ParseTuple(args, "OOOOOOpndKdOOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
+                          &turns, &worth, &seed, &seconds, &actions, &moved, &waiting, &actions_of))
         return NULL;
     Arrays arrays = {.count = 0};
     Table table;
@@ -359,6 +359,7 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     Settling settling = {.worth = worth, .cheapest = cheapest};
     PyObject *told = NULL;
     const double *weight;
+    const int8_t *waits; /* [n]: who keeps its policy */
     if (world_of(&table.world, &arrays, packed) < 0 || usages_of(&table.usages, &table.world, &arrays, position) < 0)
         goto done;
     const World *world = &table.world;
@@ -370,7 +371,8 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
         (table.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", k)) == NULL ||
         (weight = array_with(&arrays, weights, 'd', 0, "weights", weightings * (1 + k))) == NULL ||
         (settling.moved = array_with(&arrays, moved, 'b', 1, "moved", n)) == NULL ||
-        (settling.actions_of = array_with(&arrays, actions_of, 'q', 0, "actions_of", n)) == NULL)
+        (settling.actions_of = array_with(&arrays, actions_of, 'q', 0, "actions_of", n)) == NULL ||
+        (waits = array_with(&arrays, waiting, 'b', 0, "waiting", n)) == NULL)
         goto done;
     /* The actions of one agent, [H, S], follow those of another; an entry has one byte, or two where there are many. */
     settling.bytes = 1;
@@ -393,7 +395,10 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     for (Py_ssize_t turn = 0; !failed && turn < turns && settling.quiet < n; turn++) {
         if ((stop = must_stop(&watch)) != GO_ON)
             break;
-        failed = take_turn(&table, &settling, (int32_t)(turn % n)) < 0;
+        if (waits[turn % n])
+            settling.quiet++;
+        else
+            failed = take_turn(&table, &settling, (int32_t)(turn % n)) < 0;
     }
     end_without_lock(&watch);
     if (failed)

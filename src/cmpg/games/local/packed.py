@@ -105,7 +105,7 @@ class PackedGame:
         self,
         usages: tuple[Any, ...],
         private: tuple[FloatArray, FloatArray],
-        written: tuple[Any, Any],
+        agents: tuple[Any, Any, Any],
         multipliers: FloatArray,
         *,
         limits: tuple[int, float, float],
@@ -119,8 +119,8 @@ class PackedGame:
             Start, place and probability.
         private
             Values [n] and costs [n, k] of all agents; written.
-        written
-            The actions of whoever moves, and who did.
+        agents
+            The actions of whoever moves, and who did, written; and who waits.
         multipliers : [k]
             λ.
         limits
@@ -147,7 +147,7 @@ class PackedGame:
             worth,
             seed,
             seconds,
-            *written,
+            *agents,
             self.actions_of,
         )
         return read_usages(told), moves

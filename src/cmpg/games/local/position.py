@@ -7,6 +7,7 @@ need is remembered in cells that are replaced whole, so that threads may share a
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -239,6 +240,7 @@ class LocalPosition:
         *,
         turns: int,
         worth: float,
+        waiting: Collection[int] = (),
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
     ) -> Settlement[LocalPosition] | None:
@@ -252,6 +254,8 @@ class LocalPosition:
             Turns at most; it is over as well when nobody has moved in as many turns as there are agents.
         worth
             A gain of less than this share of an agent's range is not worth a move.
+        waiting
+            Agents who keep their policies.
         rng
             Breaks ties at random.
         deadline
@@ -262,11 +266,17 @@ class LocalPosition:
         packed, game = self.loads.packed, self.game
         values, costs = self.private_values.copy(), self.private_costs.copy()
         actions, moved = np.zeros(packed.num_entries, dtype=packed.action_type), np.zeros(len(values), dtype=np.int8)
+        waits = np.isin(np.arange(len(values)), list(waiting)).astype(np.int8)
         seed = 0 if rng is None else int(rng.integers(1, 2**63))
         seconds = min(deadline - time.monotonic(), 1e9)
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
         usages, moves = packed.settle(
-            self.loads.arrays, (values, costs), (actions, moved), prices, limits=(turns, worth, seconds), seed=seed
+            self.loads.arrays,
+            (values, costs),
+            (actions, moved, waits),
+            prices,
+            limits=(turns, worth, seconds),
+            seed=seed,
         )
         if not moves:
             return Settlement(self, 0)
