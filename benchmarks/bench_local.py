@@ -299,7 +299,7 @@ def cases_against_highs(quick: bool) -> list[Case]:
         ]
     return [
         Case("charging", cars("2019-06-12" if real_data() else None), 1e-6, 5, repeats=3),
-        Case("routing, 120 platoons", platoons(120, seed=0), 1e-6, 5, repeats=3),
+        Case("routing, 120 platoons", platoons(120, seed=0), 1e-6, 5),
         Case("robots, 30", fleet(30), 1e-4, 20),
     ]
 

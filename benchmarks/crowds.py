@@ -76,11 +76,11 @@ class Crowd:
 
 
 GAMES: dict[str, Crowd] = {
-    "charging, 10,000 drawn cars": Crowd(drawn_cars, 10_000, 1e-6, 60.0, beside_twin=500),
-    "charging, 2,000 drawn cars, seed 7": Crowd(partial(drawn_cars, seed=7), 2_000, 1e-6, beside_twin=500),
+    "charging, 10,000 drawn cars": Crowd(drawn_cars, 10_000, 1e-6, 60.0, beside_twin=300),
+    "charging, 2,000 drawn cars, seed 7": Crowd(partial(drawn_cars, seed=7), 2_000, 1e-6, beside_twin=300),
     "routing, 2,000 platoons": Crowd(partial(platoons, seed=0), 2_000, 1e-6, 2.0),
     "routing, 2,000 platoons, seed 7": Crowd(partial(platoons, seed=7), 2_000, 1e-6, 2.0),
-    "routing, 10,000 platoons": Crowd(partial(platoons, seed=0), 10_000, 1e-6, 30.0, beside_twin=500),
+    "routing, 10,000 platoons": Crowd(partial(platoons, seed=0), 10_000, 1e-6, 30.0, beside_twin=300),
     "robots, 300, on 64 x 64 cells": Crowd(large_fleet, 300, 1e-4, 20.0, 1.0, beside_twin=20),
     "robots, 1,000, on 64 x 64 cells": Crowd(large_fleet, 1_000, 1e-4, None, 3.0, beside_twin=40),
 }

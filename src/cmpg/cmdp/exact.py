@@ -153,6 +153,8 @@ class _Narrowing:
         self.width = np.inf  # of that box, or of the last one in which too many were left
         self.records: list[tuple[float, FloatArray, FloatArray]] = []  # with one constraint: what plans leave behind
         self.recent: list[tuple[FloatArray, IntArray]] = []  # with several: the last multipliers and plans
+        # By how much each table differs within one step, at most.
+        self.spans = cmdp.step_sizes * np.where(np.append(False, cmdp.nonnegative), 1.0, 2.0)
 
     def plan(self, multipliers: FloatArray) -> Plan:
         """Return the plan for some multipliers."""
@@ -197,16 +199,16 @@ class _Narrowing:
 
     def _narrow_around(self, at: FloatArray) -> None:
         """Drop actions that cannot matter around some multipliers, if the last ones are close enough to them."""
-        spans = self.cmdp.step_sizes * np.where(np.append(False, self.cmdp.nonnegative), 1.0, 2.0)
+        inside, spans, actions = self._covers(at), self.spans, self.recent[0][1]
+        if inside and self.count < MANY * actions.size:
+            return
         moves = np.abs([at - each for each, _ in self.recent]) * spans[1:]
         radii = np.divide(AROUND * moves.max(), spans[1:], out=np.ones(len(at)), where=spans[1:] > 0)
-        low, high, actions = np.maximum(at - radii, 0.0), at + radii, self.recent[0][1]
-        inside = self._covers(at)
+        low, high = np.maximum(at - radii, 0.0), at + radii
         if inside:  # what was dropped may matter outside of the old box
             low, high = np.maximum(low, self.low), np.minimum(high, self.high)
         width = float((high - low) @ spans[1:])
-        few = inside and self.count < MANY * actions.size
-        if few or not 0 < width <= min(self.width / 2, WIDEST * float(spans @ [1.0, *high])):
+        if not 0 < width <= min(self.width / 2, WIDEST * float(spans @ [1.0, *high])):
             return
         box = (np.array([1.0, *-high]), np.array([1.0, *-low]), spans, self._margin(high))
         rows, share = (self.rows, 1 / MANY) if inside else (None, 0.5)
