@@ -6,6 +6,7 @@ import pytest
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.best_responses import gentler_multipliers
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import GreatestGain, RoundRobin
 from cmpg.equilibrium.result import Status
@@ -14,6 +15,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import Cheapest
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 
@@ -274,16 +276,51 @@ def test_a_threshold_that_is_met_only_up_to_rounding_is_said_to_be():
 
 
 def test_a_budget_spent_to_the_last_bit_is_advised_to_have_slack():
+    """No price below 1e20 proves that the second action is out of reach, and the third one costs too much beside it."""
     game = JointGame(
-        transition=np.ones((1, 1, 2, 1)),
-        rewards=[[[[0, 1]]]],
-        costs=[[[[0, 1]]]],
+        transition=np.ones((1, 1, 3, 1)),
+        rewards=[[[[0, 1, 0]]]],
+        costs=[[[[0, 1e-20, 1]]]],
         thresholds=[0],
         initial=[1],
         horizon=1,
     )
-    result = coordinate_ascent(game, JointPolicy(([[[1, 0]]],)), multipliers=np.array([[1e20]]))
+    result = coordinate_ascent(game, JointPolicy(([[[1, 0, 0]]],)), multipliers=np.array([[1e20]]))
     assert result.status is Status.LIMIT
     assert result.certificate.rounding[0] > 1
     assert "next to nothing is left of a budget" in result.message
     assert "epsilon of at least" not in result.message
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "any"])
+def test_a_price_that_rounding_hides_is_lowered_until_it_proves_enough(kernels, monkeypatch):
+    """Half of 1e-20 is worth half of 1e-8: a price of 1e12, of which rounding leaves nothing."""
+    if kernels == "numpy":
+        monkeypatch.setenv("CMPG_KERNELS", "numpy")
+    idle = [[[[1.0], [1.0], [1.0]]]]
+    agents = [
+        LocalAgent(transition=idle, reward=[[reward]], costs=[[[cost]]], uses=np.zeros((1, 1, 3, 1)), initial=[1.0])
+        for reward, cost in (([0.0, 1e-8, 1.0], [0.0, 1e-20, 1.0]), ([0.0] * 3, [0.0] * 3))
+    ]
+    game = LocalGame(
+        agents=tuple(agents),
+        delay=np.zeros((1, 1, 3)),
+        load_costs=np.zeros((1, 1, 1, 3)),
+        thresholds=[5e-21],
+        horizon=1,
+    )
+    result = coordinate_ascent(game, JointPolicy(([[[1.0, 0.0, 0.0]]],) * 2), epsilon=1e-6)
+    assert result.certified
+    assert 1.0 <= result.multipliers[0, 0] < 1e8
+    assert result.multipliers[1, 0] == 0.0
+
+
+def test_whoever_proves_enough_or_nothing_at_all_keeps_its_multipliers():
+    game = counter_example()
+    position = game.at(game.uniform_policy())
+    dear = np.array([[np.inf], [1e15]])
+    for epsilon in (1e-9, 1e30):
+        assert np.array_equal(gentler_multipliers(position, dear, epsilon=epsilon), dear)
+    gentle = gentler_multipliers(position, dear, epsilon=10.0)
+    assert gentle[0, 0] == np.inf
+    assert gentle[1, 0] < 1e15

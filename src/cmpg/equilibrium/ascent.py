@@ -211,6 +211,10 @@ def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsil
     multipliers[np.isnan(multipliers)] = 0.0
     multipliers = only_binding(game, multipliers)
     certificate = certify(game, ending.position.policy, multipliers)
+    if ending.status is Status.CERTIFIED and certificate.rounding.max() > epsilon / 4:
+        gentle = _hard_budgets().gentler_multipliers(ending.position, multipliers, epsilon=epsilon)
+        if not np.array_equal(gentle, multipliers):
+            multipliers, certificate = gentle, certify(game, ending.position.policy, gentle)
     status, message = verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=answers.failed)
     return Result(
         status=status,

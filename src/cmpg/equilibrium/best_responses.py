@@ -20,10 +20,13 @@ from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver
 from cmpg.cmdp.support import Restricted, restricted
 from cmpg.equilibrium.ascent import best_response
-from cmpg.equilibrium.certificate import Certificate, certify, restriction
+from cmpg.equilibrium.certificate import Certificate, certify, judge_agent, restriction
 from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game, HardBudgets, Position, only_binding
+from cmpg.games.contract import Game, HardBudgets, JudgesAgents, Position, only_binding
 from cmpg.policy import JointPolicy
+
+LOWERINGS, LOWERED = 24, 4.0
+"""How many times, at most, a multiplier is lowered whose proof is hidden by rounding; and by how much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +98,45 @@ def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
 def certify_with_best_responses(game: Game, policy: JointPolicy) -> Certificate:
     """Judge a policy as sharply as possible: the gains are those of exact best responses, up to rounding."""
     return certify(game, policy, proposed_multipliers(game, policy))
+
+
+def gentler_multipliers(position: Position, multipliers: FloatArray, *, epsilon: float) -> FloatArray:
+    """Return multipliers [n, k], lower ones where rounding hides a proof and a lower one proves enough.
+
+    The price at which a response trades can be as large as one over the least probable collision. No smaller price
+    proves that the response is best; but one that is far smaller often proves that next to nothing is gained, and has
+    next to no rounding in it.
+
+    Parameters
+    ----------
+    position
+        Where everybody stands.
+    multipliers : [n, k]
+        λ ≥ 0; whoever has an infinite one keeps it.
+    epsilon
+        Nobody's multipliers are lowered who is known to gain at most half of this.
+    """
+    finite: BoolArray = np.asarray(np.isfinite(multipliers).all(axis=1))
+    best, proved = np.where(finite[:, None], multipliers, 0.0), np.full(len(finite), np.inf)
+    trial, open_to_doubt = best, finite.copy()
+    for _ in range(LOWERINGS):
+        gains = _proved_gains(position, trial, open_to_doubt)
+        better = open_to_doubt & (gains < proved)
+        best, proved = np.where(better[:, None], trial, best), np.where(better, gains, proved)
+        open_to_doubt = np.asarray(better & (proved > epsilon / 2))
+        if not open_to_doubt.any():
+            break
+        trial = np.where(open_to_doubt[:, None], best / LOWERED, best)
+    return np.asarray(np.where((proved <= epsilon)[:, None], best, multipliers))
+
+
+def _proved_gains(position: Position, multipliers: FloatArray, asked: BoolArray) -> FloatArray:
+    """Return what agents gain at most as multipliers [n, k] prove it, rounding included: [n]; inf where not asked."""
+    judged = position.judgements(multipliers) if isinstance(position, JudgesAgents) else None
+    if judged is not None:
+        return np.asarray(judged.bounds - judged.values + judged.rounding)
+    gains = np.full(len(asked), np.inf)
+    for agent in np.flatnonzero(asked).tolist():
+        value, bound, rounding = judge_agent(position, agent, multipliers[agent])
+        gains[agent] = bound - value + rounding
+    return gains

@@ -425,7 +425,7 @@ def _taken(position: Position, agent: int) -> Position:
     feasible = is_feasible(position)
     cmdp = position.induced_cmdp(agent)
     if not feasible:  # what is spent too much has to be made up for, with room for rounding
-        cmdp = replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding)
+        cmdp = replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding).with_walker(cmdp.walker)
     try:
         response = Exact()(cmdp)
     except (InfeasibleError, SolverError):
