@@ -391,18 +391,18 @@ def _shared(search: _Search, position: Position, multipliers: FloatArray, takers
     """Let those who took something before respond, and others if something is left after that: they become takers."""
     enough = np.maximum(NOTHING * search.slacks, 8 * position.cost_rounding)
     asked, eager = list(takers), False
-    while True:
-        for agent in asked:
-            check_time()
-            if is_feasible(position) and np.all((position.slacks <= enough) | (multipliers == 0)):
-                return position
-            taken = _taken(position, agent)
-            if taken is not position and agent not in takers:
-                takers.append(agent)
-            position = taken
-        if eager:
-            return position
-        asked, eager = _eager(position, multipliers, but=takers), True
+    while not (is_feasible(position) and np.all((position.slacks <= enough) | (multipliers == 0))):
+        if not asked and not eager:
+            asked, eager = _eager(position, multipliers, but=takers), True
+        if not asked:
+            break
+        check_time()
+        agent = asked.pop(0)
+        taken = _taken(position, agent)
+        if taken is not position and agent not in takers:
+            takers.append(agent)
+        position = taken
+    return position
 
 
 def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int]) -> list[int]:

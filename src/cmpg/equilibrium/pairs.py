@@ -47,6 +47,9 @@ DIGITS = 6
 MOST_PRICES = 4
 """So many prices are looked at, those of the most agents first."""
 
+FEW_SELLERS = 8
+"""More of them are asked all at once."""
+
 
 @dataclass(frozen=True)
 class PairMoves:
@@ -137,16 +140,27 @@ def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterat
     for buyers in groups[:MOST_PRICES]:
         price = prices[buyers[0]]
         cheaper = [each for each in groups if each is not buyers and np.any(price > prices[each[0]])]
-        for i in (i for each in cheaper for i in each):
-            # By its own price i loses at least what it frees is worth to it: so this is what can be gained at most.
-            present = position.present(i)
-            if np.abs(price - prices[i]) @ np.abs(present.costs) <= enough:
-                continue
-            cmdp = position.induced_cmdp(i)
-            promise = maximise(cmdp, price).value - float(present.value - price @ present.costs)
+        for promise, i in _promises(position, [i for each in cheaper for i in each], price, prices, enough):
             promised += [(promise, i, j) for j in buyers if promise > enough]
     for _, i, j in sorted(promised, key=lambda each: -each[0]):
         yield partial(_traded, position, i, j, prices[j], terms)
+
+
+def _promises(
+    position: Position, sellers: list[int], price: FloatArray, prices: FloatArray, enough: float
+) -> Iterator[tuple[float, int]]:
+    """Find what sellers could gain at a buyer's price, by one call where they are many."""
+    judge = position if len(sellers) > FEW_SELLERS and isinstance(position, JudgesAgents) else None
+    judged = None if judge is None else judge.judgements(np.tile(price, (len(prices), 1)))
+    if judged is not None:
+        gains = judged.bounds - judged.values - float(price @ position.slacks)
+        yield from ((float(gains[i]), i) for i in sellers)
+        return
+    for i in sellers:
+        # By its own price i loses at least what it frees is worth to it: so this is what can be gained at most.
+        present = position.present(i)
+        if np.abs(price - prices[i]) @ np.abs(present.costs) > enough:
+            yield maximise(position.induced_cmdp(i), price).value - float(present.value - price @ present.costs), i
 
 
 def _finite(position: Position, prices: FloatArray) -> FloatArray:
