@@ -346,14 +346,14 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
 }
 
 /* Of five actions, of which the last is to rest, the first among those that are worth enough and have most left. */
-ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const Lanes *value, const Lanes *left, Lanes best,
+ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const Lanes *value, const Lanes *left, const Lanes *best,
                                  const double *ties, int32_t cell, Mask *taken)
 {
     Lanes near[5], most = SAME(-INFINITY), first = SAME(NO_ACTION), rest;
     rest = READ(grid->rest, cell);
     UNROLLED
     for (int j = 0; j < 5; j++) {
-        near[j] = CHOICE(value[j] >= best - ties[0], left[j], SAME(-INFINITY));
+        near[j] = CHOICE(value[j] >= *best - ties[0], left[j], SAME(-INFINITY));
         most = LARGER(near[j], most);
     }
     UNROLLED
@@ -400,7 +400,7 @@ ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, con
             best = LARGER(value[j], best);
         }
         Mask taken[5];
-        first_of_best(grid, action, value, second, best, ties, cell, taken);
+        first_of_best(grid, action, value, second, &best, ties, cell, taken);
         Lanes worth = value[4], left = second[4];
         UNROLLED
         for (int j = 0; j < 5; j++) {
@@ -450,7 +450,7 @@ ALWAYS_INLINE void run_apart(const Grid *grid, const Map *map, int edges, double
         for (int j = 0; j < 5; j++)
             left[j] = -cost[j];
         Mask taken[5];
-        first_of_best(grid, action, value, left, best, ties, cell, taken);
+        first_of_best(grid, action, value, left, &best, ties, cell, taken);
         gained = gain[4];
         paid = cost[4];
         UNROLLED

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEGLIGIBLE_SHARE 1e-12
+#define NEGLIGIBLE_SHARE 1e-13
 
 /* What one agent's usage does to loads: places as the loads have them, in the order of `key`. */
 typedef struct {
