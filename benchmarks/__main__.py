@@ -13,11 +13,11 @@ import os
 import subprocess
 import sys
 import time
-import traceback
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks.outcome import Outcome
+from benchmarks.outcome import Outcome, or_broken
 from benchmarks.page import page, read_page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
@@ -48,11 +48,7 @@ def main() -> int:
         print(f"\n== {name} ==", flush=True)
         benchmark = importlib.import_module(f"benchmarks.bench_{name}")
         start = time.perf_counter()
-        try:
-            found[benchmark] = benchmark.main(given.quick)
-        except Exception as problem:  # the others are worth having all the same
-            traceback.print_exc()
-            found[benchmark] = [Outcome(f"broke off: {type(problem).__name__}", 0.0, 1.0, unit="")]
+        found[benchmark] = or_broken(name, partial(benchmark.main, given.quick))
         print(f"{name} took {time.perf_counter() - start:.0f} s", flush=True)
     outcomes = [outcome for each in found.values() for outcome in each]
     print("\n== side by side ==")

@@ -3,7 +3,7 @@
 HiGHS is given the occupancy program as built by `LinearProgram`; only its own time counts, not the assembly. Times are
 those of the processor, so that other work on the machine does not count; for HiGHS, which may use several threads, the
 smaller of processor and elapsed time. The faster of its methods counts: the second is stopped when the first was done.
-Both are stopped where the ratio is a quarter beyond its aim, and it is then a lower bound. Cases are drawn from fixed
+Both are stopped where the ratio is half beyond its aim, and it is then a lower bound. Cases are drawn from fixed
 seeds; `SPARE` has others, which nothing was tuned on.
 """
 
@@ -14,11 +14,12 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.outcome import Outcome
+from benchmarks.outcome import Outcome, or_broken
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import propose
 from cmpg.cmdp.kernels.choice import kernels_used
@@ -156,9 +157,9 @@ def compare(case: Case, quick: bool) -> list[Outcome]:
     ]
     if case.target is None:
         return [replace(outcomes[0], what=case.name), *outcomes[1:]]
-    limit = 5.0 if quick else max(5.0, BEYOND_THE_AIM * case.target * fast)
+    limit = 5.0 if quick else max(25.0, BEYOND_THE_AIM * case.target * fast)
     runs = []
-    for method in ("ipm", "simplex"):
+    for method in ("ipm", "simplex") if cmdp.is_sparse else ("simplex", "ipm"):  # the faster one first, mostly
         runs.append(run_highs(cmdp, method, limit))
         if runs[-1].value is not None:
             limit = min(limit, max(runs[-1].seconds, 0.1))
@@ -222,7 +223,7 @@ def reading(cmdp: CMDP) -> Outcome:
 SPARE = 1_000
 """The first of the seeds that nothing was tuned on."""
 
-BEYOND_THE_AIM = 1.25
+BEYOND_THE_AIM = 1.5
 """HiGHS is stopped where the ratio is this many times its aim."""
 
 
@@ -240,5 +241,5 @@ def cases(quick: bool) -> Iterator[Case]:
 def main(quick: bool) -> list[Outcome]:
     outcomes = [reading(sparse_case(1, None).cmdp)]
     for case in cases(quick):
-        outcomes += compare(case, quick)
+        outcomes += or_broken(case.name, partial(compare, case, quick))
     return outcomes

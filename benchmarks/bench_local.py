@@ -29,7 +29,7 @@ import numpy as np
 
 import cmpg
 from benchmarks.bench_cmdp import afresh
-from benchmarks.outcome import Outcome
+from benchmarks.outcome import Outcome, or_broken
 from cmpg.arrays import IntArray
 from cmpg.cmdp.highs import Method, propose
 from cmpg.cmdp.kernels.choice import compiled
@@ -167,6 +167,8 @@ def whole_game(case: Case, limit: float) -> list[Outcome]:
 
 
 def _ending(result: cmpg.Result) -> str:
+    if result.incumbent is None:
+        return f"{result.status.name}, without a policy"
     return f"{result.status.name} at {result.certificate.epsilon:.1e}, total value {result.values.sum():.4f}"
 
 
@@ -339,14 +341,14 @@ def main(quick: bool) -> list[Outcome]:
         print(f"there is no {DATA}: the package's own samples stand in for the public files")
     outcomes: list[Outcome] = []
     for case in cases_against_highs(quick):
-        outcomes += whole_game(case, HIGHS_LIMIT)
-        outcomes += one_round(case, HIGHS_LIMIT / 2)
+        outcomes += or_broken(case.name, partial(whole_game, case, HIGHS_LIMIT))
+        outcomes += or_broken(case.name, partial(one_round, case, HIGHS_LIMIT / 2))
     for case in cases_by_the_clock(quick):
-        outcomes += by_the_clock(case)
+        outcomes += or_broken(case.name, partial(by_the_clock, case))
     if compiled() is not None:
         for case in cases_against_the_twin(quick):
-            outcomes += against_the_twin(case)
-        outcomes += crowds(quick)
+            outcomes += or_broken(case.name, partial(against_the_twin, case))
+        outcomes += or_broken("crowds", partial(crowds, quick))
     print("the floor, 8 robots, H=30")
     floors = ("8x8", None) if quick else ("8x8", None, "random-32-32-20", "random-32-32-10", "empty-32-32")
     fleets = [(floor or "our own floor", fleet(8, floor=floor, horizon=30)) for floor in floors]

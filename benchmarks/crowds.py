@@ -90,7 +90,7 @@ QUICK: dict[str, Crowd] = {
 }
 GROWTH: dict[str, tuple[Crowd, tuple[int, ...], tuple[int, ...]]] = {
     # how many agents there are, and in a quick run; each is seconds of the processor
-    "cars": (Crowd(drawn_cars, 0, 1e-6), (1_250, 2_500, 5_000), (50, 100)),
+    "cars": (Crowd(drawn_cars, 0, 1e-6), (300, 1_000, 3_000, 10_000), (50, 100)),
     "platoons": (Crowd(partial(platoons, seed=0), 0, 1e-6), (500, 1_000, 2_000, 4_000), (20, 40)),
     "robots": (Crowd(fleet, 0, 1e-4), (15, 30, 60, 120), (4, 8)),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -32,3 +34,12 @@ class Outcome:
 
     def __str__(self) -> str:
         return f"{self.what:<62} {self.figure:>14}   {self.wish:<12} {self.verdict}"
+
+
+def or_broken(name: str, work: Callable[[], list[Outcome]]) -> list[Outcome]:
+    """Return the outcomes of some work; if it breaks off, say so, and let the others go on."""
+    try:
+        return work()
+    except Exception as problem:
+        traceback.print_exc()
+        return [Outcome(f"{name}: broke off, {type(problem).__name__}", 0.0, 1.0, unit="")]
