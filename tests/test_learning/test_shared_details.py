@@ -326,3 +326,125 @@ def test_what_is_not_certified_says_why(status):
     result = shared.concluded(simulator, a_round(), status, "why", epsilon=0.5, delta=0.1)
     assert result.void == (() if status is Status.CERTIFIED else ("why",))
     assert result.message.startswith("nothing is certified; what is proved") is (status is Status.LIMIT)
+
+
+# --- Local games, checks and conclusions, number by number ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gap", "below"), [(0.5, 32.0), (1.5, 96.0), (1e9, 32.0 * shared.HOPELESS), (0.25, 16.0), (np.inf, None)]
+)
+def test_rounds_of_a_local_game_wait_for_as_many_samples_as_the_gap_needs(monkeypatch, gap, below):
+    asked = {}
+
+    class Here:
+        """Stands for what is known of a local game, and for its model."""
+
+        thresholds, horizon = np.array([1.0]), 3
+
+        @classmethod
+        def of(cls, known, samples, *, delta, interval):
+            asked.update(delta=delta, interval=interval, samples=samples)
+            return cls()
+
+    def tighten(model, limits, start, *, epsilon, far):
+        asked.update(limits=limits.tolist(), start=start, epsilon=epsilon, far=far)
+        return a_round(gap, feasible=False)
+
+    monkeypatch.setattr(shared, "LocalKnown", Here)
+    monkeypatch.setattr(shared, "LocalModel", Here)
+    monkeypatch.setattr(shared, "tightened", tighten)
+    simulator = SimpleNamespace(known=Here(), ledger=SimpleNamespace(total=5))
+    start = Round(0, UNIFORM, np.inf, np.array([np.inf]), feasible=False)
+    attributes = {"simulator": simulator, "delta": 0.12, "number": 2, "interval": "interval", "epsilon": 0.5}
+    run = bare(shared._Run, **attributes, limits=np.array([1.0]), best=start, ended=None, reason="", hopeless_below=0.0)
+    run._check = lambda *_: pytest.fail("a local game is not checked")
+    run._judge("samples", 64)
+    assert run.hopeless_below == (32.0 * shared.HOPELESS if below is None else below)
+    assert asked == {
+        "delta": pytest.approx(0.02),
+        "interval": "interval",
+        "samples": "samples",
+        "limits": [1.0],
+        "start": UNIFORM,
+        "epsilon": 0.5,
+        "far": shared.FAR * 0.5,
+    }
+    assert (run.best.gap, run.best.samples_per_entry, run.ended) == (gap, 64, None)
+
+
+def test_nothing_was_drawn_before_the_first_round():
+    simulator = GameSimulator(counter_example(), rng=np.random.default_rng(0))
+    run = shared._Run(simulator, epsilon=0.5, delta=0.1, interval="interval")
+    assert (run.best.samples_per_entry, run.claimed, run.delta, run.interval) == (0, 0.5, 0.1, "interval")
+    assert (run.epsilon, run.limits.tolist(), run.reason) == (0.5, [0.5], "")
+    assert [table.tolist() for table in run.best.policy] == [[[[0.5, 0.5]]]] * 2
+    run.number = 3
+    result = run.conclude(Status.LIMIT, "why")
+    assert (result.settings["samples_per_entry"], result.settings["rounds"]) == (0, 3)
+    assert (result.status, result.void, result.epsilon, result.delta) == (Status.LIMIT, ("why",), 0.5, 0.1)
+
+
+def checking(monkeypatch, *, incumbent=1, answers=(), total=10**6):
+    """Check a policy of two agents whose costs fit at once; return the run, and what was asked for."""
+    seen = SimpleNamespace(epsilons=[], starts=[], problems=[], learned=[])
+    simulator = Drawing()
+    simulator.ledger.total = total
+    run = bare(shared._Run, simulator=simulator, limits=np.array([1.0]), best=a_round(3.0), epsilon=0.5, ended=None)
+    game = SimpleNamespace(num_agents=2, num_steps=2, at=lambda _: SimpleNamespace(induced_cmdp=lambda i: f"cmdp {i}"))
+    game.with_thresholds = lambda _: game
+    found = JointPolicy.uniform([(2, 3, 4), (2, 3, 5)])
+
+    def ascend(_, start, epsilon):
+        seen.epsilons.append(epsilon)
+        seen.starts.append(start)
+        return SimpleNamespace(incumbent=incumbent, policy=found)
+
+    def problem(_, agent, policy, *, purpose, nash_epsilon=None):
+        seen.problems.append((agent, policy is found, purpose, nash_epsilon))
+        return agent
+
+    def variances(cmdp, table):
+        seen.variances = (cmdp, table.shape)
+        return np.array([0.0]), None
+
+    def measured(problem, table, model, *, delta):
+        seen.measured = (problem, table is found[0], model)
+        return SimpleNamespace(ceilings=np.array([9.0, 1.0]), floors=np.zeros(2), episodes=0)
+
+    monkeypatch.setattr(shared, "cost_variances", variances)
+    monkeypatch.setattr(shared, "_ascent", ascend)
+    monkeypatch.setattr(shared, "InducedProblem", problem)
+    monkeypatch.setattr(shared, "Measurement", measured)
+    monkeypatch.setattr(shared, "Adaptive", lambda **_: lambda agent, **__: answers[agent])
+    run._check(SimpleNamespace(game=game), 64, 0.06)
+    return run, seen
+
+
+def test_a_check_solves_to_a_sixteenth_of_epsilon_and_measures_the_first_agent(monkeypatch):
+    stays = response(ceiling=2.5, present=(2.25, 3.0))
+    run, seen = checking(monkeypatch, answers=[stays, stays])
+    assert (seen.epsilons, seen.starts) == ([0.5 / 16], [UNIFORM])
+    assert seen.variances == ("cmdp 0", (1, 1, 2))
+    assert seen.measured == (0, True, "cmdp 0")
+    assert seen.problems == [(0, True, "checks", None), (0, True, "checks", 0.5), (1, True, "checks", 0.5)]
+    assert (run.ended, run.best.gap, run.best.samples_per_entry) == (Status.CERTIFIED, 0.25, 64)
+    assert run.best.cost_ceilings.tolist() == [1.0]
+
+
+def test_a_check_proves_nothing_without_a_policy_or_where_somebody_may_leave(monkeypatch):
+    stays, leaves, unknown = response(ceiling=2.5, present=(2.0, 3.0)), response(present=(1.9, 3.0)), response()
+    run, seen = checking(monkeypatch, incumbent=None)
+    assert (run.ended, seen.problems) == (None, [])
+    for answers, asked in (([leaves, stays], 2), ([stays, leaves], 3), ([unknown, stays], 2)):
+        run, seen = checking(monkeypatch, answers=answers)
+        assert (run.ended, run.best.gap, len(seen.problems)) == (None, 3.0, asked)
+    run, _ = checking(monkeypatch, answers=[stays, response(ceiling=2.5, present=(2.125, 3.0))])
+    assert (run.ended, run.best.gap) == (Status.CERTIFIED, 0.5)  # the larger of both
+
+
+def test_a_planner_s_table_has_the_products_of_what_agents_play():
+    tables = [np.random.default_rng(i).dirichlet(np.ones(2 + i), size=(2, 3)) for i in range(2)]
+    found = shared.joint_table(JointPolicy(tuple(tables)))
+    assert found.shape == (2, 3, 6)
+    assert found == pytest.approx(np.einsum("hsa,hsb->hsab", *tables).reshape(2, 3, 6))
