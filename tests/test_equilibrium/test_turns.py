@@ -519,3 +519,22 @@ def test_interruptions_while_it_is_judged_are_told_and_the_judgement_is_finished
     monkeypatch.setattr(ascent, "take_turns", lambda *_, **__: (_ for _ in ()).throw(OutOfTimeError("late")))
     late = ascent.coordinate_ascent(game, game.uniform_policy(), epsilon=1e-3)
     assert (late.status, late.incumbent) == (Status.LIMIT, None)
+
+
+def test_a_solver_is_chosen_by_what_is_left_below_the_thresholds(measured):
+    asked = []
+    answers = ascent._Answers(solving, 0.5, np.array([[0.5]]))
+    answers._solver_for = lambda last, slacks: asked.append((last.tolist(), slacks.tolist())) or solving
+    answers(Stand(cost=0.25), 0, None)
+    assert asked == [([0.5], [0.75])]
+
+
+def test_a_bound_below_the_value_proves_a_gain_of_nothing():
+    judged = SimpleNamespace(bounds=np.array([1.0]), values=np.array([1.5]))
+    position = SimpleNamespace(
+        judgements=lambda multipliers, agents: judged,
+        neighbours=lambda agent: range(agent, agent + 1),
+    )
+    position.policy = type("Stored", (), {"stored": ["mine"], "__len__": lambda _: 1})()
+    found = ascent._Answers(solving, 0.5, np.array([[0.5]]))._proved(position, 0)
+    assert (found.gain, found.table, found.detail.value, found.detail.bound) == (0.0, "mine", 1.5, 1.0)

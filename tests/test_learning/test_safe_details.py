@@ -7,10 +7,11 @@ import pytest
 
 from cmpg.cmdp.box import BoxCMDP
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.errors import CMPGError, InfeasibleError, SimulatorError
 from cmpg.learning import safe
-from cmpg.learning.confidence import Estimate
+from cmpg.learning.confidence import Estimate, mixture_interval
 from cmpg.learning.outcome import ResponseStatus
+from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import (
     Baseline,
     Exploration,
@@ -22,6 +23,8 @@ from cmpg.learning.safe import (
     safe_learner,
     tight_bonus,
 )
+from cmpg.learning.simulator import GameSimulator
+from cmpg.scenarios import counter_example
 
 SHAPE = (3, 2, 2)
 
@@ -289,3 +292,53 @@ def test_a_policy_that_is_not_safe_or_has_no_slack_ends_the_exploration():
     assert "constraint 1 has the threshold 4, and the safe policy costs at least 3.4: too little slack" in lack(
         floors=(0.0, 3.4), ceilings=(0.0, np.inf)
     )
+
+
+# --- Beginnings and faults --------------------------------------------------------------------------------------------
+
+
+def exploring():
+    game = counter_example()
+    problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    baseline = Baseline(problem.policy[0], np.array([np.inf]))
+    options = {"bonus": tight_bonus, "interval": mixture_interval, "delta": 0.1, "margin": 0.125}
+    return Exploration(problem, baseline, **options)
+
+
+def test_an_exploration_begins_with_nothing_and_searches_at_once():
+    run = exploring()
+    assert (run.episodes, run.work, run._next_search, run.played) == (0, 0, 0, ())
+    assert run.proved.thresholds.tolist() == [0.375]
+    assert run.given_costs.tolist() == [np.inf]
+    assert run.baseline.ceilings.tolist() == [0.25]  # one step: what it costs is known without a sample
+    assert run.reward_range == counter_example().reward_ranges[0]
+
+
+def test_what_was_played_is_counted_by_policy_and_goes_with_a_fault(monkeypatch):
+    run = exploring()
+    other = np.array([[[1.0, 0.0]]])
+    run.play(run.baseline.policy, 5)
+    run.play(other, 2)
+    run.play(other, 3)
+    assert [each.episodes for each in run.played] == [5, 5]
+    assert run.episodes == 10
+    assert int(run.samples.visits.sum()) == 10
+    lost = run.problem.roll_out(other, 4)
+    for samples, visits in ((None, 10), (lost, 14)):
+
+        def broken(*_, samples=samples):
+            fault = SimulatorError("broken")
+            fault.samples = samples
+            raise fault
+
+        monkeypatch.setattr(InducedProblem, "roll_out", broken)
+        with pytest.raises(SimulatorError) as caught:
+            run.play(other, 1)
+        assert int(caught.value.samples.visits.sum()) == visits
+        assert run.episodes == 10
+
+
+def test_the_least_slack_is_a_share_of_the_widest_range_however_small():
+    known = game(spans=((0.25, 0.25), (0.125, 0.0)))
+    assert safe_learner(known, epsilon=0.5, margin=1e-4).least_slack == 1e-4 / (4 * 0.5)
+    assert safe_learner(known, epsilon=0.5, margin=0.5).least_slack == 1e-3
