@@ -678,7 +678,8 @@ confidence, as far as chance goes.
 
 NOW = """## Now
 
-All that was tried with the tests as they are, mutants for whose survivors tests were written among them.
+All that was tried with the tests as they are, mutants for whose survivors tests were written among them. What had been
+noticed before tests were only added was not tried again.
 
 | what | tried | noticed | same program | score | wanted |
 |---|---:|---:|---:|---:|---:|"""
