@@ -100,9 +100,9 @@ static int reserve(Distribution *one, int32_t length)
 static void trim(Distribution *one, double negligible)
 {
     double *p = one->probability;
-    while (one->high - one->low > 1 && p[one->high - 1] < negligible)
+    while (one->high - one->low > 1 && p[one->high - 1] <= negligible)
         p[--one->high] = 0.0;
-    while (one->high - one->low > 1 && p[one->low] < negligible)
+    while (one->high - one->low > 1 && p[one->low] <= negligible)
         p[one->low++] = 0.0;
 }
 
@@ -156,17 +156,19 @@ static void divide(const Distribution *one, double u, double *q, int32_t *low, i
     double last = 0.0;
     *low = one->low;
     *high = one->high;
-    if (u <= 0.5)
+    if (u <= 0.5) {
+        const double scale = 1.0 / not_u, ratio = u / not_u;
         for (int32_t m = one->low; m < one->high; m++) {
-            double value = (f[m] - u * last) / not_u;
+            double value = f[m] * scale - ratio * last;
             q[m] = last = value > 0.0 ? value : 0.0;
         }
-    else {
+    } else {
+        const double scale = 1.0 / u, ratio = not_u / u;
         double next = f[one->high - 1];
         *low = one->low > 0 ? one->low - 1 : 0;
         *high = one->high - 1;
         for (int32_t m = *high; m > *low; m--) {
-            double value = (next - not_u * last) / u;
+            double value = next * scale - ratio * last;
             next = f[m - 1];
             q[m - 1] = last = value > 0.0 ? value : 0.0;
         }
