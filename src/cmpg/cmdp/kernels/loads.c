@@ -214,7 +214,8 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
     const int64_t steps = loads->combined_stride ? H : 1, rough_steps = loads->rough_stride ? H : 1;
     loads->mean = calloc((size_t)(H * E), sizeof(double));
     loads->distributions = calloc((size_t)(H * R + 1), sizeof(Distribution));
-    if (loads->mean == NULL || loads->distributions == NULL)
+    loads->alike = calloc((size_t)(H * R + 1), sizeof(Alike));
+    if (loads->mean == NULL || loads->distributions == NULL || loads->alike == NULL)
         return -1;
     for (int64_t at = 0; at < H * R; at++)
         if (distribution_clear(&loads->distributions[at]) < 0)
@@ -265,6 +266,7 @@ void loads_end(Loads *loads)
         for (int64_t at = 0; at < (int64_t)loads->world->steps * loads->world->rough; at++)
             free(loads->distributions[at].probability);
     free(loads->distributions);
+    free(loads->alike);
     free(loads->mean);
     for (int z = 0; z < loads->weightings; z++) {
         free(loads->base[z]);
@@ -280,7 +282,10 @@ int loads_add(Loads *loads, int32_t place, double probability)
     const World *world = loads->world;
     const int32_t h = place / world->resources, r = world->rough_of[place % world->resources];
     loads->mean[place] += probability;
-    return r < 0 ? 0 : distribution_add(&loads->distributions[(int64_t)h * world->rough + r], probability, NEGLIGIBLE);
+    if (r < 0)
+        return 0;
+    loads->alike[(int64_t)h * world->rough + r].changes++;
+    return distribution_add(&loads->distributions[(int64_t)h * world->rough + r], probability, NEGLIGIBLE);
 }
 
 int loads_remove(Loads *loads, int32_t place, double probability, const Usage *all)
@@ -292,6 +297,7 @@ int loads_remove(Loads *loads, int32_t place, double probability, const Usage *a
     if (r < 0)
         return 0;
     Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+    loads->alike[(int64_t)h * world->rough + r].changes++;
     if (probability >= 1.0) {
         one->sure--;
         return 0;
@@ -342,6 +348,14 @@ int loads_burden_without(Loads *loads, int32_t place, double probability, double
             values[z] = loads->base[z][at] + loads->slope[z][at] * others;
         return 0;
     }
+    Alike *alike = &loads->alike[(int64_t)h * world->rough + r];
+    uint64_t bits;
+    memcpy(&bits, &probability, sizeof bits);
+    const size_t slot = (size_t)((bits * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % MOST_ALIKE; /* Fibonacci hashing */
+    if (alike->known[slot].changes == alike->changes + 1 && alike->known[slot].probability == probability) {
+        memcpy(values, alike->known[slot].burden, (size_t)loads->weightings * sizeof *values);
+        return 0;
+    }
     const Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
     const double *p = one->probability;
     int32_t low = one->low, high = one->high, sure = one->sure;
@@ -361,6 +375,9 @@ int loads_burden_without(Loads *loads, int32_t place, double probability, double
     const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
     for (int z = 0; z < loads->weightings; z++)
         values[z] = expected(loads->tables[z] + at, sure, p, low, high);
+    alike->known[slot].changes = alike->changes + 1;
+    alike->known[slot].probability = probability;
+    memcpy(alike->known[slot].burden, values, (size_t)loads->weightings * sizeof *values);
     return 0;
 }
 

@@ -108,6 +108,16 @@ int distribution_clear(Distribution *one); /* nobody */
 int distribution_add(Distribution *one, double probability, double negligible);
 double expected(const double *table, int32_t sure, const double *probability, int32_t low, int32_t high);
 
+/* What agents meet who use one place with these probabilities, beside the others: in a crowd many use it alike. */
+#define MOST_ALIKE 64
+typedef struct {
+    struct {
+        int64_t changes; /* of the load until then, and one more; 0: nothing is known */
+        double probability, burden[MOST_WEIGHTINGS];
+    } known[MOST_ALIKE]; /* in the place that a probability has by its bits */
+    int64_t changes;
+} Alike;
+
 /* Loads of all agents but a few, and the weighted burden of one more user of each place. Weighting z is
    w[z][0]·E[d(1 + N)] + Σ_j w[z][1 + j]·E[g_j(1 + N) − g_j(N)]. */
 typedef struct {
@@ -115,6 +125,7 @@ typedef struct {
     int weightings;
     double *mean;                    /* [H·E] */
     Distribution *distributions;     /* [H·R] */
+    Alike *alike;                    /* [H·R] */
     double *base[MOST_WEIGHTINGS];   /* [H or 1, E]: of nobody, on smooth resources */
     double *slope[MOST_WEIGHTINGS];  /* [H or 1, E]: of each user */
     double *tables[MOST_WEIGHTINGS]; /* [H or 1, R, n]: by the load, on rough ones */
