@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
@@ -145,7 +146,8 @@ class CommonPrice:
         interrupted = False
         try:
             if is_feasible(search.first) and np.all(search.slacks > 0):
-                _look(search)
+                if _look(search):
+                    _share_out(search)
             elif is_feasible(search.first) and not np.any(search.first.costs[search.slacks <= 0]):
                 _look_without_room(search)
         except (_OutOfTime, OutOfTimeError):
@@ -165,23 +167,24 @@ class CommonPrice:
         )
 
 
-def _look(search: _Search) -> None:
-    """Go through all phases; what they find is `search.best`."""
+def _look(search: _Search) -> bool:
+    """Go through all phases; what they find is `search.best`. Return whether agents rest there at a price."""
     first, nothing = search.first, np.zeros(len(search.slacks))
     selfish = search.settle(first, nothing, rounds=1, worth=COARSE)
     if is_feasible(selfish) and is_feasible(search.settle(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE)):
-        return
+        return False
     stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
     if np.any(search.slacks * LARGEST_PRICE <= stake):
-        return
+        return False
     dear = stake / search.slacks
     begin = search.settle(selfish, dear, rounds=1, worth=COARSE)
     if not is_feasible(begin):
         # Selfish agents can be in each other's way so that nobody alone makes room, at any price.
         begin = search.settle(first, dear, rounds=1, worth=COARSE)
-    if _rest(search, _steered(search, _Priced(begin, dear))):
-        _lower(search)
-        _share_out(search)
+    if not _rest(search, _steered(search, _Priced(begin, dear))):
+        return False
+    _lower(search)
+    return True
 
 
 def _look_without_room(search: _Search) -> None:
@@ -375,7 +378,19 @@ def _share_out(search: _Search) -> None:
     takers: list[int] = []
     for share in range(SHARES):
         used = search.used(position)
-        position = _shared(search, position, multipliers, takers)
+        asked, eager = list(takers), False  # those who took something before respond first
+        while not _is_taken(search, position, multipliers):
+            if not asked and not eager:
+                asked, eager = _eager(position, multipliers, but=takers), True
+            if not asked:
+                break
+            check_time()
+            agent = asked.pop(0)
+            with suppress(InfeasibleError, SolverError):
+                response = Exact()(_problem(position, agent))
+                if not is_feasible(position) or response.value > position.present(agent).value:
+                    position = position.replace(agent, response.policy)
+                    takers += [agent] * (agent not in takers)
         if not is_feasible(position):
             break
         change = np.where(used < 1 / LAST_STEP, 1.0, np.minimum(used, LAST_STEP))
@@ -387,22 +402,18 @@ def _share_out(search: _Search) -> None:
     search.best = held
 
 
-def _shared(search: _Search, position: Position, multipliers: FloatArray, takers: list[int]) -> Position:
-    """Let those who took something before respond, and others if something is left after that: they become takers."""
+def _is_taken(search: _Search, position: Position, multipliers: FloatArray) -> bool:
+    """Whether nothing is left of what has a price, and nothing is overspent."""
     enough = np.maximum(NOTHING * search.slacks, 8 * position.cost_rounding)
-    asked, eager = list(takers), False
-    while not (is_feasible(position) and np.all((position.slacks <= enough) | (multipliers == 0))):
-        if not asked and not eager:
-            asked, eager = _eager(position, multipliers, but=takers), True
-        if not asked:
-            break
-        check_time()
-        agent = asked.pop(0)
-        taken = _taken(position, agent)
-        if taken is not position and agent not in takers:
-            takers.append(agent)
-        position = taken
-    return position
+    return is_feasible(position) and bool(np.all((position.slacks <= enough) | (multipliers == 0)))
+
+
+def _problem(position: Position, agent: int) -> CMDP:
+    """Return an agent's CMDP; where too much is spent, it has to make up for that, with room for rounding."""
+    cmdp = position.induced_cmdp(agent)
+    if is_feasible(position):
+        return cmdp
+    return replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding).with_walker(cmdp.walker)
 
 
 def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int]) -> list[int]:
@@ -418,21 +429,6 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
         if (gains[others] > 0).any():
             return [int(agent) for agent in others[np.argsort(-gains[others], kind="stable")][:TAKERS]]
     return [int(agent) for agent in others[:TAKERS]]
-
-
-def _taken(position: Position, agent: int) -> Position:
-    """Return where an agent's best response leads; the same position where it gains nothing, and none is required."""
-    feasible = is_feasible(position)
-    cmdp = position.induced_cmdp(agent)
-    if not feasible:  # what is spent too much has to be made up for, with room for rounding
-        cmdp = replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding).with_walker(cmdp.walker)
-    try:
-        response = Exact()(cmdp)
-    except (InfeasibleError, SolverError):
-        return position
-    if feasible and response.value <= position.present(agent).value:
-        return position
-    return position.replace(agent, response.policy)
 
 
 def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:
