@@ -391,12 +391,11 @@ def _share_out(search: _Search) -> None:
                 if not is_feasible(position) or response.value > position.present(agent).value:
                     position = position.replace(agent, response.policy)
                     takers += [agent] * (agent not in takers)
-        if not is_feasible(position):
-            break
+        feasible = is_feasible(position)  # where it is not, the few cannot make up for what the others spend
         change = np.where(used < 1 / LAST_STEP, 1.0, np.minimum(used, LAST_STEP))
-        multipliers = multipliers * change ** (1 / (1 + share))
+        multipliers = multipliers * change ** (1 / (1 + share) if feasible else 1.0)
         settled = search.settle_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
-        if settled is position:
+        if settled is position and feasible:
             return
         position = settled
     search.best = held
