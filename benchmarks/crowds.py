@@ -98,6 +98,10 @@ GROWTH: dict[str, tuple[Crowd, tuple[int, ...], tuple[int, ...]]] = {
 
 def peak() -> float:
     """Return the most memory that this process had, in gigabytes."""
+    told = Path("/proc/self/status")
+    if told.exists():  # what `resource` tells counts the parent as well
+        most = next(line for line in told.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(most.split()[1]) * 1024 / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
