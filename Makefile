@@ -59,9 +59,9 @@ sanitize: $(VENV)/installed-dev
 	rm -rf build/sanitized && mkdir -p build/sanitized && cp -r src setup.py pyproject.toml README.md LICENSE build/sanitized
 	rm -f build/sanitized/src/cmpg/cmdp/kernels/*.so
 	cd build/sanitized && CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
-	  LDFLAGS="-fsanitize=address,undefined" ../../$(BIN)/python setup.py -q build_ext --inplace
+	  LDFLAGS="-fsanitize=address,undefined" ../../$(BIN)/pip install -q --no-deps --target installed .
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  CMPG_KERNELS=compiled PYTHONPATH=build/sanitized/src PYTHONMALLOC=malloc OMP_NUM_THREADS=1 \
+	  CMPG_KERNELS=compiled PYTHONPATH=build/sanitized/installed PYTHONMALLOC=malloc OMP_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_cmdp/test_kernels.py tests/test_cmdp/test_process_kernels.py \
 	    tests/test_games/test_local_kernels.py tests/test_fuzzing.py::test_games_with_hard_numbers_end_with_a_status \
 	    $(patsubst %,'tests/test_sweep.py::test_no_claim_about_a_random_game_is_wrong[%]',0 1 2 3 4)

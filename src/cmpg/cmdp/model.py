@@ -244,7 +244,10 @@ def run_depth(initial: FloatArray, transition: Any, num_steps: int, *, paid: Seq
 
     The transition is dense or CSR, by step. A number that is paid counts if its size is less than one.
     """
-    along = np.log2([_least_positive(step.data if sp.issparse(step) else step) for step in transition])
+    steps = list(transition)
+    one_each = {id(step): step for step in steps}  # the same one may come many times
+    least_of = {each: _least_positive(step.data if sp.issparse(step) else step) for each, step in one_each.items()}
+    along = np.log2([least_of[id(step)] for step in steps])
     moves = num_steps - 1
     total = along[0] * moves if len(along) == 1 else along[:moves].sum()
     least = min((_least_positive(np.abs(table)) for table in paid), default=1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,9 +211,14 @@ class LocalAgent:
         """Whether what is used depends neither on the action nor on the step."""
         if len(self.uses) > 1:
             return False
-        by_state = self.uses[0][:: self.num_actions]
-        repeated = by_state[np.repeat(np.arange(self.num_states), self.num_actions)]
-        return bool((self.uses[0] != repeated).nnz == 0)
+        starts, columns = self.uses[0].indptr, self.uses[0].indices
+        lengths = np.diff(starts).reshape(self.num_states, self.num_actions)
+        if (lengths != lengths[:, :1]).any():
+            return False
+        # The place of each entry in the first row of its state; columns ascend in every row.
+        rows = starts[:-1].reshape(lengths.shape)
+        first = np.repeat((rows[:, :1] - rows).ravel(), lengths.ravel())
+        return np.array_equal(columns, columns[first + np.arange(len(columns))])
 
     @cached_property
     def _uses(self) -> tuple[Any, ...]:
@@ -224,9 +230,15 @@ class LocalAgent:
         return len(self.uses) == 1 and bool((np.diff(self.uses[0].indptr) == 1).all())
 
 
-def distinct(matrices: tuple[Any, ...]) -> list[Any]:
+def distinct(matrices: Sequence[Any]) -> list[Any]:
     """Return each matrix of a sequence once; several steps may share one."""
     return list({id(matrix): matrix for matrix in matrices}.values())
+
+
+def content_of(matrix: sp.csr_array) -> bytes:
+    """Digest a matrix: agents of one kind often have equal ones of their own."""
+    parts = (np.array(matrix.shape), matrix.indptr, matrix.indices, matrix.data)
+    return blake2b(b"".join(part.tobytes() for part in parts)).digest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
 from cmpg.cmdp.model import thin, total_range
 from cmpg.errors import GameError
-from cmpg.games.local.agent import LocalAgent, distinct
+from cmpg.games.local.agent import LocalAgent, content_of, distinct
 from cmpg.policy import CompactTable, Stored
 
 if TYPE_CHECKING:
@@ -306,7 +306,8 @@ class _Matrices:
         """Return which sequence of one matrix per step this is."""
 
         def places() -> list[int]:
-            one_each = [self._matrices.place((id(matrix), read), partial(read, matrix)) for matrix in given]
+            known = {id(matrix): content_of(matrix) for matrix in distinct(given)}
+            one_each = [self._matrices.place((known[id(matrix)], read), partial(read, matrix)) for matrix in given]
             return one_each * horizon if len(one_each) == 1 else one_each
 
         return self._sequences.place((id(given), read), places)
