@@ -204,7 +204,8 @@ class LocalAgent:
         """The uses of all steps as one array [H, S·A, E], where they change with the step and are small."""
         if len(self.uses) == 1 or self.uses[0].shape[0] * self.uses[0].shape[1] > DENSE_USES:
             return None
-        return frozen(np.stack([matrix.toarray() for matrix in self.uses]))
+        dense = {id(matrix): matrix.toarray() for matrix in distinct(self.uses)}
+        return frozen(np.stack([dense[id(matrix)] for matrix in self.uses]))
 
     @cached_property
     def _use_is_by_state(self) -> bool:
