@@ -2,7 +2,8 @@
    equilibrium/common_price.py.
 
    A place is a pair of step and resource, h·E + e. Agents, states, actions and places are counted in 32 bits; whoever
-   packs a game refuses larger ones. Loads: `loads.c`; plans: `plans.c`; turns: `turns.c`. */
+   packs a game refuses larger ones. Loads: `loads.c`; plans: `plans.c`; turns: `turns.c`; single
+   agents: `agents.c`. */
 #ifndef CMPG_LOCAL_H
 #define CMPG_LOCAL_H
 
