@@ -15,7 +15,7 @@ KERNELS = Path("src/cmpg/cmdp/kernels")
 FLAGS = (
     ["/O2", "/fp:precise"]
     if sys.platform == "win32"
-    else ["-O3", "-g0", "-std=c11", "-ffp-contract=off", "-fno-math-errno"]
+    else ["-O3", "-g0", "-std=c11", "-pthread", "-ffp-contract=off", "-fno-math-errno"]
 )
 
 # An extension that was built for other calls is not used: see choice.py.
@@ -29,6 +29,7 @@ setup(
             depends=sorted(str(path) for pattern in ("*.h", "*.pyi") for path in KERNELS.glob(pattern)),
             define_macros=[("INTERFACE", f"{INTERFACE}L")],
             extra_compile_args=FLAGS,
+            extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
             optional=True,
         )
     ]

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import cmpg
+from benchmarks.bench_cmdp import afresh
 from benchmarks.bench_local import DATA, TWIN_LIMIT, fleet, platoons, real_data
 from benchmarks.outcome import Outcome
 from cmpg.games.local.game import LocalGame
@@ -170,9 +171,32 @@ def crowds(quick: bool) -> list[Outcome]:
             Outcome("  peak memory of the process", told["peak"], crowd.gigabytes, unit="GB", at_most=True),
             Outcome("  memory for each agent, above the game", per_agent, unit="MB"),
         ]
+    if quick:
+        outcomes += by_threads("robots, 50 on our own floor", robots(num_agents=50, horizon=24, seed=1))
+    else:
+        outcomes += by_threads("robots, 100", fleet(100), repeats=3)
+        outcomes += by_threads("robots, 300, on 64 x 64 cells", large_fleet(300))
     for kind, (_, sizes, few) in GROWTH.items():
         outcomes += growth(kind, few if quick else sizes)
     return outcomes
+
+
+def by_threads(name: str, game: LocalGame, *, repeats: int = 1) -> list[Outcome]:
+    """Solve with one thread and with two, in turn: seconds on the clock, of which the least count, and the bits."""
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    endings = set()
+    for _ in range(repeats):
+        for workers, times in seconds.items():
+            fresh, began = afresh(game), time.perf_counter()
+            result = cmpg.solve(fresh, epsilon=1e-4, workers=workers)
+            times.append(time.perf_counter() - began)
+            endings.add((result.status, result.policy.fingerprint(), result.multipliers.tobytes()))
+    one, two = (min(times) for times in seconds.values())
+    print(f"  {name}: {one:.3f} s on the clock with one thread, {two:.3f} s with two", flush=True)
+    return [
+        Outcome(f"{name}: two threads, on the clock", one / two),
+        Outcome("  endings with other bits", float(len(endings) - 1), 0.0, unit="", at_most=True),
+    ]
 
 
 def growth(kind: str, sizes: tuple[int, ...]) -> list[Outcome]:

@@ -18,8 +18,10 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import certify
+from cmpg.games.local import position as position_module
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.loads import LoadTree
+from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import charging, robots, routing
@@ -244,6 +246,88 @@ def test_a_first_turn_is_the_twins_best_plan(seed):
     assert settled.moves == (settled.position is not position)
 
 
+@contextmanager
+def everybody_at_once():
+    """Ask up to sixteen agents of any game at the same time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(position_module, "LONG_PLAN", -1)
+        patch.setattr(position_module, "AGENTS_PER_PLACE", 1)
+        yield
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=SEEDS, on_a_map=st.booleans(), free=st.booleans())
+def test_agents_who_are_asked_at_once_come_to_rest_with_the_same_bits_for_any_number_of_threads(seed, on_a_map, free):
+    game = random_map(seed) if on_a_map else random_game(seed, max_agents=20)
+    rng = np.random.default_rng(seed)
+    multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
+    start, limits = game.at(random_policy(game, seed)), {"turns": 200 * game.num_agents, "worth": 1e-9}
+    with everybody_at_once():
+        alone = start.settle(multipliers, **limits)
+        for workers in (2, 3, 1000):
+            together = start.settle(multipliers, workers=workers, **limits)
+            assert together.moves == alone.moves
+            assert together.position.policy.fingerprint() == alone.position.policy.fingerprint()
+            assert together.position.values.tobytes() == alone.position.values.tobytes()
+            assert together.position.loads.probability.tobytes() == alone.position.loads.probability.tobytes()
+    with kernels("numpy"):
+        begun, ended = (replace(game).at(each.policy) for each in (start, alone.position))
+        before, after = (each.rosenthal - float(multipliers @ each.costs) for each in (begun, ended))
+        assert after >= before - 1e-9 * abs(before)  # every move gains in the priced game, which has this potential
+        for i in range(game.num_agents):
+            cmdp, present = ended.induced_cmdp(i), ended.present(i)
+            gain = cmpg.cmdp.planning.maximise(cmdp, multipliers).value - float(
+                present.value - multipliers @ present.costs
+            )
+            assert gain <= 1e-9 * cmdp.reward_range + 1e-9
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_two_who_would_leave_one_resource_for_the_same_other_do_not_follow_each_other(workers):
+    member = LocalAgent(
+        transition=np.ones((1, 1, 2, 1)), reward=np.zeros((1, 1, 2)), uses=np.eye(2)[None, None], initial=[1.0]
+    )
+    game = LocalGame(
+        agents=(member, member),
+        delay=np.tile([0.0, 1.0, 2.0], (1, 2, 1)),
+        load_costs=np.zeros((0, 1, 2, 3)),
+        thresholds=[],
+        horizon=1,
+    )
+    with everybody_at_once():
+        settled = game.at(idle(game)).settle(np.zeros(0), turns=2, worth=1e-9, workers=workers)
+    assert settled.moves == 1  # the second was tempted, too, until the first had left
+    assert settled.position.expected_load.tolist() == [[1.0, 1.0]]
+
+
+def test_more_agents_are_asked_at_once_the_more_there_are_and_only_where_plans_are_long(monkeypatch):
+    asked, settle = [], PackedGame.settle
+
+    def noted(*given, limits, **more):
+        asked.append(limits[3:])
+        return settle(*given, limits=limits, **more)
+
+    monkeypatch.setattr(PackedGame, "settle", noted)
+    fleets = {size: robots(num_agents=size, horizon=24, seed=1) for size in (24, 49, 50)}
+    short, cars = robots(num_agents=50, horizon=16, seed=1), crowd_of_cars(60)
+    for game in (*fleets.values(), short, cars):
+        game.at(idle(game)).settle(np.ones(1), turns=4, worth=1e-4, workers=3)
+    assert asked == [(1, 1), (1, 1), (2, 2), (1, 1), (1, 1)]
+    monkeypatch.setattr(position_module, "AGENTS_PER_PLACE", 2)
+    for game, rng in ((fleets[50], None), (cars, None), (fleets[50], np.random.default_rng(0))):
+        game.at(idle(game)).settle(np.ones(1), turns=4, worth=1e-4, workers=3, rng=rng)
+    assert asked[5:] == [(16, 3), (1, 1), (1, 1)]  # where ties are drawn, they are drawn turn by turn
+
+
+def test_many_robots_end_with_the_same_bits_for_any_number_of_threads():
+    game = robots(num_agents=50, horizon=24, seed=1)
+    alone, together = (cmpg.solve(replace(game), epsilon=1e-4, workers=workers) for workers in (1, 2))
+    assert alone.search_moves == together.search_moves > 50
+    assert alone.policy.fingerprint() == together.policy.fingerprint()
+    assert alone.multipliers.tobytes() == together.multipliers.tobytes()
+    assert alone.settings["start"] == together.settings["start"] == "CommonPrice()"
+
+
 def random_map(seed):
     """Walkers among walls, actions in any order, with and without edges; whole rewards make ties."""
     rng = np.random.default_rng(seed)
@@ -425,7 +509,8 @@ def test_a_settling_keeps_to_its_deadline():
     assert position.settle(np.ones(1), turns=10**6, worth=0.0, deadline=time.monotonic() - 1).position is position
 
 
-def test_an_interruption_ends_a_settling_in_the_middle():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interruption_ends_a_settling_in_the_middle(workers):
     rng = np.random.default_rng(0)
     horizon, states, actions = 4_000, 40, 5
     member = LocalAgent(
@@ -447,7 +532,7 @@ def test_an_interruption_ends_a_settling_in_the_middle():
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            position.settle(np.ones(1), turns=2**62, worth=1e-9)
+            position.settle(np.ones(1), turns=2**62, worth=1e-9, workers=workers)
     finally:
         timer.join()
 

@@ -147,7 +147,7 @@ def solve(
         if exact and rescaling.rows:
             remark(told_rescaling(rescaling.rows))
         free = _unbound(game) if selfish else None
-        first = _start(start, game)
+        first = _start(start, game, workers)
         course = _Course(progress, game, tensorboard)
         settings["on_progress"] = course.show
         asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
@@ -209,7 +209,7 @@ def _show_unbuilt(*, as_json: bool) -> None:
 STARTS = ("planned", "cheapest", "common-price")
 
 
-def _start(word: str, game: Game) -> Any:
+def _start(word: str, game: Game, workers: int) -> Any:
     """Return a method that finds a start, or the policy of a file; None for `auto`."""
     if word not in ("auto", *STARTS):
         return policy_of(Path(word), game)[0]
@@ -220,7 +220,7 @@ def _start(word: str, game: Game) -> Any:
     return {
         "planned": equilibrium.Planned(),
         "cheapest": equilibrium.Cheapest(),
-        "common-price": equilibrium.CommonPrice(),
+        "common-price": equilibrium.CommonPrice(workers),
     }[word]
 
 

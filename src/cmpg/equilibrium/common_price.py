@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
@@ -93,6 +93,12 @@ LARGEST_PRICE = 1e250
 class CommonPrice:
     """Begin where all agents agree on the multipliers; from a feasible policy, which is sought unless given.
 
+    Parameters
+    ----------
+    workers
+        Threads that plan for several agents of a local game at once, where plans are long. The answer has the same bits
+        for any number.
+
     Examples
     --------
     >>> from cmpg.scenarios import routing
@@ -100,6 +106,8 @@ class CommonPrice:
     >>> found.slack >= 0
     True
     """
+
+    workers: int = field(default=1, repr=False)
 
     def __call__(
         self,
@@ -125,24 +133,18 @@ class CommonPrice:
         on_progress
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
+        terms = _Terms(rng, deadline, self.workers, on_progress)
         if NOTEBOOK.get() is None:
-            return self._found(game, begin, rng, deadline, on_progress)
+            return self._found(game, begin, terms)
         from cmpg.equilibrium.memory import remembered_start  # where somebody keeps notes, which is rare
 
-        return remembered_start(lambda: self._found(game, begin, rng, deadline, on_progress), rng)
+        return remembered_start(lambda: self._found(game, begin, terms), rng)
 
-    def _found(
-        self,
-        game: Game,
-        begin: JointPolicy | None,
-        rng: np.random.Generator | None,
-        deadline: float,
-        on_progress: OnProgress,
-    ) -> Start:
-        found = Cheapest()(game, begin, deadline=deadline)
+    def _found(self, game: Game, begin: JointPolicy | None, terms: _Terms) -> Start:
+        found = Cheapest()(game, begin, deadline=terms.deadline)
         if found.policy is None or len(game.thresholds) == 0:
             return found
-        search = _Search(game, game.at(found.policy), rng=rng, deadline=deadline, on_progress=on_progress)
+        search = _Search(game, game.at(found.policy), terms)
         interrupted = False
         try:
             if is_feasible(search.first) and np.all(search.slacks > 0):
@@ -150,7 +152,7 @@ class CommonPrice:
                     _share_out(search)
             elif is_feasible(search.first) and not np.any(search.first.costs[search.slacks <= 0]):
                 _look_without_room(search)
-        except (_OutOfTime, OutOfTimeError):
+        except OutOfTimeError:
             pass
         except KeyboardInterrupt:
             interrupted = True
@@ -206,13 +208,19 @@ def _look_without_room(search: _Search) -> None:
                 # A price so high proves nothing in floating point: that more is impossible is proved by support.
                 search.best = _Priced(search.best.position, nothing)
             return
-        over = position.costs > search.game.thresholds
-        unpriced = over & (multipliers == 0)
-        excess = position.costs - search.game.thresholds
-        multipliers = np.where(unpriced, LOWEST_SHARE * stake / np.where(over, excess, 1.0), multipliers)
-        multipliers = np.where(over & ~unpriced, rise * multipliers, multipliers)
+        spent = position.costs - search.game.thresholds
+        lowest = LOWEST_SHARE * stake / np.where(spent > 0, spent, 1.0)
+        multipliers = np.where(spent > 0, np.where(multipliers == 0, lowest, rise * multipliers), multipliers)
         if np.any(multipliers > LARGEST_PRICE):
             return
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    rng: np.random.Generator | None
+    deadline: float
+    workers: int
+    on_progress: OnProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,22 +229,19 @@ class _Priced:
     multipliers: FloatArray  # [k]
 
 
-class _OutOfTime(Exception):
-    """The deadline has passed."""
-
-
 class _Search:
     """What the phases share: where it all began, how agents settle, and the last feasible position."""
 
-    def __init__(
-        self, game: Game, first: Position, *, rng: np.random.Generator | None, deadline: float, on_progress: OnProgress
-    ) -> None:
+    def __init__(self, game: Game, first: Position, terms: _Terms) -> None:
         self.game, self.first, self.slacks = game, first, game.thresholds - first.costs
         self.best = _Priced(first, np.zeros(len(self.slacks)))
         self.trace: list[Step] = []
-        self._rng, self._deadline, self._on_progress = rng, deadline, on_progress
-        self._began = time.monotonic()
-        self._memory = None if NOTEBOOK.get() is None else _memory(game, first, rng)
+        self._terms, self._began = terms, time.monotonic()
+        self._memory: SearchMemory | None = None
+        if NOTEBOOK.get() is not None:
+            from cmpg.equilibrium.memory import SearchMemory
+
+            self._memory = SearchMemory.of(game, first, terms.rng)
 
     def used(self, position: Position) -> FloatArray:
         """Return what share of each threshold is used, beyond what the start uses: [k]."""
@@ -264,11 +269,17 @@ class _Search:
         done: Settlement[Position] | None = None
         if isinstance(position, Settles):
             done = position.settle(
-                multipliers, turns=turns, worth=worth, waiting=waiting, rng=self._rng, deadline=self._deadline
+                multipliers,
+                turns=turns,
+                worth=worth,
+                waiting=waiting,
+                rng=self._terms.rng,
+                deadline=self._terms.deadline,
+                workers=self._terms.workers,
             )
         if done is not None:
             self._record(done, multipliers)
-            self._on_progress(self.trace[-1])
+            self._terms.on_progress(self.trace[-1])
         else:
             done, interrupted = self._asked_one_by_one(waiting, position, multipliers, turns=turns, worth=worth)
             self._record(done, multipliers)
@@ -276,8 +287,8 @@ class _Search:
             self.best = _Priced(done.position, multipliers)
         if interrupted:
             raise KeyboardInterrupt
-        if time.monotonic() > self._deadline:
-            raise _OutOfTime
+        if time.monotonic() > self._terms.deadline:
+            raise OutOfTimeError
         return done.position
 
     def _asked_one_by_one(
@@ -293,32 +304,26 @@ class _Search:
             gain = best.value - float(present.value - multipliers @ present.costs)
             if gain <= 0 or gain <= _least_gain(cmdp, multipliers, worth):
                 return Answer(position.policy[agent], 0.0)
-            return Answer(_best_table(cmdp, best, multipliers, rng=self._rng), gain)
+            return Answer(_best_table(cmdp, best, multipliers, rng=self._terms.rng), gain)
+
+        def tell(step: Step) -> None:
+            number, seconds = len(self.trace) + 1, time.monotonic() - self._began
+            self._terms.on_progress(replace(step, iteration=number, seconds=seconds, multipliers=multipliers))
 
         ending = take_turns(
             position,
             answer,
-            Rules(max_answers=turns, deadline=self._deadline),
-            on_progress=lambda step: self._tell(step, multipliers),
+            Rules(max_answers=turns, deadline=self._terms.deadline),
+            on_progress=tell,
             traced=False,
         )
         return Settlement(ending.position, ending.moves), ending.status is Status.INTERRUPTED
-
-    def _tell(self, step: Step, multipliers: FloatArray) -> None:
-        seconds = time.monotonic() - self._began
-        self._on_progress(replace(step, iteration=len(self.trace) + 1, seconds=seconds, multipliers=multipliers))
 
     def _record(self, ending: Settlement[Position], multipliers: FloatArray) -> None:
         unknown = np.full(self.game.num_agents, np.nan)
         costs, seconds = np.asarray(ending.position.costs, dtype=np.float64), time.monotonic() - self._began
         step = Step(len(self.trace) + 1, None, np.nan, unknown, costs, 0.0, seconds, multipliers, ending.moves)
         self.trace.append(step)
-
-
-def _memory(game: Game, first: Position, rng: np.random.Generator | None) -> SearchMemory | None:
-    from cmpg.equilibrium.memory import SearchMemory
-
-    return SearchMemory.of(game, first, rng)
 
 
 def _steered(search: _Search, begin: _Priced) -> _Priced:

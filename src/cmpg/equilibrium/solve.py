@@ -104,7 +104,9 @@ def solve(
         Where rounding leaves open whether a threshold is met (status TO_ROUNDING), `result.accepted` holds if it is
         exceeded by no more than this. Nothing that is computed depends on it, and no such policy is called certified.
     workers
-        Threads that solve CMDPs at the same time, if the schedule asks several agents at once.
+        Threads: those that plan for several agents of a local game at once while a common price is sought, and those
+        that solve CMDPs at the same time, if the schedule asks several agents at once. The answer has the same bits for
+        any number.
     jobs
         Processes that restarts are spread over, −1 for all cores; or a `cmpg.runs.Jobs`, for a cluster. The answer has
         the same bits for any number.
@@ -137,7 +139,7 @@ def solve(
     asks_potential = prefer in (None, "potential") or prefer is by_potential
     try:
         with limited(deadline):
-            methods = _start_methods(played, start, by_potential=asks_potential)
+            methods = _start_methods(played, start, by_potential=asks_potential, workers=workers)
             several = restarts > 1 or len(methods) > 1
             score = _preference(game, prefer) if several or improve is not None else by_welfare
     except OutOfTimeError:
@@ -227,12 +229,12 @@ class _Given:
 
 
 def _start_methods(
-    game: Game, start: JointPolicy | StartMethod | Sequence[StartMethod] | None, *, by_potential: bool
+    game: Game, start: JointPolicy | StartMethod | Sequence[StartMethod] | None, *, by_potential: bool, workers: int
 ) -> tuple[StartMethod, ...]:
     if isinstance(start, JointPolicy):
         return (_Given(start),)
     if start is None:
-        return _default_starts(game, by_potential=by_potential)
+        return _default_starts(game, by_potential=by_potential, workers=workers)
     methods = tuple(start) if isinstance(start, Sequence) else (start,)
     if not methods or not all(callable(method) for method in methods):
         wrong = next((type(each).__name__ for each in methods if not callable(each)), "an empty sequence")
@@ -243,14 +245,14 @@ def _start_methods(
     return methods
 
 
-def _default_starts(game: Game, *, by_potential: bool) -> tuple[StartMethod, ...]:
+def _default_starts(game: Game, *, by_potential: bool, workers: int) -> tuple[StartMethod, ...]:
     """Return the starts that are worth their time: a table over many games is in docs/quality.md."""
     if game.information is Information.OWN_STATE:
         if len(game.thresholds) == 0:
             return (Cheapest(),)
         from cmpg.equilibrium.common_price import CommonPrice
 
-        return (CommonPrice(),)
+        return (CommonPrice(workers),)
     if not isinstance(game, PlansFor):
         return (Cheapest(),)
     known = by_potential and game.potential_proof() is not None
@@ -261,7 +263,7 @@ def _again(methods: Sequence[StartMethod], game: Game) -> StartMethod:
     """Return how a restart goes on from a random policy: as the first run did, but not from the same policy again."""
     own_state = game.information is Information.OWN_STATE and len(game.thresholds) > 0
     if isinstance(methods[0], _Given) and own_state:
-        return _default_starts(game, by_potential=False)[0]
+        return _default_starts(game, by_potential=False, workers=1)[0]
     return Cheapest() if isinstance(methods[0], _Given | Planned) else methods[0]
 
 

@@ -384,6 +384,7 @@ class Settles(Protocol):
         waiting: Collection[int] = (),
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
+        workers: int = 1,
     ) -> Settlement[Self] | None:
         """Let agents who do not wait move to what is best for them, in turn; or return None: they are asked then."""
 

@@ -1,4 +1,9 @@
-/* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/common_price.py. */
+/* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/common_price.py.
+
+   Where plans are long, the agents of a block are asked at once, against the same loads; then they move one by one, and
+   whoever comes after a mover only if what it has proposed is still worth it. So every move gains, nobody rests who was
+   asked before the last move, and threads that share out a block change no bit. */
+#include "crew.h"
 #include "local.h"
 
 #include <math.h>
@@ -6,6 +11,7 @@
 #include <string.h>
 
 #define NEGLIGIBLE_SHARE 1e-13
+#define MOST_AT_ONCE 4096 /* agents */
 
 /* What one agent's usage does to loads: places as the loads have them, in the order of `key`. */
 typedef struct {
@@ -13,6 +19,29 @@ typedef struct {
     double *probability;
     int64_t count, room;
 } Felt;
+
+/* What an agent who was asked would do. */
+typedef struct {
+    int moves; /* whether it does; −1: no memory */
+    Usage usage;
+    Felt felt;
+    double value, *costs; /* private; costs [k] */
+    char *actions;        /* [H, S] */
+} Proposal;
+
+/* How a settling goes, and what is told of it. */
+typedef struct {
+    int64_t moves, quiet; /* how many there were, and for how many turns there was none */
+    double worth;
+    int cheapest;        /* a budget is free: spend no more of it than must be */
+    const int8_t *waits; /* [n]: who keeps its policy */
+    int8_t *moved;       /* [n] */
+    char *actions;       /* of all agents, [H, S_i] each, one after the other */
+    const int64_t *actions_of;
+    int bytes;
+    int64_t turn;        /* of the first agent of the block that is asked at once */
+    Proposal *proposals; /* of those */
+} Settling;
 
 /* All that one settling holds. On a grid, loads are those of a world whose resources lie as the cells do, and what is too
    improbable to matter is not felt; elsewhere, everything is felt as it is. */
@@ -23,8 +52,7 @@ typedef struct {
     Felt *felt; /* [n] */
     Loads loads;
     Planner planner;
-    Usage fresh; /* what a mover does from now on */
-    Felt fresh_felt;
+    Settling *settling;
     double negligible;
     double *saved; /* burdens that were replaced by those without one agent: [z, places of its usage] */
     int64_t room;
@@ -35,6 +63,15 @@ typedef struct {
 static inline int on_grid(const Table *table)
 {
     return table->planner.grid.cells > 0;
+}
+
+static void felt_end(const Table *table, Felt *felt)
+{
+    if (!on_grid(table))
+        return; /* it is the usage itself */
+    free(felt->key);
+    free(felt->place);
+    free(felt->probability);
 }
 
 /* What is felt of a usage, which lives as long. −1: no memory. */
@@ -123,16 +160,14 @@ static void put_back(Table *table, const Felt *usage)
             table->loads.burden[z][usage->place[entry]] = table->saved[entry * weightings + z];
 }
 
-/* What an agent has at present, at the prices; its own share of the load is taken out. */
-static double present_worth(const Table *table, int32_t agent)
+/* What an agent has at the prices by a usage; what it does at present is taken out of the loads. */
+static double worth_of(const Table *table, const Felt *usage, double value, const double *costs)
 {
-    const World *world = &table->world;
-    const Felt *usage = &table->felt[agent];
-    double met = 0.0, worth = table->value[agent];
+    double met = 0.0, worth = value;
     for (int64_t entry = 0; entry < usage->count; entry++)
         met += usage->probability[entry] * table->loads.burden[0][usage->place[entry]];
-    for (int j = 0; j < world->constraints; j++)
-        worth -= table->multipliers[j] * table->costs[(int64_t)agent * world->constraints + j];
+    for (int j = 0; j < table->world.constraints; j++)
+        worth -= table->multipliers[j] * costs[j];
     return worth - met;
 }
 
@@ -160,12 +195,13 @@ static inline void change_smooth(Loads *loads, int32_t first, int32_t place, dou
         loads->burden[z][place] = loads->base[z][place - first] + loads->slope[z][place - first] * mean;
 }
 
-/* The agent's old usage gives way to `fresh`; only what either touches is changed. */
-static int move(Table *table, int32_t agent)
+/* The agent's old usage gives way to the one that it proposes; only what either touches is changed. Afterwards the
+   proposal has the old one. */
+static int move(Table *table, Proposal *proposal, int32_t agent)
 {
     Usage *usage = &table->usages.all[agent];
     const Usage old_usage = *usage;
-    const Felt old = table->felt[agent], fresh = table->fresh_felt;
+    const Felt old = table->felt[agent], fresh = proposal->felt;
     const int smooth = table->laid.rough == 0 && table->loads.combined_stride == 0;
     const int32_t E = table->laid.resources;
     usage->count = 0; /* while loads are counted afresh, the agent is nowhere */
@@ -188,10 +224,10 @@ static int move(Table *table, int32_t agent)
         a += before;
         b += after;
     }
-    *usage = table->fresh;
-    table->fresh = old_usage;
+    *usage = proposal->usage;
+    proposal->usage = old_usage;
     table->felt[agent] = fresh;
-    table->fresh_felt = old;
+    proposal->felt = old;
     return failed ? -1 : 0;
 }
 
@@ -219,19 +255,11 @@ static void write_actions(const Table *table, int32_t agent, void *actions, int 
     }
 }
 
-typedef struct {
-    int64_t moves, quiet; /* how many there were, and for how many turns there was none */
-    double worth;
-    int cheapest;  /* a budget is free: spend no more of it than must be */
-    int8_t *moved; /* [n] */
-    char *actions;        /* of all agents, [H, S_i] each, one after the other */
-    const int64_t *actions_of;
-    int bytes;
-} Settling;
-
-/* 0, or −1 without memory. */
-static int take_turn(Table *table, Settling *settling, int32_t agent)
+/* Whether an agent moves if it is its turn, and if so, what it would do: 0, 1, or −1 without memory. Nothing changes but
+   what the table has for itself. */
+static int is_tempted(Table *table, int32_t agent, Proposal *proposal)
 {
+    const Settling *settling = table->settling;
     Planner *planner = &table->planner;
     Loads *loads = &table->loads;
     const Felt *usage = &table->felt[agent];
@@ -240,7 +268,7 @@ static int take_turn(Table *table, Settling *settling, int32_t agent)
     const double *delays = table->world.has_delay ? loads->burden[1] : NULL;
     int planned;
     const double best = plan_value(planner, agent, loads->burden[0], table->multipliers, &planned);
-    const double gain = best - present_worth(table, agent);
+    const double gain = best - worth_of(table, usage, table->value[agent], table->costs + agent * table->world.constraints);
     const double size = best < 0.0 ? -best : best;
     /* A value is never larger than the sizes in it, so that most gains of rounding are seen at once. */
     const int moves = gain > 4.0 * table->world.rounding[agent] * size &&
@@ -250,17 +278,178 @@ static int take_turn(Table *table, Settling *settling, int32_t agent)
     else if (moves && !planned)
         plan_best(planner, agent, loads->burden[0], table->multipliers);
     put_back(table, usage);
-    settling->quiet = moves ? 0 : settling->quiet + 1;
     if (!moves)
         return 0;
-    double *costs = table->costs + (int64_t)agent * table->world.constraints;
-    if (account(planner, agent, NULL, &table->fresh, &table->value[agent], costs) < 0 ||
-        feel(table, &table->fresh, &table->fresh_felt) < 0)
+    if (account(planner, agent, NULL, &proposal->usage, &proposal->value, proposal->costs) < 0 ||
+        feel(table, &proposal->usage, &proposal->felt) < 0)
         return -1;
+    const int64_t entries = (int64_t)table->world.steps * table->world.states[agent];
+    memset(proposal->actions, 0, (size_t)(entries * settling->bytes)); /* where it never is */
+    write_actions(table, agent, proposal->actions, settling->bytes);
+    return 1;
+}
+
+/* Whether what an agent has proposed is still worth it, beside those who have moved since. */
+static int is_tempted_still(Table *table, int32_t agent, const Proposal *proposal)
+{
+    const Felt *usage = &table->felt[agent];
+    if (take_out(table, usage) < 0)
+        return -1;
+    const double *burden = table->loads.burden[0], *delays = table->world.has_delay ? table->loads.burden[1] : NULL;
+    const double *costs = table->costs + agent * table->world.constraints;
+    const double gain =
+        worth_of(table, &proposal->felt, proposal->value, proposal->costs) - worth_of(table, usage, table->value[agent], costs);
+    const int moves = gain > 0.0 && is_worth_it(&table->planner, agent, burden, delays, table->multipliers,
+                                                table->settling->worth, gain);
+    put_back(table, usage);
+    return moves;
+}
+
+static void ask(void *context, int64_t at)
+{
+    Table *table = context;
+    const Settling *settling = table->settling;
+    const int32_t agent = (int32_t)((settling->turn + at) % table->world.agents);
+    Proposal *proposal = &settling->proposals[at];
+    proposal->moves = settling->waits[agent] ? 0 : is_tempted(table, agent, proposal);
+}
+
+/* Threads, each with a table of its own. */
+typedef struct {
+    Crew *crew; /* NULL: nobody but the caller's */
+    int count;
+    Table *tables;
+    void *contexts[MOST_HELPERS]; /* the tables */
+} Scouts;
+
+/* A table of its own: planner and burdens; all else is that of another table, and only read. */
+static int table_beside(Table *own, const Table *table)
+{
+    const World *laid = &table->laid;
+    const size_t places = (size_t)laid->steps * (size_t)laid->resources, rough = (size_t)laid->steps * (size_t)laid->rough;
+    *own = *table;
+    memset(&own->planner, 0, sizeof own->planner);
+    own->saved = NULL;
+    own->room = 0;
+    own->loads.without = NULL;
+    own->loads.room = 0;
+    own->loads.alike = calloc(rough + 1, sizeof(Alike));
+    int missing = own->loads.alike == NULL;
+    for (int z = 0; z < own->loads.weightings; z++) {
+        own->loads.burden[z] = malloc((places + 1) * sizeof(double));
+        missing |= own->loads.burden[z] == NULL;
+        if (own->loads.burden[z] != NULL)
+            memcpy(own->loads.burden[z], table->loads.burden[z], places * sizeof(double));
+    }
+    missing |= planner_begin(&own->planner, &table->world, 0) < 0;
+    if (missing)
+        return -1;
+    if (!on_grid(table))
+        grid_end(&own->planner.grid);
+    own->planner.most_laid = table->planner.most_laid;
+    for (int z = 0; z < 2; z++) /* the burdens that are laid out on the other table, on this one */
+        for (int y = 0; y < own->loads.weightings; y++)
+            if (table->planner.laid[z] == table->loads.burden[y])
+                own->planner.laid[z] = own->loads.burden[y];
+    return 0;
+}
+
+static void table_leave(Table *own)
+{
+    planner_end(&own->planner);
+    for (int z = 0; z < own->loads.weightings; z++)
+        free(own->loads.burden[z]);
+    free(own->loads.alike);
+    free(own->loads.without);
+    free(own->saved);
+}
+
+static void scouts_end(Scouts *scouts)
+{
+    crew_end(scouts->crew);
+    for (int each = 0; each < scouts->count; each++)
+        table_leave(&scouts->tables[each]);
+    free(scouts->tables);
+}
+
+/* −1: no memory. Where threads cannot be had, there are no scouts. */
+static int scouts_begin(Scouts *scouts, const Table *table, int threads)
+{
+    const int helpers = threads - 1 < MOST_HELPERS ? threads - 1 : MOST_HELPERS;
+    if (helpers < 1)
+        return 0;
+    if ((scouts->tables = calloc((size_t)helpers, sizeof *scouts->tables)) == NULL)
+        return -1;
+    while (scouts->count < helpers) {
+        Table *own = &scouts->tables[scouts->count];
+        scouts->contexts[scouts->count++] = own;
+        if (table_beside(own, table) < 0)
+            return -1;
+    }
+    scouts->crew = crew_begin(helpers, ask, scouts->contexts);
+    return 0;
+}
+
+/* What one more user meets on these places has changed. */
+static void tell_scouts(Scouts *scouts, const Table *table, const Felt *felt)
+{
+    const World *laid = &table->laid;
+    for (int each = 0; each < scouts->count; each++) {
+        Loads *own = &scouts->tables[each].loads;
+        for (int64_t entry = 0; entry < felt->count; entry++) {
+            const int32_t place = felt->place[entry], r = laid->rough == 0 ? -1 : laid->rough_of[place % laid->resources];
+            for (int z = 0; z < own->weightings; z++)
+                own->burden[z][place] = table->loads.burden[z][place];
+            if (r >= 0)
+                own->alike[(int64_t)(place / laid->resources) * laid->rough + r].changes++;
+        }
+    }
+}
+
+/* An agent does what it has proposed. −1: no memory. */
+static int carry_out(Table *table, Scouts *scouts, int32_t agent, Proposal *proposal)
+{
+    Settling *settling = table->settling;
+    const int64_t k = table->world.constraints, entries = (int64_t)table->world.steps * table->world.states[agent];
+    table->value[agent] = proposal->value;
+    memcpy(table->costs + agent * k, proposal->costs, (size_t)k * sizeof(double));
     settling->moved[agent] = 1;
     settling->moves++;
-    write_actions(table, agent, settling->actions + settling->actions_of[agent] * settling->bytes, settling->bytes);
-    return move(table, agent);
+    memcpy(settling->actions + settling->actions_of[agent] * settling->bytes, proposal->actions, (size_t)(entries * settling->bytes));
+    if (move(table, proposal, agent) < 0)
+        return -1;
+    tell_scouts(scouts, table, &proposal->felt); /* what it did before */
+    tell_scouts(scouts, table, &table->felt[agent]);
+    return 0;
+}
+
+/* Turns until nobody moves any more, or there were enough of them. Agents of a block are asked at once; then they move
+   one by one, those after the first only if that is still worth it. 0, or −1 without memory. */
+static int take_turns(Table *table, Scouts *scouts, int64_t block, int64_t turns, Watch *watch, Stop *stop)
+{
+    Settling *settling = table->settling;
+    const int64_t n = table->world.agents;
+    for (settling->turn = 0; settling->turn < turns && settling->quiet < n;) {
+        if ((*stop = must_stop(watch)) != GO_ON)
+            return 0;
+        const int64_t left = turns - settling->turn, unknown = n - settling->quiet;
+        int64_t asked = block < left ? block : left;
+        asked = asked < unknown ? asked : unknown;
+        crew_share(scouts->crew, ask, table, asked);
+        int moved = 0;
+        for (int64_t at = 0; at < asked; at++) {
+            Proposal *proposal = &settling->proposals[at];
+            const int32_t agent = (int32_t)((settling->turn + at) % n);
+            if (proposal->moves > 0 && moved)
+                proposal->moves = is_tempted_still(table, agent, proposal);
+            if (proposal->moves < 0 || (proposal->moves > 0 && carry_out(table, scouts, agent, proposal) < 0))
+                return -1;
+            moved = moved || proposal->moves;
+            settling->quiet = moved ? 0 : settling->quiet + 1;
+        }
+        settling->turn += asked;
+    }
+    return 0;
 }
 
 /* Below which probabilities nothing is felt: all of them together are worth less than the last bits of a plan. */
@@ -324,21 +513,46 @@ static int table_begin(Table *table, const double *weights, int weightings, int 
     return 0;
 }
 
+/* −1: no memory. */
+static int proposals_begin(Settling *settling, const World *world, int64_t block)
+{
+    int64_t states = 1;
+    for (int32_t i = 0; i < world->agents; i++)
+        states = world->states[i] > states ? world->states[i] : states;
+    if ((settling->proposals = calloc((size_t)block, sizeof *settling->proposals)) == NULL)
+        return -1;
+    for (int64_t at = 0; at < block; at++) {
+        Proposal *proposal = &settling->proposals[at];
+        proposal->costs = malloc(((size_t)world->constraints + 1) * sizeof(double));
+        proposal->actions = malloc((size_t)(world->steps * states * settling->bytes));
+        if (proposal->costs == NULL || proposal->actions == NULL)
+            return -1;
+    }
+    return 0;
+}
+
+static void proposals_end(Table *table, int64_t block)
+{
+    Proposal *all = table->settling->proposals;
+    for (int64_t at = 0; all != NULL && at < block; at++) {
+        felt_end(table, &all[at].felt);
+        free(all[at].usage.place);
+        free(all[at].usage.probability);
+        free(all[at].costs);
+        free(all[at].actions);
+    }
+    free(all);
+}
+
 static void table_end(Table *table)
 {
-    for (int32_t i = 0; on_grid(table) && table->felt != NULL && i <= table->world.agents; i++) {
-        Felt *felt = i < table->world.agents ? &table->felt[i] : &table->fresh_felt;
-        free(felt->key);
-        free(felt->place);
-        free(felt->probability);
-    }
+    for (int32_t i = 0; table->felt != NULL && i < table->world.agents; i++)
+        felt_end(table, &table->felt[i]);
     free(table->felt);
     usages_end(&table->usages);
     if (table->loads.world != NULL)
         loads_end(&table->loads);
     planner_end(&table->planner);
-    free(table->fresh.place);
-    free(table->fresh.probability);
     free(table->saved);
 }
 
@@ -346,33 +560,39 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *packed, *position, *value, *costs, *multipliers, *weights, *actions, *moved, *actions_of, *waiting;
-    int cheapest;
+    int cheapest, block, threads;
     Py_ssize_t turns;
     double worth, seconds;
     unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "OOOOOOpndKdOOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
-                          &turns, &worth, &seed, &seconds, &actions, &moved, &waiting, &actions_of))
+    if (!PyArg_ParseTuple(args, "OOOOOOpKnddiiOOOO", &packed, &position, &value, &costs, &multipliers, &weights, &cheapest,
+                          &seed, &turns, &worth, &seconds, &block, &threads, &actions, &moved, &waiting, &actions_of))
         return NULL;
     Arrays arrays = {.count = 0};
     Table table;
     memset(&table, 0, sizeof table);
     Settling settling = {.worth = worth, .cheapest = cheapest};
+    table.settling = &settling;
+    Scouts scouts = {.crew = NULL};
     PyObject *told = NULL;
     const double *weight;
-    const int8_t *waits; /* [n]: who keeps its policy */
     if (world_of(&table.world, &arrays, packed) < 0 || usages_of(&table.usages, &table.world, &arrays, position) < 0)
         goto done;
     const World *world = &table.world;
     const Py_ssize_t n = world->agents, k = world->constraints;
     const int weightings = 1 + (world->has_delay != 0) + cheapest;
     int64_t end = 0;
+    /* Random ties are drawn turn by turn. */
+    if (block < 1 || block > MOST_AT_ONCE || (seed != 0 && (block > 1 || threads > 1))) {
+        PyErr_SetString(PyExc_ValueError, "so many agents cannot be asked at once");
+        goto done;
+    }
     if ((table.value = array_with(&arrays, value, 'd', 1, "values", n)) == NULL ||
         (table.costs = array_with(&arrays, costs, 'd', 1, "costs", n * k)) == NULL ||
         (table.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", k)) == NULL ||
         (weight = array_with(&arrays, weights, 'd', 0, "weights", weightings * (1 + k))) == NULL ||
         (settling.moved = array_with(&arrays, moved, 'b', 1, "moved", n)) == NULL ||
         (settling.actions_of = array_with(&arrays, actions_of, 'q', 0, "actions_of", n)) == NULL ||
-        (waits = array_with(&arrays, waiting, 'b', 0, "waiting", n)) == NULL)
+        (settling.waits = array_with(&arrays, waiting, 'b', 0, "waiting", n)) == NULL)
         goto done;
     /* The actions of one agent, [H, S], follow those of another; an entry has one byte, or two where there are many. */
     settling.bytes = 1;
@@ -392,14 +612,10 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     int failed;
     begin_without_lock(&watch, seconds);
     failed = table_begin(&table, weight, weightings, cheapest, (uint64_t)seed) < 0;
-    for (Py_ssize_t turn = 0; !failed && turn < turns && settling.quiet < n; turn++) {
-        if ((stop = must_stop(&watch)) != GO_ON)
-            break;
-        if (waits[turn % n])
-            settling.quiet++;
-        else
-            failed = take_turn(&table, &settling, (int32_t)(turn % n)) < 0;
-    }
+    failed = failed || proposals_begin(&settling, world, block) < 0 || scouts_begin(&scouts, &table, threads) < 0 ||
+             take_turns(&table, &scouts, block, turns, &watch, &stop) < 0;
+    scouts_end(&scouts);
+    proposals_end(&table, block);
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();

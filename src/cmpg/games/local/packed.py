@@ -108,7 +108,7 @@ class PackedGame:
         agents: tuple[Any, Any, Any],
         multipliers: FloatArray,
         *,
-        limits: tuple[int, float, float],
+        limits: tuple[int, float, float, int, int],
         seed: int,
     ) -> tuple[tuple[Any, ...], int]:
         """Let agents take turns at common multipliers, and return the usages then and the number of moves.
@@ -124,7 +124,7 @@ class PackedGame:
         multipliers : [k]
             λ.
         limits
-            Turns, the share of an agent's range that is worth a move, seconds.
+            Turns, the share of an agent's range that is worth a move, seconds, agents who are asked at once, threads.
         seed
             Of random ties; 0: the first action wins.
         """
@@ -135,7 +135,6 @@ class PackedGame:
             weights.append(np.concatenate([[1.0], free]))
         if not multipliers.all():
             weights.append(np.concatenate([[0.0], free + 1]))
-        turns, worth, seconds = limits
         told, moves = self.kernels.settle(
             self.arrays,
             usages,
@@ -143,10 +142,8 @@ class PackedGame:
             multipliers,
             np.stack(weights),
             not multipliers.all(),
-            turns,
-            worth,
             seed,
-            seconds,
+            *limits,
             *agents,
             self.actions_of,
         )

@@ -27,9 +27,16 @@ from cmpg.policy import CompactTable, JointPolicy
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
+    from cmpg.games.local.packed import PackedGame
 
 RECENT = 3
 """A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
+
+LONG_PLAN = 2000
+"""Where agents have more steps times states than this on average, a plan takes longer than telling a thread of it."""
+
+AGENTS_PER_PLACE, LARGEST_BLOCK = 25, 16
+"""There, one of so many agents is asked at once, and no more than this: more of them would be in each other's way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +250,7 @@ class LocalPosition:
         waiting: Collection[int] = (),
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
+        workers: int = 1,
     ) -> Settlement[LocalPosition] | None:
         """Let agents in turn move to what is best for them at common multipliers; None without compiled kernels.
 
@@ -260,6 +268,8 @@ class LocalPosition:
             Breaks ties at random.
         deadline
             On the clock of time.monotonic.
+        workers
+            Threads that plan for several agents at once, where plans are long; the bits are the same for any number.
         """
         if not isinstance(self.loads, SparseLoads):
             return None
@@ -269,13 +279,14 @@ class LocalPosition:
         waits = np.isin(np.arange(len(values)), list(waiting)).astype(np.int8)
         seed = 0 if rng is None else int(rng.integers(1, 2**63))
         seconds = min(deadline - time.monotonic(), 1e9)
+        block = 1 if seed else _asked_at_once(packed)  # random ties are drawn turn by turn
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
         usages, moves = packed.settle(
             self.loads.arrays,
             (values, costs),
             (actions, moved, waits),
             prices,
-            limits=(turns, worth, seconds),
+            limits=(turns, worth, seconds, block, min(workers, block)),
             seed=seed,
         )
         if not moves:
@@ -377,6 +388,14 @@ class LocalPosition:
         left = game.thresholds - spent
         margins = self.rounding * (np.abs(game.thresholds) + game.largest_costs)
         return np.asarray(np.maximum(left - margins, np.minimum(left, self.present(agent).costs)))
+
+
+def _asked_at_once(packed: PackedGame) -> int:
+    """Return how many agents are asked at the same time when they take turns; it does not depend on threads."""
+    agents = len(packed.actions_of)
+    if packed.num_entries <= LONG_PLAN * agents:
+        return 1
+    return min(max(agents // AGENTS_PER_PLACE, 1), LARGEST_BLOCK)
 
 
 def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
