@@ -1,8 +1,9 @@
 """Hundreds and thousands of agents: seconds of the processor, the memory of the process, and how both grow.
 
-Each solve runs in a process of its own, so that its peak is its own: `python -m benchmarks.crowds NAME AGENTS LIMIT`
-solves one game and prints a line of JSON. Memory is what the peak of the process rises above what it has once the game
-stands. Seeds that nothing was tuned on stand beside the others.
+Each solve runs in a process of its own, so that its peak is its own: `python -m benchmarks.crowds NAME AGENTS LIMIT
+DRAW` solves one game and prints a line of JSON. Memory is what the peak of the process rises above what it has once the
+game stands. Seeds that nothing was tuned on stand beside the others. Growth is that of the median over several draws,
+since one draw of a game can be several times as hard as another of the same size.
 """
 
 from __future__ import annotations
@@ -89,11 +90,23 @@ QUICK: dict[str, Crowd] = {
     "charging, 200 drawn cars": Crowd(drawn_cars, 200, 1e-6, beside_twin=50),
     "robots, 12, on 20 x 20 cells": Crowd(partial(large_fleet, side=20, horizon=40), 12, 1e-4),
 }
-GROWTH: dict[str, tuple[Crowd, tuple[int, ...], tuple[int, ...]]] = {
-    # how many agents there are, and in a quick run; each is seconds of the processor
-    "cars": (Crowd(drawn_cars, 0, 1e-6), (300, 1_000, 3_000, 10_000), (50, 100)),
-    "platoons": (Crowd(partial(platoons, seed=0), 0, 1e-6), (500, 1_000, 2_000, 4_000), (20, 40)),
-    "robots": (Crowd(fleet, 0, 1e-4), (15, 30, 60, 120), (4, 8)),
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Games of one kind, drawn by seed, with more and more agents."""
+
+    build: Callable[..., LocalGame]  # of agents and seed
+    epsilon: float
+    sizes: tuple[int, ...]
+    few: tuple[int, ...]  # in a quick run
+    draws: int
+
+
+GROWTH: dict[str, Growth] = {
+    "cars": Growth(drawn_cars, 1e-6, (300, 1_000, 3_000, 10_000), (50, 100), 3),
+    "platoons": Growth(platoons, 1e-6, (500, 1_000, 2_000, 4_000), (20, 40), 3),
+    "robots": Growth(fleet, 1e-4, (15, 30, 60, 120), (4, 8), 7),
 }
 
 
@@ -132,9 +145,9 @@ def solved(crowd: Crowd, agents: int, limit: float) -> dict[str, Any]:
 NOTHING = {"seconds": np.nan, "peak": np.nan, "more": np.nan, "certified": False, "status": "FAILED"}
 
 
-def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = LIMIT) -> dict[str, Any]:
+def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = LIMIT, draw: int = 0) -> dict[str, Any]:
     """Solve one game in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.crowds", name, str(agents), str(limit)]
+    command = [sys.executable, "-m", "benchmarks.crowds", name, str(agents), str(limit), str(draw)]
     ran = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | {"CMPG_KERNELS": kernels}
     )
@@ -176,8 +189,8 @@ def crowds(quick: bool) -> list[Outcome]:
     else:
         outcomes += by_threads("robots, 100", fleet(100), repeats=3)
         outcomes += by_threads("robots, 300, on 64 x 64 cells", large_fleet(300))
-    for kind, (_, sizes, few) in GROWTH.items():
-        outcomes += growth(kind, few if quick else sizes)
+    for kind, each in GROWTH.items():
+        outcomes += growth(kind, each.few if quick else each.sizes, draws=1 if quick else each.draws)
     return outcomes
 
 
@@ -199,20 +212,30 @@ def by_threads(name: str, game: LocalGame, *, repeats: int = 1) -> list[Outcome]
     ]
 
 
-def growth(kind: str, sizes: tuple[int, ...]) -> list[Outcome]:
-    """Fit seconds of the processor, and the memory above the game, to powers of the number of agents."""
-    told = {size: apart(kind, size) for size in sizes}
-    outcomes = []
-    for size, each in told.items():
-        print(f"  {size:6d} {kind}: {each['seconds']:.3f} s, {1e3 * each['more']:.0f} MB, {each['status']}", flush=True)
-        outcomes.append(Outcome(f"{size:,} {kind}: {each['status'].lower()}", each["seconds"], unit="s"))
-        outcomes.append(Outcome("  memory for each agent, above the game", 1e3 * each["more"] / size, unit="MB"))
-    slope = float(np.polyfit(np.log(sizes), np.log([each["seconds"] for each in told.values()]), 1)[0])
+def growth(kind: str, sizes: tuple[int, ...], *, draws: int) -> list[Outcome]:
+    """Fit seconds of the processor to a power of the number of agents, and tell the memory above the game."""
+    outcomes, medians = [], []
+    for size in sizes:
+        told = [apart(kind, size, draw=draw) for draw in range(draws)]
+        seconds, more = (float(np.median([each[what] for each in told])) for what in ("seconds", "more"))
+        certified = sum(each["certified"] for each in told)
+        spread = " ".join(f"{each['seconds']:.3f}" for each in told)
+        print(f"  {size:6d} {kind}: {spread} s, {1e3 * more:.0f} MB, {certified} certified", flush=True)
+        medians.append(seconds)
+        outcomes += [
+            Outcome(f"{size:,} {kind}, median of {draws} draws", seconds, unit="s"),
+            Outcome("  certified", float(certified), float(draws), unit=""),
+            Outcome("  memory for each agent, above the game", 1e3 * more / size, unit="MB"),
+        ]
+    slope = float(np.polyfit(np.log(sizes), np.log(medians), 1)[0])
     return [*outcomes, Outcome(f"{kind}: exponent of the seconds in the agents", slope, 1.15, unit="", at_most=True)]
 
 
-def main(name: str, agents: str, limit: str) -> None:
-    crowd = GROWTH[name][0] if name in GROWTH else (GAMES | QUICK)[name]
+def main(name: str, agents: str, limit: str, draw: str) -> None:
+    if name in GROWTH:
+        crowd = Crowd(partial(GROWTH[name].build, seed=int(draw)), 0, GROWTH[name].epsilon)
+    else:
+        crowd = (GAMES | QUICK)[name]
     print(json.dumps(solved(crowd, int(agents), float(limit))))
 
 

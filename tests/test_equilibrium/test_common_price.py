@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doors
 
 import cmpg
+from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.common_price import CommonPrice
@@ -21,6 +22,7 @@ from cmpg.equilibrium.start import Cheapest, is_feasible, random_start
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Information
 from cmpg.games.local.to_joint import lift_policy, to_joint
+from cmpg.scenarios import robots
 from command_line import cmpg as command
 
 AT_REST = 1e-6
@@ -285,6 +287,14 @@ def test_agents_whose_problem_did_not_change_are_not_solved_again(schedule):
 
 
 CROWDS = {k: crowd(np.random.default_rng(11), agents=6, horizon=3, constraints=k, share=0.3) for k in (1, 2)}
+
+
+@pytest.mark.skipif(compiled() is None, reason="the twin goes another way")
+def test_whoever_took_something_and_would_rather_trade_again_is_not_left_to_the_ascent():
+    fleets = [robots(num_agents=n, seed=seed, horizon=30, edges=False) for n, seed in ((16, 10), (16, 28), (24, 39))]
+    results = [cmpg.solve(fleet, epsilon=1e-4, improve=None) for fleet in fleets]
+    assert all(result.certified for result in results)
+    assert sum(result.moves for result in results) <= 3  # 30 if everybody who has taken something waits until the end
 
 
 @pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.equilibrium.RoundRobin()])

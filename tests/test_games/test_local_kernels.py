@@ -215,6 +215,49 @@ def crowd_of_cars(size, *, seed=0):
     )
 
 
+def test_agents_who_are_alike_are_judged_once_and_only_if_they_are():
+    game = crowd_of_cars(40)
+    kinds = [next(i for i in range(40) if game.agents[i] is agent) for agent in game.agents]
+    position = game.at(
+        JointPolicy(tuple(np.eye(2)[np.full((24, game.agents[kind].num_states), kind % 2)] for kind in kinds))
+    )
+    common = max(kinds, key=kinds.count)
+    other, dearer, *alike = (i for i in range(40) if kinds[i] == common)
+    position = position.replace(other, np.full(game.policy_shapes[other], 0.5))
+    multipliers = np.full((40, 1), 0.5)
+    multipliers[dearer] = 2.0
+    judged = position.judgements(multipliers)
+    with kernels("numpy"):
+        twin = replace(game).at(position.policy)
+        for i in range(40):
+            assert judged.bounds[i] == pytest.approx(dual_bound(twin.induced_cmdp(i), multipliers[i]), abs=1e-9)
+            assert judged.values[i] == pytest.approx(twin.present(i).value, abs=1e-9)
+    assert len({judged.bounds[i] for i in alike}) == 1 < len(alike)
+
+
+def test_agents_who_differ_in_nothing_but_what_they_could_get_or_how_often_they_use_something_are_judged_apart():
+    plain = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0.0, 1.0]]], uses=[[[[1.0], [0.0]]]], initial=[1.0])
+    tempted = replace(plain, reward=np.array([[[0.0, 3.0]]]))
+    late = replace(plain, uses=np.array([[[[1.0], [1.0]]]]))
+    loads = np.arange(6.0)
+    game = LocalGame(
+        agents=(plain, plain, tempted, plain, late),
+        delay=(loads**1.5)[None, None],
+        load_costs=(loads**2)[None, None, None],
+        thresholds=[30.0],
+        horizon=1,
+    )
+    position = game.at(idle(game)).replace(3, np.array([[[0.5, 0.5]]]))
+    judged = position.judgements(np.full((5, 1), 0.25))
+    with kernels("numpy"):
+        twin = replace(game).at(position.policy)
+        for i in range(5):
+            assert judged.bounds[i] == pytest.approx(dual_bound(twin.induced_cmdp(i), np.array([0.25])), abs=1e-12)
+            assert judged.values[i] == pytest.approx(twin.present(i).value, abs=1e-12)
+    assert judged.bounds[0] == judged.bounds[1]
+    assert len(set(judged.bounds)) == 4
+
+
 def test_loads_stay_right_while_a_crowd_moves_in_and_out_of_them_a_thousand_times():
     game = crowd_of_cars(150)
     position = game.at(game.uniform_policy())

@@ -294,6 +294,15 @@ def maximise(cmdp: CMDP, multipliers: FloatArray) -> Maximum:
     return Maximum(float(cmdp.initial @ first), values, blocks)
 
 
+def best_table(
+    cmdp: CMDP, best: Maximum, multipliers: FloatArray, *, rng: np.random.Generator | None = None
+) -> FloatArray:
+    """Return the best actions as a table; where a constraint is free, those that spend no more of it than they must."""
+    if multipliers.all():
+        return certain_rows(best.actions(rng), cmdp.num_actions)
+    return plan(cmdp, multipliers, rng=rng).policy(cmdp.num_actions)
+
+
 def _scalar_stages(
     cmdp: CMDP, multipliers: FloatArray, blocks: list[FloatArray] | None = None
 ) -> Iterator[tuple[int, FloatArray]]:

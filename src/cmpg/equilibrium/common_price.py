@@ -29,7 +29,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import Maximum, certain_rows, maximise, plan
+from cmpg.cmdp.planning import best_table, maximise
 from cmpg.deadline import NOTEBOOK, check_time
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
@@ -304,7 +304,7 @@ class _Search:
             gain = best.value - float(present.value - multipliers @ present.costs)
             if gain <= 0 or gain <= _least_gain(cmdp, multipliers, worth):
                 return Answer(position.policy[agent], 0.0)
-            return Answer(_best_table(cmdp, best, multipliers, rng=self._terms.rng), gain)
+            return Answer(best_table(cmdp, best, multipliers, rng=self._terms.rng), gain)
 
         def tell(step: Step) -> None:
             number, seconds = len(self.trace) + 1, time.monotonic() - self._began
@@ -379,7 +379,7 @@ def _share_out(search: _Search) -> None:
     whoever takes something: so multipliers are lowered by what it leaves, less each time.
     """
     held = search.best
-    position, multipliers = held.position, held.multipliers
+    position, multipliers, ranges = held.position, held.multipliers, search.game.reward_ranges
     takers: list[int] = []
     for share in range(SHARES):
         used = search.used(position)
@@ -399,6 +399,8 @@ def _share_out(search: _Search) -> None:
         feasible = is_feasible(position)  # where it is not, the few cannot make up for what the others spend
         change = np.where(used < 1 / LAST_STEP, 1.0, np.minimum(used, LAST_STEP))
         multipliers = multipliers * change ** (1 / (1 + share) if feasible else 1.0)
+        # Whoever took something long ago may be far from its best by now: it trades with the others again.
+        takers = [i for i in takers if i == takers[-1] or _gain(position, i, multipliers) <= COARSE * ranges[i]]
         settled = search.settle_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
         if settled is position and feasible:
             return
@@ -435,16 +437,14 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
     return [int(agent) for agent in others[:TAKERS]]
 
 
+def _gain(position: Position, agent: int, multipliers: FloatArray) -> float:
+    """Return what an agent gains by its best plan at these multipliers."""
+    present = position.present(agent)
+    best = maximise(position.induced_cmdp(agent), multipliers).value
+    return best - float(present.value - multipliers @ present.costs)
+
+
 def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:
     """Return how much a move must gain to be worth it: a share of the agent's range, and more than rounding."""
     noise = 4 * cmdp.rounding * float(cmdp.rounding_sizes[0] + multipliers @ cmdp.rounding_sizes[1:])
     return max(noise, worth * cmdp.reward_range)
-
-
-def _best_table(cmdp: CMDP, best: Maximum, multipliers: FloatArray, *, rng: np.random.Generator | None) -> FloatArray:
-    """Return the table of the best actions; where a budget is free, that of a plan, which spends no more of it than
-    it must.
-    """
-    if multipliers.all():
-        return certain_rows(best.actions(rng), cmdp.num_actions)
-    return plan(cmdp, multipliers, rng=rng).policy(cmdp.num_actions)

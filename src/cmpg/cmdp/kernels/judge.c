@@ -4,7 +4,9 @@
    "Everybody but i" for all i, where a resource's burden depends on the mean load alone: everybody together, and on the
    places that agent i uses the sum of those before it and of those after it. Elsewhere: the agents outside of a block are
    known; going into one half of the block, the other half is added, and afterwards every number that this changed is put
-   back as it was. So each agent is added log2 n times. Nothing is ever subtracted, and one table of loads is enough. */
+   back as it was. So each agent is added log2 n times. Nothing is ever subtracted, and one table of loads is enough.
+
+   In a crowd many are of one kind and do the same: what is found for one of them holds for all. */
 #include "local.h"
 
 #include <math.h>
@@ -31,6 +33,7 @@ typedef struct {
     int64_t count, room;
     double *delays, *burdens; /* [H·E] and [k, H·E]: of the agent whose turn it is */
     double *largest; /* [k, H]: the largest sizes of burdens beside everybody, where all resources are smooth; or NULL */
+    const int32_t *visited; /* [n + 1]: how many of those before an agent are visited; or NULL: all who are asked for */
     Watch *watch;
     Stop stop;
     int (*visit)(void *visitor, int32_t agent, const double *delays, const double *burdens);
@@ -184,6 +187,13 @@ static void note_largest(Others *others)
     }
 }
 
+/* Whether any agent of first ≤ i < last has to be visited, of from ≤ i < to. */
+static int is_wanted(const Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
+{
+    const int32_t begin = first > from ? first : from, end = last < to ? last : to;
+    return begin < end && (others->visited == NULL || others->visited[end] > others->visited[begin]);
+}
+
 /* Visits agents from ≤ i < to, where all resources are smooth; everybody outside of first ≤ i < last is counted already. */
 static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
 {
@@ -217,10 +227,12 @@ static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t fro
     for (int32_t i = from; !failed && i < to; i++) {
         if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
             break;
-        weigh_places(others, &all[i], without + at);
+        if (is_wanted(others, i, i + 1, from, to)) {
+            weigh_places(others, &all[i], without + at);
+            failed = others->visit(others->visitor, i, world->has_delay ? others->delays : NULL, others->burdens) < 0;
+            weigh_places(others, &all[i], NULL);
+        }
         at += all[i].count;
-        failed = others->visit(others->visitor, i, world->has_delay ? others->delays : NULL, others->burdens) < 0;
-        weigh_places(others, &all[i], NULL);
     }
     free(without);
     free(after);
@@ -230,7 +242,7 @@ static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t fro
 /* Visits agents first ≤ i < last that are wanted; everybody outside is counted already. */
 static int visit_block(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
 {
-    if (last <= from || to <= first)
+    if (!is_wanted(others, first, last, from, to))
         return 0;
     if (last - first == 1) {
         if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
@@ -242,7 +254,7 @@ static int visit_block(Others *others, int32_t first, int32_t last, int32_t from
     for (int half = 0; half < 2 && others->stop == GO_ON; half++) {
         const int32_t outside = half ? first : middle, end = half ? middle : last;
         const int64_t before = others->count;
-        if (half ? to <= middle : middle <= from)
+        if (!is_wanted(others, half ? middle : first, half ? last : middle, from, to))
             continue;
         others->half++;
         for (int32_t i = outside; i < end; i++)
@@ -471,6 +483,94 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
     return 0;
 }
 
+/* Whether two agents are of one kind, do the same, and are judged by the same multipliers. */
+static int are_alike(const Judge *own, int32_t one, int32_t other)
+{
+    const World *w = own->planner.world;
+    const int64_t k = w->constraints, H = w->steps, i = one - own->first, j = other - own->first;
+    const Usage *a = &own->others->all[one], *b = &own->others->all[other];
+    if (w->states[one] != w->states[other] || w->actions[one] != w->actions[other] || w->moves_of[one] != w->moves_of[other] ||
+        w->uses_of[one] != w->uses_of[other] || w->reward_of[one] != w->reward_of[other] ||
+        w->reward_step[one] != w->reward_step[other] || w->reward_columns[one] != w->reward_columns[other] ||
+        w->cost_of[one] != w->cost_of[other] || w->cost_family[one] != w->cost_family[other] ||
+        w->cost_step[one] != w->cost_step[other] || w->cost_columns[one] != w->cost_columns[other] ||
+        w->order_of[one] != w->order_of[other] || a->count != b->count)
+        return 0;
+    const int64_t from = w->initial_of[one], to = w->initial_of[other], starts = w->initial_of[one + 1] - from;
+    return w->initial_of[other + 1] - to == starts &&
+           memcmp(w->initial_state + from, w->initial_state + to, (size_t)starts * sizeof(int32_t)) == 0 &&
+           memcmp(w->initial_probability + from, w->initial_probability + to, (size_t)starts * sizeof(double)) == 0 &&
+           memcmp(w->reach + one * H, w->reach + other * H, (size_t)H * sizeof(int32_t)) == 0 &&
+           memcmp(own->values + i, own->values + j, sizeof(double)) == 0 &&
+           memcmp(own->costs + i * k, own->costs + j * k, (size_t)k * sizeof(double)) == 0 &&
+           memcmp(own->multipliers + i * k, own->multipliers + j * k, (size_t)k * sizeof(double)) == 0 &&
+           memcmp(a->place, b->place, (size_t)a->count * sizeof(int32_t)) == 0 &&
+           memcmp(a->probability, b->probability, (size_t)a->count * sizeof(double)) == 0;
+}
+
+/* FNV-1a (Fowler, Noll and Vo), by words: alike agents have the same. */
+static uint64_t fingerprint_of(const Judge *own, int32_t agent)
+{
+    const World *world = own->planner.world;
+    const Usage *usage = &own->others->all[agent];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325), bits;
+#define FOLD(word) hash = (hash ^ (uint64_t)(word)) * UINT64_C(0x100000001b3), hash ^= hash >> 29
+    FOLD(world->moves_of[agent]);
+    FOLD(world->uses_of[agent]);
+    FOLD(world->reward_of[agent]);
+    memcpy(&bits, own->values + (agent - own->first), sizeof bits);
+    FOLD(bits);
+    for (int64_t entry = 0; entry < usage->count; entry++) {
+        memcpy(&bits, usage->probability + entry, sizeof bits);
+        FOLD(bits + (uint64_t)(uint32_t)usage->place[entry]);
+    }
+#undef FOLD
+    return hash;
+}
+
+/* The first of first ≤ i < last who is like agent i: like[i − first]; and how many first ones there are before i:
+   visited[i], for all i ≤ n. −1: no memory. */
+static int find_alike(const Judge *own, int32_t first, int32_t last, int32_t *like, int32_t *visited)
+{
+    const int32_t n = own->planner.world->agents;
+    size_t room = 16;
+    while (room < 2 * (size_t)(last - first))
+        room *= 2;
+    int32_t *known = malloc(room * sizeof *known); /* agents, in the places that their fingerprints have; −1: nobody */
+    if (known == NULL)
+        return -1;
+    memset(known, -1, room * sizeof *known);
+    visited[0] = 0;
+    for (int32_t i = 0; i < n; i++) {
+        int is_first = 0;
+        if (i >= first && i < last) {
+            size_t at = (size_t)fingerprint_of(own, i) & (room - 1);
+            while (known[at] >= 0 && !are_alike(own, known[at], i))
+                at = (at + 1) & (room - 1);
+            is_first = known[at] < 0;
+            known[at] = is_first ? i : known[at];
+            like[i - first] = known[at];
+        }
+        visited[i + 1] = visited[i] + is_first;
+    }
+    free(known);
+    return 0;
+}
+
+/* What was found for one agent holds for those who are like it. */
+static void tell_alike(const Judge *own, const int32_t *like, int64_t count)
+{
+    const int64_t families = 1 + own->planner.world->constraints;
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t from = like[at] - own->first;
+        if (from == at)
+            continue;
+        own->maxima[at] = own->maxima[from];
+        memcpy(own->present + at * families, own->present + from * families, (size_t)families * sizeof(double));
+        memcpy(own->sizes + at * families, own->sizes + from * families, (size_t)families * sizeof(double));
+    }
+}
+
 static PyObject *judge_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -488,6 +588,7 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     memset(&others, 0, sizeof others);
     memset(&own, 0, sizeof own);
     PyObject *told = NULL;
+    int32_t *like = NULL, *visited = NULL;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
     const Py_ssize_t n = (Py_ssize_t)last - first, k = world.constraints;
@@ -514,15 +615,24 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     others.visitor = &own;
     failed = others_begin(&others, &world, usages.all) < 0 || planner_begin(&own.planner, &world, 0) < 0 ||
              (own.weighted = weighted_room(&own.planner)) == NULL ||
-             (outside != NULL && others_resume(&others, outside) < 0) ||
+             (like = malloc((size_t)n * sizeof *like)) == NULL ||
+             (visited = malloc(((size_t)world.agents + 1) * sizeof *visited)) == NULL ||
+             find_alike(&own, first, last, like, visited) < 0 ||
+             (outside != NULL && others_resume(&others, outside) < 0);
+    others.visited = visited;
+    failed = failed ||
              (world.rough > 0 ? visit_block : visit_smooth)(&others, outside == NULL ? 0 : outside->first,
                                                             outside == NULL ? world.agents : outside->last, first, last) < 0;
+    if (!failed && others.stop == GO_ON)
+        tell_alike(&own, like, n);
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();
     else if (others.stop != INTERRUPTED)
         told = Py_NewRef(Py_None);
 done:
+    free(like);
+    free(visited);
     free(own.weighted);
     planner_end(&own.planner);
     others_end(&others);

@@ -159,7 +159,7 @@ class LocalGame:
         """Local games have a finite horizon."""
         return
 
-    @property
+    @cached_property
     def policy_shapes(self) -> tuple[PolicyShape, ...]:
         """The shape [H, S_i, A_i] of each agent's policy."""
         return tuple((self.horizon, agent.num_states, agent.num_actions) for agent in self.agents)
