@@ -215,6 +215,46 @@ def crowd_of_cars(size, *, seed=0):
     )
 
 
+def random_crowd(seed):
+    """One to three kinds of agents, eight to ten of each in any order; the first action of all is worth nothing."""
+    rng = np.random.default_rng(seed)
+    horizon, resources, kinds = (int(each) for each in rng.integers(1, 4, size=3))
+    members, states = [], int(rng.integers(1, 3))
+    for _ in range(kinds):
+        reward = rng.integers(-2, 6, size=(1, states, 3)) / 2.0
+        uses = (rng.random((1, states, 3, resources)) < 0.6).astype(float)
+        reward[..., 0], uses[:, :, 0] = 0.0, 0.0
+        rows = rng.dirichlet(np.ones(states), size=(1, states, 3))
+        members += [LocalAgent(transition=rows, reward=reward, uses=uses, initial=np.eye(states)[0])] * rng.integers(
+            8, 11
+        )
+    loads = np.arange(len(members) + 1.0)
+    shapes = np.stack([loads, loads**1.5, np.maximum(loads - 4.0, 0.0)])[rng.integers(3, size=resources)]
+    return LocalGame(
+        agents=[members[i] for i in rng.permutation(len(members))],
+        delay=rng.random((1, resources, 1)) * shapes / 4,
+        load_costs=(rng.random((1, resources, 1)) * shapes)[None],
+        thresholds=[1e6],
+        horizon=horizon,
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=SEEDS, mixed=st.booleans())
+def test_a_crowd_is_at_rest_though_alike_agents_are_not_all_asked(seed, mixed):
+    game, price = random_crowd(seed), np.array([0.25])
+    rng = np.random.default_rng(seed)
+    choices = rng.integers(3, size=(4,)) if mixed else np.zeros(1, dtype=int)
+    tables = [CompactTable.certain(np.full((H, S), rng.choice(choices)), A) for H, S, A in game.policy_shapes]
+    settled = game.at(JointPolicy(tuple(tables))).settle(price, turns=500 * game.num_agents, worth=1e-9)
+    with kernels("numpy"):
+        twin = replace(game).at(settled.position.policy)
+        for i in range(game.num_agents):
+            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            best = cmpg.cmdp.planning.maximise(cmdp, price).value
+            assert best - float(present.value - price @ present.costs) <= 1e-9 * cmdp.reward_range + 1e-9
+
+
 def test_agents_who_are_alike_are_judged_once_and_only_if_they_are():
     game = crowd_of_cars(40)
     kinds = [next(i for i in range(40) if game.agents[i] is agent) for agent in game.agents]

@@ -486,26 +486,13 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
 /* Whether two agents are of one kind, do the same, and are judged by the same multipliers. */
 static int are_alike(const Judge *own, int32_t one, int32_t other)
 {
-    const World *w = own->planner.world;
-    const int64_t k = w->constraints, H = w->steps, i = one - own->first, j = other - own->first;
-    const Usage *a = &own->others->all[one], *b = &own->others->all[other];
-    if (w->states[one] != w->states[other] || w->actions[one] != w->actions[other] || w->moves_of[one] != w->moves_of[other] ||
-        w->uses_of[one] != w->uses_of[other] || w->reward_of[one] != w->reward_of[other] ||
-        w->reward_step[one] != w->reward_step[other] || w->reward_columns[one] != w->reward_columns[other] ||
-        w->cost_of[one] != w->cost_of[other] || w->cost_family[one] != w->cost_family[other] ||
-        w->cost_step[one] != w->cost_step[other] || w->cost_columns[one] != w->cost_columns[other] ||
-        w->order_of[one] != w->order_of[other] || a->count != b->count)
-        return 0;
-    const int64_t from = w->initial_of[one], to = w->initial_of[other], starts = w->initial_of[one + 1] - from;
-    return w->initial_of[other + 1] - to == starts &&
-           memcmp(w->initial_state + from, w->initial_state + to, (size_t)starts * sizeof(int32_t)) == 0 &&
-           memcmp(w->initial_probability + from, w->initial_probability + to, (size_t)starts * sizeof(double)) == 0 &&
-           memcmp(w->reach + one * H, w->reach + other * H, (size_t)H * sizeof(int32_t)) == 0 &&
+    const World *world = own->planner.world;
+    const int64_t k = world->constraints, i = one - own->first, j = other - own->first;
+    return same_usage(&own->others->all[one], &own->others->all[other]) &&
            memcmp(own->values + i, own->values + j, sizeof(double)) == 0 &&
            memcmp(own->costs + i * k, own->costs + j * k, (size_t)k * sizeof(double)) == 0 &&
            memcmp(own->multipliers + i * k, own->multipliers + j * k, (size_t)k * sizeof(double)) == 0 &&
-           memcmp(a->place, b->place, (size_t)a->count * sizeof(int32_t)) == 0 &&
-           memcmp(a->probability, b->probability, (size_t)a->count * sizeof(double)) == 0;
+           same_kind(world, one, other);
 }
 
 /* FNV-1a (Fowler, Noll and Vo), by words: alike agents have the same. */

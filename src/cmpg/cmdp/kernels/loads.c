@@ -64,6 +64,14 @@ PyMethodDef load_kernels[] = {
     {NULL, NULL, 0, NULL},
 };
 
+int same_usage(const Usage *one, const Usage *other)
+{
+    return one->count == other->count &&
+           (one->count == 0 || (memcmp(one->place, other->place, (size_t)one->count * sizeof *one->place) == 0 &&
+                                memcmp(one->probability, other->probability,
+                                       (size_t)one->count * sizeof *one->probability) == 0));
+}
+
 int usage_append(Usage *usage, int32_t place, double probability)
 {
     if (usage->count == usage->room) {

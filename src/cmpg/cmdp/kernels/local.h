@@ -89,6 +89,11 @@ static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
 /* Fills a world from the tuple of its arrays; the arrays are held. Returns −1 with an exception. */
 int world_of(World *world, Arrays *arrays, PyObject *tuple);
 
+/* Whether two agents have the same matrices, rewards, costs, starts and states that they can reach. */
+int same_kind(const World *world, int32_t one, int32_t other);
+/* The kind of each agent [n], counted from 0 as they come; returns how many there are. −1: no memory. */
+int32_t find_kinds(const World *world, int32_t *kind);
+
 /* What one agent does: the probability of each place that it uses, in ascending order of places. */
 typedef struct {
     int32_t *place;
@@ -96,6 +101,7 @@ typedef struct {
     int64_t count, room;
 } Usage;
 
+int same_usage(const Usage *one, const Usage *other); /* bit for bit */
 int usage_append(Usage *usage, int32_t place, double probability); /* −1: no memory */
 
 /* The load of one rough resource at one step: `sure` agents, and `unsure` ones who may or may not. */

@@ -2,7 +2,10 @@
 
    Where plans are long, the agents of a block are asked at once, against the same loads; then they move one by one, and
    whoever comes after a mover only if what it has proposed is still worth it. So every move gains, nobody rests who was
-   asked before the last move, and threads that share out a block change no bit. */
+   asked before the last move, and threads that share out a block change no bit.
+
+   In a crowd, agents of one kind take their turns one after the other: whoever does the same as one of them who has stayed since the
+   last move stays, too, and need not be asked. */
 #include "crew.h"
 #include "local.h"
 
@@ -12,6 +15,8 @@
 
 #define NEGLIGIBLE_SHARE 1e-13
 #define MOST_AT_ONCE 4096 /* agents */
+#define MOST_STAYED 16    /* agents who are compared with the next of their kind */
+#define CROWD 8           /* agents of each kind, on average, or more */
 
 /* What one agent's usage does to loads: places as the loads have them, in the order of `key`. */
 typedef struct {
@@ -39,9 +44,16 @@ typedef struct {
     char *actions;       /* of all agents, [H, S_i] each, one after the other */
     const int64_t *actions_of;
     int bytes;
-    int64_t turn;        /* of the first agent of the block that is asked at once */
-    Proposal *proposals; /* of those */
+    int32_t *kind, *order; /* [n]: of each agent, and in which order they take turns */
+    int64_t turn;          /* of the first agent of the block that is asked at once */
+    Proposal *proposals;   /* of those */
 } Settling;
+
+/* Agents of one kind who have stayed since the last move. */
+typedef struct {
+    int32_t agent[MOST_STAYED];
+    int count;
+} Stayed;
 
 /* All that one settling holds. On a grid, loads are those of a world whose resources lie as the cells do, and what is too
    improbable to matter is not felt; elsewhere, everything is felt as it is. */
@@ -305,11 +317,16 @@ static int is_tempted_still(Table *table, int32_t agent, const Proposal *proposa
     return moves;
 }
 
+static inline int32_t agent_at(const Settling *settling, int64_t turn, int64_t agents)
+{
+    return settling->order[turn % agents];
+}
+
 static void ask(void *context, int64_t at)
 {
     Table *table = context;
     const Settling *settling = table->settling;
-    const int32_t agent = (int32_t)((settling->turn + at) % table->world.agents);
+    const int32_t agent = agent_at(settling, settling->turn + at, table->world.agents);
     Proposal *proposal = &settling->proposals[at];
     proposal->moves = settling->waits[agent] ? 0 : is_tempted(table, agent, proposal);
 }
@@ -423,23 +440,55 @@ static int carry_out(Table *table, Scouts *scouts, int32_t agent, Proposal *prop
     return 0;
 }
 
+/* Whether an agent does the same as one of its kind who has stayed. */
+static int stays_like_another(const Table *table, const Stayed *stayed, int32_t agent)
+{
+    const int64_t k = table->world.constraints;
+    const int32_t *kind = table->settling->kind;
+    for (int at = 0; at < stayed->count; at++) {
+        const int32_t other = stayed->agent[at];
+        if (kind[other] != kind[agent])
+            return 0;
+        if (memcmp(&table->value[agent], &table->value[other], sizeof(double)) == 0 &&
+            memcmp(table->costs + agent * k, table->costs + other * k, (size_t)k * sizeof(double)) == 0 &&
+            same_usage(&table->usages.all[agent], &table->usages.all[other]))
+            return 1;
+    }
+    return 0;
+}
+
+static void note_who_stayed(const Settling *settling, Stayed *stayed, int32_t agent)
+{
+    if (stayed->count > 0 && settling->kind[stayed->agent[0]] != settling->kind[agent])
+        stayed->count = 0;
+    if (stayed->count < MOST_STAYED)
+        stayed->agent[stayed->count++] = agent;
+}
+
 /* Turns until nobody moves any more, or there were enough of them. Agents of a block are asked at once; then they move
    one by one, those after the first only if that is still worth it. 0, or −1 without memory. */
 static int take_turns(Table *table, Scouts *scouts, int64_t block, int64_t turns, Watch *watch, Stop *stop)
 {
     Settling *settling = table->settling;
     const int64_t n = table->world.agents;
+    Stayed stayed = {.count = 0};
     for (settling->turn = 0; settling->turn < turns && settling->quiet < n;) {
         if ((*stop = must_stop(watch)) != GO_ON)
             return 0;
         const int64_t left = turns - settling->turn, unknown = n - settling->quiet;
         int64_t asked = block < left ? block : left;
         asked = asked < unknown ? asked : unknown;
+        const int32_t first = agent_at(settling, settling->turn, n);
+        if (asked == 1 && stays_like_another(table, &stayed, first)) {
+            settling->quiet++;
+            settling->turn++;
+            continue;
+        }
         crew_share(scouts->crew, ask, table, asked);
         int moved = 0;
         for (int64_t at = 0; at < asked; at++) {
             Proposal *proposal = &settling->proposals[at];
-            const int32_t agent = (int32_t)((settling->turn + at) % n);
+            const int32_t agent = agent_at(settling, settling->turn + at, n);
             if (proposal->moves > 0 && moved)
                 proposal->moves = is_tempted_still(table, agent, proposal);
             if (proposal->moves < 0 || (proposal->moves > 0 && carry_out(table, scouts, agent, proposal) < 0))
@@ -447,6 +496,10 @@ static int take_turns(Table *table, Scouts *scouts, int64_t block, int64_t turns
             moved = moved || proposal->moves;
             settling->quiet = moved ? 0 : settling->quiet + 1;
         }
+        if (moved)
+            stayed.count = 0;
+        else if (asked == 1 && !settling->waits[first])
+            note_who_stayed(settling, &stayed, first);
         settling->turn += asked;
     }
     return 0;
@@ -510,6 +563,27 @@ static int table_begin(Table *table, const double *weights, int weightings, int 
     for (int32_t at = 0; at < places; at++)
         if (loads_reweigh(loads, at) < 0)
             return -1;
+    return 0;
+}
+
+/* Agents as they come; in a crowd, kind by kind. −1: no memory. */
+static int order_begin(Settling *settling, const World *world)
+{
+    const int32_t n = world->agents;
+    int32_t *kind = settling->kind = malloc((size_t)n * sizeof *kind);
+    int32_t *order = settling->order = malloc((size_t)n * sizeof *order);
+    const int32_t kinds = kind == NULL || order == NULL ? -1 : find_kinds(world, kind);
+    int32_t *begin = kinds < 0 ? NULL : calloc((size_t)kinds + 1, sizeof *begin); /* of each kind in the order */
+    if (begin == NULL)
+        return -1;
+    const int crowd = n / kinds >= CROWD;
+    for (int32_t i = 0; i < n; i++)
+        begin[kind[i] + 1]++;
+    for (int32_t each = 0; each < kinds; each++)
+        begin[each + 1] += begin[each];
+    for (int32_t i = 0; i < n; i++)
+        order[crowd ? begin[kind[i]]++ : i] = i;
+    free(begin);
     return 0;
 }
 
@@ -612,10 +686,12 @@ static PyObject *settle_kernel(PyObject *module, PyObject *args)
     int failed;
     begin_without_lock(&watch, seconds);
     failed = table_begin(&table, weight, weightings, cheapest, (uint64_t)seed) < 0;
-    failed = failed || proposals_begin(&settling, world, block) < 0 || scouts_begin(&scouts, &table, threads) < 0 ||
+    failed = failed || order_begin(&settling, world) < 0 || proposals_begin(&settling, world, block) < 0 || scouts_begin(&scouts, &table, threads) < 0 ||
              take_turns(&table, &scouts, block, turns, &watch, &stop) < 0;
     scouts_end(&scouts);
     proposals_end(&table, block);
+    free(settling.kind);
+    free(settling.order);
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();

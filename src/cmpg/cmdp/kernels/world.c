@@ -192,3 +192,46 @@ PyObject *usages_told(const Usages *usages)
     start[usages->count] = at;
     return Py_BuildValue("(NNN)", starts, places, probabilities);
 }
+
+int same_kind(const World *world, int32_t one, int32_t other)
+{
+    const World *w = world;
+    const int64_t H = w->steps;
+    if (w->states[one] != w->states[other] || w->actions[one] != w->actions[other] || w->moves_of[one] != w->moves_of[other] ||
+        w->uses_of[one] != w->uses_of[other] || w->reward_of[one] != w->reward_of[other] ||
+        w->reward_step[one] != w->reward_step[other] || w->reward_columns[one] != w->reward_columns[other] ||
+        w->cost_of[one] != w->cost_of[other] || w->cost_family[one] != w->cost_family[other] ||
+        w->cost_step[one] != w->cost_step[other] || w->cost_columns[one] != w->cost_columns[other] ||
+        w->order_of[one] != w->order_of[other])
+        return 0;
+    const int64_t from = w->initial_of[one], to = w->initial_of[other], starts = w->initial_of[one + 1] - from;
+    return w->initial_of[other + 1] - to == starts &&
+           memcmp(w->initial_state + from, w->initial_state + to, (size_t)starts * sizeof(int32_t)) == 0 &&
+           memcmp(w->initial_probability + from, w->initial_probability + to, (size_t)starts * sizeof(double)) == 0 &&
+           memcmp(w->reach + one * H, w->reach + other * H, (size_t)H * sizeof(int32_t)) == 0;
+}
+
+int32_t find_kinds(const World *world, int32_t *kind)
+{
+    const int32_t n = world->agents;
+    size_t room = 16;
+    while (room < 2 * (size_t)n)
+        room *= 2;
+    int32_t *known = malloc(room * sizeof *known), kinds = 0; /* the first of each kind; −1: nobody */
+    if (known == NULL)
+        return -1;
+    memset(known, -1, room * sizeof *known);
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t hash = (uint64_t)world->reward_of[i] * UINT64_C(0x9E3779B97F4A7C15);
+        hash = (hash ^ (uint64_t)world->order_of[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash = (hash ^ (uint64_t)world->moves_of[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        size_t at = (size_t)(hash >> 20) & (room - 1);
+        while (known[at] >= 0 && !same_kind(world, known[at], i))
+            at = (at + 1) & (room - 1);
+        const int is_first = known[at] < 0;
+        kind[i] = is_first ? kinds++ : kind[known[at]];
+        known[at] = is_first ? i : known[at];
+    }
+    free(known);
+    return kinds;
+}
