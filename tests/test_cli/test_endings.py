@@ -19,9 +19,9 @@ SWEEP = ["sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.005"]
 
 
 def test_a_sweep_that_is_broken_off_keeps_its_rows_and_says_how_to_go_on(tmp_path):
-    folder = tmp_path / "run"
+    folder, finer = tmp_path / "run", [*SWEEP[:-1], "0.05:0.4:0.001"]  # hundreds of runs, so that it is not over first
     with subprocess.Popen(
-        [*PROGRAM, *SWEEP, "--out", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*PROGRAM, *finer, "--out", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         while not list(folder.glob("runs/0*")):
             assert running.poll() is None
