@@ -89,7 +89,7 @@ cover: $(VENV)/installed-dev browser
 	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -q
 	$(BIN)/coverage combine --quiet
 	mkdir -p build && $(BIN)/coverage json --quiet -o build/coverage.json
-	$(BIN)/python tools/coverage_page.py
+	$(BIN)/python -m checks cover
 	$(BIN)/coverage report --include='*/equilibrium/certificate.py,*/files/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
@@ -102,22 +102,22 @@ GUIDED_MINUTES ?= 0.2
 GUIDED := nfg map pairs network trips dpomdp sessions
 fuzz: $(VENV)/installed-dev
 	-$(PIP_INSTALL) -e '.[fuzz]' && for door in $(GUIDED); do \
-	  $(BIN)/python tools/fuzz.py --engine atheris --door $$door --minutes $(GUIDED_MINUTES) || exit 1; done
-	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
+	  $(BIN)/python -m checks fuzz --engine atheris --door $$door --minutes $(GUIDED_MINUTES) || exit 1; done
+	$(BIN)/python -m checks fuzz --minutes $(MINUTES)
 
 SAMPLE ?= 24
 mutants: $(VENV)/installed-dev
-	$(BIN)/python tools/mutants.py --sample $(SAMPLE)
+	$(BIN)/python -m checks mutants --sample $(SAMPLE)
 
 GAMES ?= 100000
 forgeries: $(VENV)/installed-dev
-	$(BIN)/python tools/forgeries.py
+	$(BIN)/python -m checks forgeries
 
 oversized: $(VENV)/installed-dev
-	$(BIN)/python tools/oversized.py
+	$(BIN)/python -m checks oversized
 
 sweep: $(VENV)/installed-dev
-	$(BIN)/python tools/sweep.py --games $(GAMES)
+	$(BIN)/python -m checks sweep --games $(GAMES)
 
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -127,7 +127,7 @@ reproduce: $(VENV)/installed-plot
 	$(BIN)/cmpg reproduce --out reproduction
 
 bench: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks --page docs/benchmarks.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks bench --page docs/benchmarks.md
 
 # The tools of others are not pinned: a new release of one of them is what this is for. Of MOMAland only the environments are used.
 .venv-oracles/installed: pyproject.toml
@@ -140,28 +140,27 @@ MADP := $(wildcard ../shared/data/madp)
 
 oracles: .venv-oracles/installed
 	OMP_NUM_THREADS=1 .venv-oracles/bin/python -m pytest -q tests/test_interop docs/coming-from docs/coming-from.md
-	OMP_NUM_THREADS=1 .venv-oracles/bin/python -m cross_checks --page docs/cross-checks.md $(if $(MADP),--madp $(MADP))
+	OMP_NUM_THREADS=1 .venv-oracles/bin/python -m checks oracles --page docs/cross-checks.md $(if $(MADP),--madp $(MADP))
 
 experiments: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --jobs 2
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --structured --jobs 2
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.medians
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.bound_coverage
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks learning --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks learning --structured --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks learning-samples
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks bounds
 
-# The values of before are in experiments/quality_before.json; experiments/quality.py says how they were recorded.
 quality: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.quality record experiments/results/quality_after.json
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.tricks
-	$(BIN)/python -m experiments.quality page
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks quality record build/quality/quality_after.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks tricks
+	$(BIN)/python -m checks quality page
 
 hard-budgets: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.hard_budgets
+	OMP_NUM_THREADS=1 $(BIN)/python -m checks hard-budgets
 
 resilience: $(VENV)/installed-dev
-	$(BIN)/python -m experiments.resilience $(if $(SESSIONS),--sessions $(SESSIONS))
+	$(BIN)/python -m checks resilience $(if $(SESSIONS),--sessions $(SESSIONS))
 
 picture: $(VENV)/installed-dev
-	$(BIN)/python tools/take_picture.py docs/charging-page.png
+	$(BIN)/python -m checks picture docs/charging-page.png
 
 .venv-audit/installed:
 	$(PYTHON) -m venv .venv-audit
@@ -173,7 +172,7 @@ audit: .venv-audit/installed
 	.venv-audit/bin/pip-audit --disable-pip --no-deps -r constraints.txt
 
 release: $(VENV)/installed-dev browser
-	$(BIN)/python tools/release.py --tests
+	$(BIN)/python -m checks release --tests
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-oracles .venv-audit site build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis

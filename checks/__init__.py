@@ -1,1 +1,19 @@
-"""Everything that examines the library and is not a unit test; `python -m checks` lists what there is."""
+"""Everything that examines the library and is not a unit test; `python -m checks` lists it.
+
+A check is a module with `main(argv)`, which returns its exit code. It writes what it finds to `build/`, and nowhere
+else unless it says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+DATA = Path(os.environ.get("CMPG_DATA", ROOT.parent / "shared" / "data"))
+"""Public data sets, which are not part of the project: cases that need them are left out where they are missing."""
+
+# The oracles, the fuzzer and the browser of the tests are used here as well.
+sys.path.insert(0, str(ROOT / "tests"))

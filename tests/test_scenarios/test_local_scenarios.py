@@ -1,12 +1,12 @@
 """The grid world with policies on the own cell, every local scenario on the sample files, and bad files."""
 
 import gzip
-import importlib.util
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from checks import sample_files
 
 from cmpg import scenarios as room
 from cmpg.equilibrium.certificate import certify
@@ -73,13 +73,8 @@ def test_a_cell_outside_the_grid_is_refused():
 
 def test_the_sample_files_are_those_of_their_script(tmp_path):
     folder = Path(room.__file__).parent / "samples"
-    specification = importlib.util.spec_from_file_location(
-        "generate", Path(__file__).parents[2] / "tools" / "generate_samples.py"
-    )
-    generate = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(generate)
-    generate.main(tmp_path)
-    for name in generate.FILES:
+    sample_files.main([str(tmp_path)])
+    for name in sample_files.FILES:
         assert (folder / name).read_bytes() == (tmp_path / name).read_bytes(), name
     assert read_map(folder / "sample.map").width == 12
 

@@ -1,0 +1,47 @@
+"""`python -m checks` lists the checks; `python -m checks NAME [options]` runs one; `NAME --help` has its options."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+CHECKS = {
+    "bench": ("checks.bench.run", "speed beside what a user would use instead"),
+    "bounds": ("checks.learning.bounds", "how often the learners' confidence bounds miss, and how tight they are"),
+    "cover": ("checks.cover", "branch coverage of all tests"),
+    "digests": ("checks.digests", "record digests of answers, and compare two records"),
+    "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
+    "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),
+    "hard-budgets": ("checks.hard_budgets", "thresholds of zero, confirmed by reachability alone"),
+    "learning": ("checks.learning.seeds", "coverage and safety of learning over hundreds of seeds"),
+    "learning-samples": ("checks.learning.medians", "samples that learning takes, as medians over seeds"),
+    "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
+    "oracles": ("checks.oracles.run", "answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy"),
+    "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
+    "picture": ("checks.picture", "take the README's picture again"),
+    "quality": ("checks.quality", "how good the equilibria of one solve are, over 52 games"),
+    "release": ("checks.release", "rehearse a release: build twice, install, solve; publishes nothing"),
+    "resilience": ("checks.resilience", "kill sweeps, learners and workers, resume, and compare the results"),
+    "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),
+    "sweep": ("checks.sweep", "random games before an exact judge"),
+    "tricks": ("checks.tricks", "what each part of the search is worth: solve without it"),
+}
+"""Module and one line of each check, by name."""
+
+
+def main(argv: list[str]) -> int:
+    """List the checks, or run one."""
+    if not argv or argv[0] in ("-h", "--help"):
+        width = max(map(len, CHECKS))
+        print("python -m checks NAME [options]\n")
+        print("\n".join(f"  {name:{width}}  {description}" for name, (_, description) in CHECKS.items()))
+        return 0
+    if argv[0] not in CHECKS:
+        print(f"there is no check {argv[0]!r}; there are {', '.join(CHECKS)}.", file=sys.stderr)
+        return 2
+    module = importlib.import_module(CHECKS[argv[0]][0])
+    return int(module.main(argv[1:]) or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""Write build/coverage.md: what the tests run through, room by room, from what `make cover` measured.
+
+    coverage json -o build/coverage.json
+    python -m checks coverage_page [--data build/coverage.json] [--page build/coverage.md]
+
+The exit code is 1 if an aim is missed: 95 % of the whole, 100 % of what readers of files and certificates rely on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from checks import BUILD
+
+PACKAGE = "src/cmpg/"
+AIM = 95.0
+WHOLE = ("equilibrium/certificate.py", "files/")
+"""What must be run through as a whole: a file, or a room."""
+
+COUNTED = ("num_statements", "covered_lines", "num_branches", "covered_branches")
+
+PAGE = """# Coverage
+
+Written by `make cover`, which runs all tests under `coverage` and is a step of the workflow. A branch is a way out of a
+decision: an `if` has two, and both must be taken. The aims are {aim:g} % of the whole, and all of what everybody relies
+on: the certificate, and the room that reads and writes files. Nothing is left out but what only type checkers read. The
+kernels in C are not in the table; `make sanitize` is for them.
+
+| room | statements | run | branches | taken | both |
+|---|---:|---:|---:|---:|---:|
+{rows}
+"""
+
+
+def sums(files: dict[str, Any]) -> dict[str, Counter[str]]:
+    """Add up what was measured by room, with the files that have an aim of their own and the whole at the end."""
+    found: dict[str, Counter[str]] = {}
+    for path, measured in sorted(files.items()):
+        name = path[path.index(PACKAGE) + len(PACKAGE) :]
+        room = name.partition("/")[0] + "/" if "/" in name else "the files beside the rooms"
+        for place in (room, *(name for each in WHOLE if each == name), "all"):
+            found.setdefault(place, Counter()).update({what: measured["summary"][what] for what in COUNTED})
+    return dict(sorted(found.items(), key=lambda each: (each[0] == "all", each[0])))
+
+
+def shares(counts: Counter[str]) -> tuple[float, float, float]:
+    """Return the share of statements, of branches and of both, in per cent."""
+    statements, lines, branches, taken = (counts[what] for what in COUNTED)
+    return (
+        100 * lines / max(statements, 1),
+        100 * taken / branches if branches else 100.0,
+        100 * (lines + taken) / max(statements + branches, 1),
+    )
+
+
+def row(name: str, counts: Counter[str]) -> str:
+    """Return a line of the table; what is not whole is never told as 100 %."""
+    told = [f"{share if share == 100 else min(share, 99.9):.1f} %" for share in shares(counts)]
+    label = name if " " in name or name == "all" else f"`{name}`"
+    return f"| {label} | {counts[COUNTED[0]]:,} | {told[0]} | {counts[COUNTED[2]]:,} | {told[1]} | {told[2]} |"
+
+
+def missed(found: dict[str, Counter[str]]) -> list[str]:
+    """Return the aims that are missed, by branches alone or by both."""
+    wanted = {"all": AIM} | dict.fromkeys(WHOLE, 100.0)
+    least = {name: min(shares(found[name])[1:]) for name in wanted}
+    return [
+        f"{name}: {least[name]:.2f} %, and {aim:g} % are wanted" for name, aim in wanted.items() if least[name] < aim
+    ]
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=BUILD / "coverage.json")
+    parser.add_argument("--page", type=Path, default=BUILD / "coverage.md")
+    asked = parser.parse_args(argv)
+    found = sums(json.loads(asked.data.read_text("utf-8"))["files"])
+    page = PAGE.format(aim=AIM, rows="\n".join(row(name, counts) for name, counts in found.items()))
+    asked.page.write_text(page, "utf-8")
+    print(page)
+    for each in missed(found):
+        print(f"missed: {each}", file=sys.stderr)
+    return 1 if missed(found) else 0

@@ -1,0 +1,250 @@
+"""Do the bounds hold as often as they say, and how tight are they? Many repeats, and a negative control that must fail.
+
+python -m checks bounds [--repeats 10000] [--results build/learning] [--page docs/…] counts, for
+δ = 0.1, how often each bound missed the truth: as it is, and, for a tenth of the repeats, with its intervals drawn to a
+tenth of their length. Beside this stand the gaps of `side_by_side`. What is done is kept, and the page is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from checks import BUILD
+from checks.learning.runner import Record, read_results
+from checks.learning.side_by_side import compare, hidden_game, random_cmdp
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.exact import Exact
+from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.games.local.agent import LocalAgent
+from cmpg.games.local.game import LocalGame
+from cmpg.learning import optimism
+from cmpg.learning.confidence import Interval, binomial_interval, mean_ceiling, mixture_interval
+from cmpg.learning.local.model import LocalModel
+from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
+from cmpg.learning.problem import InducedProblem
+from cmpg.learning.simulator import GameSimulator
+from cmpg.learning.trials import Proportion
+
+DELTA = 0.1
+SHRUNK = 0.1
+"""The negative control has intervals of this share of their length."""
+
+
+def shrunk(interval: Interval, successes: IntArray, trials: IntArray, *, delta: float) -> tuple[FloatArray, FloatArray]:
+    """Return an interval with both ends drawn towards the frequency."""
+    low, high = interval(successes, trials, delta=delta)
+    frequency = np.where(trials > 0, successes / np.maximum(trials, 1), (low + high) / 2)
+    return frequency - SHRUNK * (frequency - low), frequency + SHRUNK * (high - frequency)
+
+
+def mean_misses(rng: np.random.Generator, share: float) -> bool:
+    """One mean: 40 values, 0 or 1, of mean 0.3."""
+    ones = int(rng.binomial(40, 0.3))
+    bound = float(mean_ceiling(np.array([0.0, 1.0]), np.array([40 - ones, ones]), most=1.0, delta=DELTA))
+    mean = ones / 40
+    return mean + share * (bound - mean) < 0.3
+
+
+CMDP = random_cmdp(3, 2, 3, 0)
+BEST = Exact()(CMDP)
+
+
+def optimism_misses(rng: np.random.Generator, share: float) -> bool:
+    """The ceiling of a CMDP with 3 states, 2 actions and 3 steps, from 20 draws of each entry."""
+    kernel = np.broadcast_to(CMDP.transition, (3, 3, 2, 3))[:-1]
+    drawn = rng.multinomial(20, kernel)
+    costs = np.broadcast_to(CMDP.costs, (1, 3, 3, 2))
+    scales = np.maximum(BEST.multipliers, 1e-3)
+
+    def least(draws: IntArray) -> float:
+        look = optimism.Optimism(
+            optimism.Draws(draws), CMDP.reward, costs, CMDP.thresholds, CMDP.initial, scales, DELTA
+        )
+        return look.least_bound(BEST.multipliers).value
+
+    found = least(drawn)
+    if share < 1:  # towards what the frequencies say themselves
+        seen = least(drawn * 10**9)
+        found = seen + share * (found - seen)
+    return found < BEST.value
+
+
+GAME = hidden_game(CMDP)
+BATCHES = 2
+
+
+def rolling_out_misses(rng: np.random.Generator, share: float) -> bool:
+    """Value and cost of the same CMDP's optimum, by episodes beside a model that is wrong, looked at after 256 and
+    512 of them.
+    """
+    problem = InducedProblem(GameSimulator(GAME, rng=rng), 0, GAME.uniform_policy())
+    seen = optimism.Measurement(problem, BEST.policy, WRONG, delta=DELTA)
+    for _ in range(BATCHES):
+        seen.grow()
+        middle, half = (seen.ceilings + seen.floors) / 2, share * (seen.ceilings - seen.floors) / 2
+        if np.any(np.abs(TRUE_PAYOFFS - middle) > half + 1e-12):
+            return True
+    return False
+
+
+WRONG = random_cmdp(3, 2, 3, 1)
+TRUE_PAYOFFS = np.array([BEST.value, *BEST.costs])
+
+
+@dataclass(frozen=True, eq=False)
+class Small:
+    """A local game of two agents of one kind, small enough for thousands of repeats."""
+
+    game: LocalGame
+    gap: float
+    cost: float
+
+
+def small() -> Small:
+    """Draw it once and for all, with the uniform policy judged."""
+    rng = np.random.default_rng(3)
+    agent = LocalAgent(
+        transition=rng.dirichlet(np.ones(2), size=(1, 2, 2)),
+        reward=rng.random((3, 2, 2)),
+        uses=np.array([[[[1], [0]], [[0], [1]]]]),
+        initial=np.array([0.5, 0.5]),
+    )
+    game = LocalGame(
+        agents=(agent, agent), delay=[[[0, 0, 0.5]]], load_costs=[[[[0, 0, 1]]]], thresholds=[0.8], horizon=3
+    )
+    judged = certify_with_best_responses(game, game.uniform_policy())
+    return Small(game, judged.epsilon, float(judged.costs[0]))
+
+
+SMALL = small()
+KNOWN = LocalKnown.of(SMALL.game)
+
+
+def local_misses(interval: Interval, rng: np.random.Generator, share: float) -> bool:
+    """Kernel, cost ceiling or gap of a local game, from 30 draws of each entry."""
+    samples = LocalSimulator(SMALL.game, rng=rng).draw_all(count=30)
+    return model_misses(samples, interval, share)
+
+
+def anytime_misses(rng: np.random.Generator, share: float) -> bool:
+    """The same by intervals for all times, looked at after 10, 40 and 160 draws of each entry."""
+    simulator, samples = LocalSimulator(SMALL.game, rng=rng), None
+    for count in (10, 30, 120):
+        drawn = simulator.draw_all(count=count)
+        samples = drawn if samples is None else samples + drawn
+        if model_misses(samples, mixture_interval, share):
+            return True
+    return False
+
+
+def model_misses(samples: LocalSamples, interval: Interval, share: float) -> bool:
+    """Whether the model does not hold the true kernel, or a bound of the uniform policy is wrong, looked at in every
+    eighth repeat: if the kernel is held, it follows that it is right.
+    """
+    used = interval if share == 1 else partial(shrunk, interval)
+    model = LocalModel.of(KNOWN, samples, delta=DELTA, interval=used)
+    kernel, true = model.kernels[0], np.asarray(SMALL.game.agents[0].kernel)
+    outside = bool(np.any(true < kernel.lower - 1e-12) or np.any(true > kernel.upper + 1e-12))
+    if outside or int(samples.transitions[0][0, 0, 0, 0]) % 8:
+        return outside
+    bounds = model.bound(SMALL.game.uniform_policy())
+    return bool(bounds.cost_ceilings[0] < SMALL.cost or bounds.gap < SMALL.gap)
+
+
+BOUNDS: dict[str, Callable[[np.random.Generator, float], bool]] = {
+    "one mean, by bets": mean_misses,
+    "local game, by a fixed number of draws": partial(local_misses, binomial_interval),
+    "local game, at all times": anytime_misses,
+    "ceiling of a response, by draws": optimism_misses,
+    "value and costs, by rolling out": rolling_out_misses,
+}
+
+
+HEAD = f"""\
+# Experiments: the bounds themselves
+
+Written by `python -m checks bounds`, and nothing is edited by hand.
+
+## How often they miss
+
+Each bound is asked many times whether it holds the truth, on games small enough for that, at δ = {DELTA:g}. In the
+negative control its intervals are drawn to {SHRUNK:g} of their length: it has to miss more often than δ allows, or
+misses would not be seen. Rates are Clopper-Pearson at 95 %."""
+
+GAPS = f"""\
+## Old and new at the same number of samples
+
+Gaps between ceiling and proved value of random CMDPs, δ = {DELTA:g}, from the same N draws of every entry: by a box
+around the kernel, and without one ([learning-theory.md](learning-theory.md), section 2), which also rolls out
+episodes: a quarter more samples."""
+
+
+CHUNK = 500
+"""Repeats of one record; each has random numbers of its own."""
+
+
+def count_misses(name: str, share: float, chunk: int) -> Record:
+    """Repeat one bound, and return how often it missed."""
+    rng = np.random.default_rng([7, chunk])
+    missed = sum(BOUNDS[name](rng, share) for _ in range(CHUNK))
+    return {"bound": name, "share": share, "chunk": chunk, "missed": missed}
+
+
+def run_missing(repeats: int, path: Path) -> None:
+    """Run what has no record yet, and append its record."""
+    parts = ((SHRUNK, repeats // 10), (1.0, repeats))
+    wanted = [(name, share, chunk) for name in BOUNDS for share, number in parts for chunk in range(number // CHUNK)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = read_results(path)
+    there = {(each["bound"], each["share"], each["chunk"]) for each in records if "bound" in each}
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
+        if not any("gaps" in each for each in records):
+            stream.write("".join(json.dumps({"gaps": [*astuple(pair)]}) + "\n" for pair in compare()))
+        for name, share, chunk in wanted:
+            if (name, share, chunk) not in there:
+                stream.write(json.dumps(count_misses(name, share, chunk)) + "\n")
+                stream.flush()
+                print(f"{name}, {share:g} of the length: {(chunk + 1) * CHUNK:,}", flush=True)
+
+
+def page(records: Sequence[Record]) -> str:
+    """Return the page, of what is done."""
+    lines = ["| bound | repeats | misses | rate | negative control: repeats | misses | rate |", "|" + " --- |" * 7]
+    for name in BOUNDS:
+        counts = [
+            [each["missed"] for each in records if each.get("bound") == name and each["share"] == share]
+            for share in (1.0, SHRUNK)
+        ]
+        if all(counts):
+            lines.append(f"| {' | '.join([name, *_tally(counts[0]), *_tally(counts[1])])} |")
+    rows = ["| S, A, H | N | box | without | times smaller |", "|" + " --- |" * 5]
+    for states, actions, horizon, count, box, draws in (each["gaps"] for each in records if "gaps" in each):
+        rows.append(f"| {states}, {actions}, {horizon} | {count:,} | {box:.3g} | {draws:.3g} | {box / draws:.1f} |")
+    return "\n\n".join([HEAD, "\n".join(lines), GAPS, "\n".join(rows)]) + "\n"
+
+
+def _tally(missed: Sequence[int]) -> list[str]:
+    repeats = CHUNK * len(missed)
+    rate = Proportion.of([number < sum(missed) for number in range(repeats)])
+    return [f"{repeats:,}", f"{sum(missed):,}", f"[{rate.lowest:.4f}, {rate.highest:.4f}]"]
+
+
+def main(argv: list[str]) -> None:
+    """Run what is missing, and write the page."""
+    parser = argparse.ArgumentParser(description="How often bounds miss, and how tight they are.")
+    parser.add_argument("--repeats", type=int, default=10_000)
+    parser.add_argument("--results", type=Path, default=BUILD / "learning", help="folder of the records")
+    parser.add_argument("--page", type=Path, default=BUILD / "experiments-bounds.md", help="where to write")
+    given = parser.parse_args(argv)
+    path = given.results / "bounds.jsonl"
+    run_missing(given.repeats, path)
+    given.page.write_text(page(read_results(path)), encoding="utf-8")
+    print(f"written to {given.page}")

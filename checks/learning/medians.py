@@ -1,0 +1,154 @@
+"""How many samples learning takes: medians over seeds, at the accuracies and from the starts of the paper's games.
+
+python -m checks learning-samples [--seeds 20] [--only WORDS] [--results build/learning] [--page docs/…] runs the seeds
+that have no record yet, writes a record as soon as one is done, and then the page. It can be stopped and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from checks import BUILD
+from checks.learning.runner import Record, read_results
+from cmpg.games.contract import Game
+from cmpg.learning.ascent import learn
+from cmpg.learning.local.simulator import LocalSimulator
+from cmpg.learning.outcome import LearnResult, judge
+from cmpg.learning.shared import learn_shared
+from cmpg.learning.simulator import GameSimulator
+from cmpg.paper.runs import one_waits
+from cmpg.policy import JointPolicy
+from cmpg.scenarios.paper import congestion_game, counting_congestion_game, grid_world, grid_world_local
+from cmpg.scenarios.robot_fleet import robots
+from cmpg.scenarios.spectrum_sharing import spectrum
+
+DELTA = 0.1
+ENTROPY = 20
+
+HEAD = f"""\
+# Experiments: what learning takes
+
+Written by `python -m checks learning-samples` from its records, and nothing is edited by hand; every seed is learned at
+δ = {DELTA:g}, and judged afterwards with the true game. Samples are draws and steps of episodes, all purposes together.
+
+In the grid world one agent waits where it is for ever, and the other is random, as in the authors' code. The congestion
+game is learned from what is safe whatever the transition is, which `learn` finds by itself, and from random starts as
+in the paper's experiments. Local games and shared models need no start."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One game, and how it is learned."""
+
+    name: str
+    how: str
+    game: Callable[[], Game]
+    epsilon: float
+    run: Callable[[Game, float, np.random.Generator], LearnResult]
+    seeds: int = 20
+
+    @property
+    def key(self) -> str:
+        """What a record belongs to."""
+        return repr((self.name, self.how, self.epsilon, DELTA, ENTROPY))
+
+
+def from_waiting(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """Algorithm 2 from the authors' start: one agent waits where it is for ever, the other is random."""
+    return learn(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA, start=one_waits(game, rng))
+
+
+def from_nothing(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """Algorithm 2 from what is safe whatever the transition is."""
+    return learn(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA)
+
+
+def from_random(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """Algorithm 2 from a random start, as in the paper's experiments."""
+    start = JointPolicy.random(game.policy_shapes, rng=rng)
+    return learn(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA, start=start)
+
+
+def by_model(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """One model for all."""
+    return learn_shared(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA)
+
+
+def by_kernels(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """The kernels of a local game."""
+    return learn_shared(LocalSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA)
+
+
+SHARED = "shared model"
+
+ROWS = (
+    Row("spectrum", SHARED, spectrum, 0.3, by_model),
+    Row("grid world, own cell", SHARED, grid_world_local, 0.5, by_kernels),
+    Row("congestion game", "Algorithm 2, no start given", congestion_game, 1.0, from_nothing),
+    Row("congestion game", "Algorithm 2, random starts", congestion_game, 1.0, from_random),
+    Row("congestion game of 30, by counts", SHARED, lambda: counting_congestion_game(num_agents=30), 1.0, by_model, 3),
+    Row("8 robots, sample floor", SHARED, lambda: robots(num_agents=8), 0.5, by_kernels, 3),
+    Row("grid world", "Algorithm 2, authors' start", grid_world, 0.5, from_waiting),
+)
+
+
+def run_seed(row: Row, seed: int) -> Record:
+    """Learn once, judge with the true game, and return a record."""
+    game, began = row.game(), time.perf_counter()
+    stream = np.random.SeedSequence(ENTROPY, spawn_key=(seed,))
+    result = row.run(game, row.epsilon, np.random.default_rng(stream))
+    seconds = time.perf_counter() - began
+    right = result.certified and judge(game, result).right(row.epsilon)
+    return {"key": row.key, "seed": seed, "right": right, "samples": dict(result.samples), "seconds": seconds}
+
+
+def run_missing(rows: Sequence[Row], seeds: int, path: Path) -> None:
+    """Run every seed that has no record yet, and append its record."""
+    there = {(record["key"], record["seed"]) for record in read_results(path)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
+        for row in rows:
+            for seed in range(min(seeds, row.seeds)):
+                if (row.key, seed) not in there:
+                    record = run_seed(row, seed)
+                    stream.write(json.dumps(record) + "\n")
+                    stream.flush()
+                    total = sum(record["samples"].values())
+                    print(f"{row.name}, {row.how}, seed {seed}: {total:,}, {record['seconds']:.1f} s", flush=True)
+
+
+def page(rows: Sequence[Row], records: Sequence[Record]) -> str:
+    """Return the page; of rows that have records."""
+    columns = ("game", "method", "ε", "seeds", "certified and right", "median", "least", "most", "seconds a seed")
+    lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    for row in rows:
+        own = [record for record in records if record["key"] == row.key]
+        if own:
+            totals = [sum(record["samples"].values()) for record in own]
+            right, seconds = sum(record["right"] for record in own), np.median([record["seconds"] for record in own])
+            numbers = [f"{number:,.0f}" for number in (np.median(totals), min(totals), max(totals))]
+            cells = [row.name, row.how, f"{row.epsilon:g}", str(len(own)), str(right), *numbers, f"{seconds:.1f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return HEAD + "\n\n" + "\n".join(lines) + "\n"
+
+
+def main(argv: list[str]) -> None:
+    """Run what is missing, and write the page."""
+    parser = argparse.ArgumentParser(description="What learning takes: medians over seeds.")
+    parser.add_argument("--seeds", type=int, default=20, help="at most so many seeds of everything, for a first look")
+    parser.add_argument("--only", default="", help="games and methods with these words in their names")
+    parser.add_argument("--results", type=Path, default=BUILD / "learning", help="folder of the records")
+    parser.add_argument("--page", type=Path, default=BUILD / "experiments-samples.md", help="where to write")
+    given = parser.parse_args(argv)
+    path = given.results / "medians.jsonl"
+    run_missing([row for row in ROWS if given.only in f"{row.name}, {row.how}"], given.seeds, path)
+    given.page.write_text(page(ROWS, read_results(path)), encoding="utf-8")
+    print(f"written to {given.page}")

@@ -1,0 +1,749 @@
+"""Mutation testing: change one operator, comparison, constant or decision of a file, and see whether its tests notice.
+
+    python -m checks mutants                        a sample of every file, written to build/mutants.md
+    python -m checks mutants --sample 0             every mutant there is: hours
+    python -m checks mutants --only certificate     one file
+    python -m checks mutants --known --sample 0     the page of all that is known, without trying anything
+
+A mutant is a file with one change. It is compiled into a fork of this process, so that nothing is written and nothing
+but the library is imported again, and the tests that concern the file run until one fails. What is done is kept in
+build/mutants, and is done again only after the file or its tests have changed. The NumPy twins are used throughout, so
+that the Python code is what runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import doctest
+import hashlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from checks import BUILD, ROOT
+
+SOURCE = ROOT / "src"
+JUDGED = Path(__file__).with_name("survivors.json")
+"""What was found out about mutants that survived, by file and change."""
+
+SIGHTS = Path(__file__).with_name("first_sights.json")
+"""What became of each mutant when it was tried for the first time, by file and round."""
+
+CPU_SECONDS = 40
+"""A mutant that takes longer than this of a processor's time is noticed: nobody waits so long."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file, the tests that concern it, the most telling first, and the least score that is accepted."""
+
+    name: str
+    path: str
+    tests: tuple[str, ...]
+    least: float = 0.85
+
+
+TARGETS = (
+    Target(
+        "certificate",
+        "cmpg/equilibrium/certificate.py",
+        (
+            "tests/test_equilibrium/test_certificate_terms.py",
+            "tests/test_equilibrium/test_certificate_details.py",
+            "tests/test_equilibrium/test_certificate.py",
+            "tests/test_equilibrium/test_hard_budgets.py",
+            "tests/test_equilibrium/test_proved.py::test_products_too_small_for_floats_count",
+        ),
+        0.95,
+    ),
+    Target(
+        "infeasibility",
+        "cmpg/equilibrium/infeasibility.py",
+        (
+            "tests/test_equilibrium/test_infeasibility.py",
+            "tests/test_equilibrium/test_certificate_details.py",
+            "tests/test_equilibrium/test_start.py",
+            "tests/test_sweep.py::test_claims_that_were_wrong_once_are_so_no_more",
+        ),
+        0.95,
+    ),
+    Target(
+        "independent check",
+        "cmpg/report/independent_check.py",
+        (
+            "tests/test_report/test_independent_check_parts.py",
+            "tests/test_report/test_independent_check.py",
+            "tests/test_report/test_independent_check_by_support.py",
+        ),
+        0.95,
+    ),
+    Target(
+        "planning",
+        "cmpg/cmdp/planning.py",
+        (
+            "tests/test_cmdp/test_planning_details.py",
+            "tests/test_cmdp/test_planning.py",
+            "tests/test_cmdp/test_exact.py",
+        ),
+    ),
+    Target(
+        "evaluation",
+        "cmpg/cmdp/evaluation.py",
+        (
+            "tests/test_cmdp/test_evaluation_details.py",
+            "tests/test_cmdp/test_model.py",
+            "tests/test_cmdp/test_planning.py",
+        ),
+    ),
+    Target(
+        "frontier",
+        "cmpg/cmdp/frontier.py",
+        (
+            "tests/test_cmdp/test_frontier_details.py",
+            "tests/test_cmdp/test_exact.py",
+            "tests/test_cmdp/test_columns.py",
+        ),
+    ),
+    Target(
+        "ascent",
+        "cmpg/equilibrium/ascent.py",
+        (
+            "tests/test_equilibrium/test_turns.py",
+            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_ascent.py",
+            "tests/test_equilibrium/test_solve.py",
+        ),
+    ),
+    Target(
+        "loop",
+        "cmpg/equilibrium/loop.py",
+        (
+            "tests/test_equilibrium/test_turns.py",
+            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_ascent.py",
+            "tests/test_equilibrium/test_start.py",
+        ),
+    ),
+    Target(
+        "loads", "cmpg/games/local/loads.py", ("tests/test_games/test_local_loads.py", "tests/test_games/test_local.py")
+    ),
+    Target(
+        "counts",
+        "cmpg/games/counting/counts.py",
+        ("tests/test_games/test_counts.py", "tests/test_games/test_counting.py"),
+    ),
+    Target(
+        "confidence",
+        "cmpg/learning/confidence.py",
+        (
+            "tests/test_learning/test_confidence_formulas.py",
+            "tests/test_learning/test_confidence.py",
+            "tests/test_learning/test_anytime.py",
+        ),
+    ),
+    Target(
+        "generative learner",
+        "cmpg/learning/generative.py",
+        (
+            "tests/test_learning/test_generative_rounds.py",
+            "tests/test_learning/test_generative_details.py",
+            "tests/test_learning/test_generative.py",
+        ),
+    ),
+    Target(
+        "safe learner",
+        "cmpg/learning/safe.py",
+        ("tests/test_learning/test_safe_details.py", "tests/test_learning/test_safe.py"),
+    ),
+    Target(
+        "shared learner",
+        "cmpg/learning/shared.py",
+        ("tests/test_learning/test_shared_details.py", "tests/test_learning/test_shared.py"),
+    ),
+    Target(
+        "learning ascent",
+        "cmpg/learning/ascent.py",
+        (
+            "tests/test_learning/test_learning_ascent_details.py",
+            "tests/test_learning/test_learn.py",
+            "tests/test_learning/test_learning_start.py",
+        ),
+    ),
+    Target("Algorithm 3", "cmpg/paper/algorithm_3.py", ("tests/test_paper/test_algorithm_3.py",)),
+    Target("Algorithm 4", "cmpg/paper/algorithm_4.py", ("tests/test_paper/test_algorithm_4.py",)),
+)
+
+
+# --- what may be changed -----------------------------------------------------------------------
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+CALLS = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "any": "all",
+    "all": "any",
+    "argmin": "argmax",
+    "argmax": "argmin",
+    "floor": "ceil",
+    "ceil": "floor",
+    "zeros": "ones",
+    "ones": "zeros",
+}
+
+Change = Callable[[ast.AST], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    number: int  # among all of the file
+    line: int
+    told: str  # before → after
+    source: str  # the line, by which a judgement finds the mutant again after others have moved
+    copy: int = 0  # how many mutants before it have the same line and the same change
+
+    @property
+    def key(self) -> str:
+        """What names the change without its place."""
+        return f"{self.source} | {self.told}"
+
+    @property
+    def mark(self) -> str:
+        """A short name, which stays the same wherever the line moves."""
+        return hashlib.sha256(f"{self.key} #{self.copy}".encode()).hexdigest()[:12]
+
+
+def mutants_of(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Callable[[ast.AST], ast.AST]]]:
+    """Yield every place that can be changed, what the change is called, and what makes it."""
+    for node in _code(tree):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
+            yield node, "comparison", lambda old: _with(old, ops=[COMPARISONS[type(old.ops[0])]()])
+        elif (isinstance(node, ast.BinOp) and type(node.op) in OPERATORS and not _joins_text(node)) or (
+            isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS
+        ):
+            yield node, "operator", lambda old: _with(old, op=OPERATORS[type(old.op)]())
+            if isinstance(node, ast.BinOp):
+                yield node, "operand", lambda old: old.left
+        elif isinstance(node, ast.BoolOp):
+            yield node, "and, or", lambda old: _with(old, op=ast.Or() if isinstance(old.op, ast.And) else ast.And())
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)) and not _is_axis(node):
+            yield node, "sign", lambda old: old.operand
+        elif isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(
+            node.test, (ast.Compare, ast.Constant)
+        ):
+            yield node, "decision", lambda old: _with(old, test=ast.UnaryOp(ast.Not(), old.test))
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            yield node, "constant", lambda old: ast.Constant(old.value + 1)
+            yield node, "smaller constant", lambda old: ast.Constant(old.value - 1)
+        elif isinstance(node, ast.Constant) and type(node.value) is bool:
+            yield node, "constant", lambda old: ast.Constant(not old.value)
+        elif isinstance(node, ast.Call) and _called(node) in CALLS:
+            yield node, "call", _other_call
+        elif isinstance(node, (ast.Break, ast.Continue)):
+            yield node, "jump", lambda old: ast.Continue() if isinstance(old, ast.Break) else ast.Break()
+
+
+def _code(tree: ast.Module) -> Iterator[ast.AST]:
+    """Walk through what decides something: no annotations, docstrings, messages or constants of a module."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield from _walk(node)
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, ast.ClassDef):
+        for child in node.body:
+            if isinstance(child, ast.FunctionDef) and child.name not in SHOWN:
+                yield from _walk(child)
+        return
+    if isinstance(node, ast.FunctionDef):
+        if node.name in SHOWN:
+            return
+        for child in node.body:
+            yield from _walk(child)
+        return
+    if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)):
+        return
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return
+    if isinstance(node, ast.AnnAssign):
+        yield from _walk(node.value) if node.value is not None else ()
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _walk(child)
+
+
+SHOWN = {"face", "tables", "agents_table", "constraints_table", "told", "__repr__", "_repr_html_", "_price"}
+"""Methods that only show something; what they print is compared letter by letter by other tests."""
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def _joins_text(node: ast.BinOp) -> bool:
+    return any(
+        isinstance(side, (ast.JoinedStr, ast.Constant)) and not _is_number(side) for side in (node.left, node.right)
+    )
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def _is_axis(node: ast.UnaryOp) -> bool:
+    """−1 as an index or an axis: its mutant +1 is a constant's mutant as well."""
+    return isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and node.operand.value == 1
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _other_call(node: ast.AST) -> ast.AST:
+    assert isinstance(node, ast.Call)
+    name = CALLS[_called(node)]
+    if isinstance(node.func, ast.Name):
+        return _with(node, func=ast.Name(name, ast.Load()))
+    return _with(node, func=_with(node.func, attr=name))
+
+
+class _Replace(ast.NodeTransformer):
+    """Puts one node in the place of another."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Walk to the node."""
+        if node is self.old:
+            return ast.copy_location(self.new, node)
+        return self.generic_visit(node)
+
+
+def all_mutants(source: str) -> list[Mutant]:
+    """Return every mutant of a file."""
+    found, lines, copies = [], source.splitlines(), Counter[str]()
+    for number, (node, _, change) in enumerate(mutants_of(ast.parse(source))):
+        before, after = (_first_line(ast.unparse(each)) for each in (node, change(node)))
+        mutant = Mutant(number, node.lineno, f"{before} → {after}", lines[node.lineno - 1].strip())
+        found.append(replace(mutant, copy=copies[mutant.key]))
+        copies[mutant.key] += 1
+    return found
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0][:90]
+
+
+def mutated(source: str, number: int) -> ast.Module:
+    """Return the tree of a file with one change."""
+    tree = ast.parse(source)
+    node, _, change = list(mutants_of(tree))[number]
+    return ast.fix_missing_locations(_Replace(node, change(node)).visit(tree))
+
+
+# --- running the tests against one mutant ------------------------------------------------------
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, tree: ast.Module, path: Path) -> None:
+        self.tree, self.path = tree, path
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:  # noqa: ARG002
+        return None
+
+    def exec_module(self, module: object) -> None:
+        exec(compile(self.tree, str(self.path), "exec"), vars(module))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the mutant where the file is asked for."""
+
+    def __init__(self, name: str, tree: ast.Module, path: Path) -> None:
+        self.name, self.tree, self.path = name, tree, path
+
+    def find_spec(
+        self,
+        name: str,
+        path: object = None,  # noqa: ARG002
+        target: object = None,  # noqa: ARG002
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self.name:
+            return None
+        return importlib.machinery.ModuleSpec(name, _Loader(self.tree, self.path), origin=str(self.path))
+
+
+def noticed(target: Target, number: int | None, without: tuple[str, ...] = ()) -> tuple[bool, float]:
+    """Run the tests in a fork with one mutant, or with none, and return whether one failed, and the seconds it took."""
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    child = os.fork()
+    if child == 0:
+        _run_child(target, number, without)
+    _, status = os.waitpid(child, 0)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
+    return os.waitstatus_to_exitcode(status) != 0, seconds
+
+
+EXAMPLES = "the examples of the file"
+
+
+class _Failures:
+    """Writes down which tests fail."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: object) -> None:
+        """Keep the name of a test that failed."""
+        if report.failed:
+            with self.path.open("a") as log:
+                log.write(report.nodeid + "\n")
+
+
+def failing(target: Target, folder: Path) -> tuple[str, ...]:
+    """Return which tests fail without any mutant, with the NumPy twins and in one process; they are left out."""
+    path = folder / f"failing-{os.getpid()}.txt"
+    path.unlink(missing_ok=True)
+    _, seconds = noticed(target, None, (str(path),))
+    found = tuple(sorted(set(path.read_text().splitlines()))) if path.exists() else ()
+    print(
+        f"{target.name}: {seconds:.0f} s without a mutant{', left out: ' if found else ''}{', '.join(found)}",
+        flush=True,
+    )
+    return found
+
+
+def _run_child(target: Target, number: int | None, without: tuple[str, ...]) -> None:
+    code = 99
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+        resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+        signal.alarm(20 * CPU_SECONDS)
+        silent = os.open(os.environ.get("MUTANT_LOG", os.devnull), os.O_WRONLY | os.O_CREAT)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        path, name = SOURCE / target.path, target.path.removesuffix(".py").replace("/", ".")
+        if number is not None:
+            sys.meta_path.insert(0, _Finder(name, mutated(path.read_text("utf-8"), number), path))
+            os.environ["CMPG_MUTANT"] = f"{name}:{number}"
+        import pytest
+
+        options = [
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--hypothesis-profile=mutants",
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
+            "-o",
+            "addopts=",
+        ]
+        if number is None:
+            options.remove("-x")
+            code = int(pytest.main([*options, *target.tests], plugins=[_Failures(Path(without[0]))]))
+            if _examples_fail(name):
+                with Path(without[0]).open("a") as log:
+                    log.write(EXAMPLES + "\n")
+        else:
+            left_out = [word for each in without for word in ("--deselect", each)]
+            code = int(pytest.main([*options, *left_out, *target.tests]))
+            if code == 0 and EXAMPLES not in without and _examples_fail(name):
+                code = 97
+    except BaseException:
+        traceback.print_exc()
+        code = 98
+    finally:
+        os._exit(code)
+
+
+def _examples_fail(name: str) -> bool:
+    # Not by pytest, which would read the file itself and never meet the mutant.
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    return doctest.testmod(importlib.import_module(name), optionflags=flags).failed > 0
+
+
+def prepare() -> None:
+    """Import what every child needs, once; the library itself stays out, so that a child meets its mutant."""
+    os.environ.update(CMPG_KERNELS="numpy", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    os.chdir(ROOT)
+    sys.path[:0] = [str(SOURCE), str(ROOT / "tests")]
+    import highspy  # noqa: F401
+    import hypothesis
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.optimize
+    import scipy.sparse.csgraph
+    import scipy.special
+    import scipy.stats  # noqa: F401
+
+    # A failure is enough; nobody wants to know the smallest.
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases, derandomize=True, database=None, deadline=None)
+    assert not [name for name in sys.modules if name.split(".")[0] == "cmpg"]
+
+
+# --- what is kept, and the page ----------------------------------------------------------------
+
+
+def fingerprint(target: Target) -> str:
+    """Return what identifies a file and its tests."""
+    digest = hashlib.sha256((SOURCE / target.path).read_bytes())
+    for name in target.tests:
+        digest.update((ROOT / name.partition("::")[0]).read_bytes() + name.encode())
+    return digest.hexdigest()[:16]
+
+
+def sampled(mutants: list[Mutant], size: int) -> list[Mutant]:
+    """Return a sample, in which a mutant stays while its line does: all where the size is 0."""
+    # By hashes, which are as good as random; a larger sample has the smaller ones in it, so that more can be tried.
+    drawn = sorted(mutants, key=lambda each: each.mark)[: size or len(mutants)]
+    return sorted(drawn, key=lambda each: each.number)
+
+
+class Sights:
+    """What became of each mutant of a file when it was tried for the first time.
+
+    A round is what was tried with the same tests. Mutants for which tests had been written before are `looked_at`.
+    """
+
+    def __init__(self, target: Target) -> None:
+        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
+        own = everything.get(target.name, {})
+        self.looked_at: list[str] = own.get("looked_at", [])
+        self.rounds: list[dict] = own.get("rounds", [])
+        self.target, self.print = target, fingerprint(target)
+
+    def note(self, mutant: Mutant, *, killed: bool) -> None:
+        """Write down a mutant, unless it has been seen before."""
+        if mutant.mark in self.looked_at or any(mutant.mark in each["marks"] for each in self.rounds):
+            return
+        if not self.rounds or self.rounds[-1]["tests"] != self.print:
+            self.rounds.append({"tests": self.print, "marks": [], "survived": []})
+        self.rounds[-1]["marks"].append(mutant.mark)
+        if not killed:
+            self.rounds[-1]["survived"].append(mutant.key)
+        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
+        everything[self.target.name] = {"looked_at": self.looked_at, "rounds": self.rounds}
+        SIGHTS.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    def scores(self, reasons: dict[str, str]) -> list[Score]:
+        """Return the score of each round."""
+        return [
+            Score(len(each["marks"]), len(each["survived"]), sum(_is_same(reasons, key) for key in each["survived"]))
+            for each in self.rounds
+        ]
+
+
+def _since_the_last_that_was_too_low(rounds: list[Score], least: float) -> tuple[list[Score], Score]:
+    """Return the rounds that were too low and those before them, and the sum of all rounds after them."""
+    low = [place for place, each in enumerate(rounds[:-1], start=1) if each.share < least]
+    first = max(low, default=0)
+    return rounds[:first], sum(rounds[first:], start=Score())
+
+
+def _is_same(reasons: dict[str, str], key: str) -> bool:
+    return reasons.get(key, "").startswith("same program")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many mutants were tried, how many survived, and how many of those are the same program."""
+
+    tried: int = 0
+    survived: int = 0
+    same: int = 0
+
+    def __add__(self, other: Score) -> Score:
+        return Score(self.tried + other.tried, self.survived + other.survived, self.same + other.same)
+
+    @property
+    def noticed(self) -> int:
+        """Those that some test noticed."""
+        return self.tried - self.survived
+
+    @property
+    def share(self) -> float:
+        """Which part of those that are another program was noticed."""
+        return self.noticed / (self.tried - self.same) if self.tried > self.same else 1.0
+
+    def cells(self) -> str:
+        """Four cells of a table."""
+        return f"{self.tried} | {self.noticed} | {self.same} | {f'{self.share:.1%}' if self.tried else ''}"
+
+
+def test_target(target: Target, size: int, folder: Path, *, known_only: bool) -> dict:
+    """Try a sample of mutants of one file, and return the record."""
+    path = folder / f"{target.name.replace(' ', '_')}-{fingerprint(target)}.jsonl"
+    known = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        record = json.loads(line)
+        known[record["mark"]] = record
+    mutants, sights = all_mutants((SOURCE / target.path).read_text("utf-8")), Sights(target)
+    # Where more is wanted, more has to be seen.
+    chosen = sampled(mutants, size if target.least < 0.9 else 5 * size)
+    if known_only:
+        chosen = [mutant for mutant in chosen if mutant.mark in known]
+    without = failing(target, folder) if any(mutant.mark not in known for mutant in chosen) else ()
+    with path.open("a") as log:
+        for mutant in chosen:
+            if mutant.mark in known:
+                continue
+            killed, seconds = noticed(target, mutant.number, without)
+            known[mutant.mark] = {"mark": mutant.mark, "killed": killed, "seconds": seconds}
+            log.write(json.dumps(known[mutant.mark]) + "\n")
+            log.flush()
+            sights.note(mutant, killed=killed)
+            if not killed:
+                print(f"  survives: line {mutant.line}: {mutant.told} ({seconds:.0f} s)", flush=True)
+    tried = [(mutant, known[mutant.mark]["killed"]) for mutant in chosen]
+    return {"target": target, "total": len(mutants), "tried": tried, "sights": sights}
+
+
+def interval(killed: int, tried: int) -> tuple[float, float]:
+    """Return the 95 % interval of a rate of which a sample was seen (Wilson)."""
+    if not tried:
+        return 0.0, 1.0
+    z, rate = 1.96, killed / tried
+    middle = (rate + z * z / (2 * tried)) / (1 + z * z / tried)
+    half = z * math.sqrt(rate * (1 - rate) / tried + z * z / (4 * tried * tried)) / (1 + z * z / tried)
+    return middle - half, middle + half
+
+
+INTRODUCTION = """# Mutants
+
+Written by `make mutants`. One operator, operand, comparison, constant, decision, call or jump of a file is changed, and
+the tests that concern the file are run: if none fails, the mutant survives, and somebody has to say why. The score is
+the part of the mutants that some test noticed; those are left out that are the same program, and a judgement below says
+why nobody can tell them apart from outside. Annotations, messages of errors, docstrings, what only shows something, and
+constants of a module (named, and tuned) are not changed. The NumPy twins are used, so that the Python code is what
+runs. `make mutants SAMPLE=100` tries more of each file, and `SAMPLE=0` all of them, which takes hours.
+"""
+
+BLIND = """## At first sight
+
+Tests are written for survivors, and after that a score over the same mutants is no measure. So every mutant counts here
+as it went when it was tried for the first time, before anybody had seen it. Where a round, in which the tests of a file
+stayed as they were, was too low, tests were written for the whole file, and a fresh sample was drawn: such a round and
+those before it are in the last column, and the figures are those of all rounds after it. Mutants that were looked at
+before first sights were written down are left out. The interval has the score over all mutants in it with 95 %
+confidence, as far as chance goes.
+
+| what | file | mutants | tried | noticed | same program | score | interval | wanted | earlier rounds |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---|"""
+
+NOW = """## Now
+
+All that was tried with the tests as they are, mutants for whose survivors tests were written among them. What had been
+noticed before tests were only added was not tried again.
+
+| what | tried | noticed | same program | score | wanted |
+|---|---:|---:|---:|---:|---:|"""
+
+
+def page(records: list[dict]) -> tuple[str, bool]:
+    """Return build/mutants.md, and whether every score is high enough."""
+    judged = json.loads(JUDGED.read_text("utf-8")) if JUDGED.exists() else {}
+    blind, now, survivors, good = [], [], [], True
+    sums: dict[float, Score] = {}
+    everything = Score()
+    for record in records:
+        target, tried, sights = record["target"], record["tried"], record["sights"]
+        reasons = judged.get(target.name, {})
+        earlier, last = _since_the_last_that_was_too_low(sights.scores(reasons), target.least)
+        sums[target.least] = sums.get(target.least, Score()) + last
+        low, high = interval(last.noticed, last.tried - last.same)
+        good &= last.share >= target.least
+        before = ", ".join(f"{each.noticed} of {each.tried - each.same}" for each in earlier)
+        blind.append(
+            f"| {target.name} | `{target.path}` | {record['total']} | {last.cells()} | "
+            f"{f'{low:.0%} to {high:.0%}' if last.tried else 'nothing new was tried'} | {target.least:.0%} | "
+            f"{before} |"
+        )
+        alive = [mutant for mutant, killed in tried if not killed]
+        score = Score(len(tried), len(alive), sum(_is_same(reasons, mutant.key) for mutant in alive))
+        everything += score
+        enough = bool(tried) and score.share >= target.least
+        good &= enough
+        now.append(f"| {target.name} | {score.cells()}{'' if enough else ' **too low**'} | {target.least:.0%} |")
+        survivors += [f"\n### {target.name}\n"] if alive else []
+        survivors += [f"- line {m.line}: `{m.told}`: {reasons.get(m.key, '**not judged yet**')}" for m in alive]
+    for least, score in sorted(sums.items(), reverse=True):
+        low, high = interval(score.noticed, score.tried - score.same)
+        blind.append(f"| all that want {least:.0%} | | | {score.cells()} | {low:.0%} to {high:.0%} | {least:.0%} | |")
+    now.append(f"| all | {everything.cells()} | |")
+    listed = ["\n## Survivors", *survivors] if survivors else ["\nNone survived."]
+    text = "\n".join([INTRODUCTION, BLIND, *blind, "", NOW, *now, *listed, ""])
+    return text.replace("\n\n\n", "\n\n"), good
+
+
+def main(argv: list[str]) -> int:
+    """Try mutants, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=24,
+        help="mutants of each file, and five times as many of the strictest; 0 for all",
+    )
+    parser.add_argument("--only", nargs="*", help="some files, by their names in the table")
+    parser.add_argument("--known", action="store_true", help="try nothing: write the page of what is known")
+    parser.add_argument("--page", type=Path, default=BUILD / "mutants.md")
+    chosen = parser.parse_args(argv)
+    prepare()
+    folder = BUILD / "mutants"
+    folder.mkdir(parents=True, exist_ok=True)
+    targets = [target for target in TARGETS if chosen.only is None or target.name in chosen.only]
+    records = [test_target(target, chosen.sample, folder, known_only=chosen.known) for target in targets]
+    text, good = page(records)
+    if chosen.only is None:
+        chosen.page.write_text(text, "utf-8")
+        print(f"{chosen.page} is written")
+    else:
+        print(text)
+    return 0 if good else 1

@@ -1,0 +1,135 @@
+"""The seeds of `python -m checks learning` are resumed one by one; the numbers of its page come from the records."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cmpg.equilibrium.solve import solve
+from cmpg.games.joint.game import JointGame
+from cmpg.games.potential.check import Verdict, check_potential
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import robots
+
+
+def quick_cases():
+    """Two methods on a game of one step: a few milliseconds a seed."""
+    from checks.learning.cases import Case
+
+    return [Case("coverage", "counter-example", mode, 0.5, 3) for mode in ("generative", "shared")]
+
+
+def run_all(cases, path):
+    from checks.learning.runner import run_missing
+
+    return sum(1 for _ in run_missing(cases, path=path, jobs=1))
+
+
+def test_seeds_are_run_once(tmp_path):
+    from checks.learning.runner import number_missing, read_results, results_of
+
+    path, cases = tmp_path / "results" / "seeds.jsonl", quick_cases()
+    assert number_missing(cases, path=path) == 6
+    assert run_all(cases, path) == 6
+    before = read_results(path)
+    assert run_all(cases, path) == 0
+    assert run_all([replace(cases[0], seeds=5), cases[1]], path) == 2
+    assert results_of(replace(cases[0], epsilon=0.4), before) == []  # a record belongs to its setting
+    assert all(record["certified"] and record["right"] for record in before)
+    assert [record["seed"] for record in results_of(cases[0], before)] == [0, 1, 2]
+
+
+def test_a_line_that_was_cut_off_is_run_again_with_the_same_bits(tmp_path):
+    from checks.learning.runner import read_results, results_of
+
+    path, cases = tmp_path / "seeds.jsonl", quick_cases()
+    run_all(cases, path)
+    whole = path.read_text("utf-8")
+    records = {(record["key"], record["seed"]): record for record in read_results(path)}
+    path.write_text(whole[:-40], encoding="utf-8")
+    assert run_all(cases, path) == 1
+    again = {(record["key"], record["seed"]): record for record in read_results(path)}
+    for key, record in records.items():
+        assert {**record, "seconds": 0} == {**again[key], "seconds": 0}
+    assert len(results_of(cases[1], read_results(path))) == 3
+
+
+def test_the_page_has_the_counts_and_intervals_of_the_records(tmp_path):
+    from checks.learning.page import Found, page
+    from checks.learning.runner import read_results, results_of
+    from checks.learning.throughput import Speed
+
+    path, cases = tmp_path / "seeds.jsonl", quick_cases()
+    run_all(cases, path)
+    found = [Found(case, results_of(case, read_results(path))) for case in cases]
+    wrong = json.loads(json.dumps(found[0].records))
+    wrong[1]["right"] = False
+    safety = Found(replace(cases[0], experiment="safety", mode="safe"), found[0].records)
+    text = page([Found(cases[0], wrong), found[1], safety], [Speed("a test", 10, 1.25e6)])
+    assert "| counter-example | Algorithm 2, generative | 0.5 | 3 | 3 | 1 | [0.0084, 0.9057] |" in text
+    assert "| counter-example | shared model | 0.5 | 3 | 3 | 0 | [0.0000, 0.7076] |" in text
+    assert "| a test | 10 | 1.2e+06 |" in text
+    assert "| counter-example | 0.5 | 3 | 3 | 0 | 0 | 0 | 0 | [0.0000, 0.7076] |" in text
+
+
+def test_the_whole_list_is_what_the_page_promises():
+    from checks.learning.cases import cases
+
+    assert {(case.game, case.mode) for case in cases() if case.experiment == "coverage"} >= {
+        (game, mode) for game in ("spectrum", "counter-example", "random") for mode in ("generative", "shared")
+    }
+    assert all(case.seeds == (200 if case.experiment == "coverage" else 300) for case in cases())
+    assert len({case.key for case in cases()}) == len(cases())
+
+
+def test_the_games_are_potential_games_whose_constraint_binds():
+    from checks.learning.games import random_game, rare_catastrophe
+
+    for game in (random_game(), rare_catastrophe()):
+        assert check_potential(game, rng=np.random.default_rng(0)).verdict is Verdict.PROVEN
+        result = solve(game)
+        assert result.certified
+        assert result.costs == pytest.approx(game.thresholds, rel=1e-6)
+
+
+def test_a_bold_step_breaks_everything_once_in_a_thousand():
+    from checks.learning.games import rare_catastrophe
+
+    broken = rare_catastrophe().transition[0, 0, ..., 1]
+    assert broken == pytest.approx(np.array([[0, 1e-3], [1e-3, 1 - 0.999**2]]))
+
+
+def test_budgets_of_zero_are_confirmed_by_reachability_and_false_claims_are_not():
+    from checks.hard_budgets import arrivals, confirmed, meetings, walked
+
+    game = robots(num_agents=4, seed=3, horizon=16, threshold=0.0, success=1.0)
+    result = solve(game, epsilon=1e-4)
+    assert confirmed(game, result)
+    path = walked(game, result)
+    goals = [int(np.flatnonzero(agent.reward[0, :, 0] == 0)[0]) for agent in game.agents]
+    assert meetings(path) == 0
+    assert arrivals(path, goals) >= -result.values.sum()
+    assert meetings(path[:, [0, 0]]) == len(path) - 1
+
+    def claim(policy):
+        return replace(result, incumbent=replace(result.incumbent, policy=policy))
+
+    waits = np.zeros(game.policy_shapes[0])
+    waits[..., 0] = 1.0
+    assert not confirmed(game, claim(result.policy.replace(0, waits)))  # it would gain by going
+    straight = solve(robots(num_agents=4, seed=3, horizon=16, threshold=1e9, success=1.0)).policy
+    uniform = JointPolicy.uniform(game.policy_shapes)
+    assert not confirmed(game, claim(straight.mix(uniform, 0.5)))  # they would meet, with some probability
+
+
+def test_a_trick_is_worth_what_leaving_it_out_costs():
+    from checks.tricks import gain, record, section
+
+    row = record(lambda: JointGame.from_matrices([[1, 1], [1, 4]], cost=[[0, 0], [0, 1]], threshold=2.0))
+    assert {name for name in row if name != "default"} == {"planned", "cheapest", "trades", "swaps", "restarts"}
+    assert gain(row, "planned") == pytest.approx(3 / 8)  # both get 4 each instead of 1; the potential rises by 3
+    assert gain(row, "trades") == gain(row, "swaps") == 0
+    page = section({"stag hunt": row})
+    assert "| the planner's start | 1 | 1 | 0 | 37.50 % | 37.50 % |" in page
+    assert "| stag hunt | 4.0000 | 1.0000 | 4.0000 | - | 4.0000 | 4.0000 | 4.0000 |" in page
