@@ -229,13 +229,13 @@ BEYOND_THE_AIM = 1.5
 
 def cases(quick: bool) -> Iterator[Case]:
     yield grid_case()
-    for constraints, target in ((1, 2500), (3, 600)) if quick else ((1, 2500), (3, 600), (10, 100)):
+    for constraints, target in ((1, 1000), (3, 300)) if quick else ((1, 1000), (3, 300), (10, 50)):
         yield sparse_case(constraints, target)
-    yield dense_case(1000)
+    yield dense_case(500)
     for seed in range(SPARE, SPARE + (1 if quick else 2)):
         for constraints in (1, 3) if quick else (1, 3, 10):
             yield sparse_case(constraints, None, seed=seed)
-        yield dense_case(None if quick else 1000, seed=seed)
+        yield dense_case(None if quick else 500, seed=seed)
 
 
 def main(quick: bool) -> list[Outcome]:

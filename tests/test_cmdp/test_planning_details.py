@@ -124,20 +124,20 @@ def test_a_compiled_plan_begins_at_the_last_step_and_is_given_noise_where_it_sto
     rule = ChoiceRule(np.array([1.0, -1, -1]), np.array([0.0, -1, -1]), 0.5, 0.75, rng, relative)
     stops, calls = iter([2, 0, -1]), []
 
-    def kernel(weights, second, tie, second_tie, relative_tie, step, chosen, extra, to_go, totals, noise, ask, last):
+    def kernel(weights, second, tie, second_tie, relative_tie, step, chosen, extra, to_go, totals, noise, ask):
         calls.append((step, None if noise is None else noise.shape, ask))
         assert (weights is rule.weights, second is rule.second, tie, second_tie) == (True, True, 0.5, 0.75)
         assert relative_tie == (-1.0 if relative is None else relative)
-        assert (to_go.shape, totals.shape, chosen.shape, extra, last) == ((1, 3), (3,), (4, 1), "before", "after")
+        assert (to_go.shape, totals.shape, chosen.shape, extra) == ((1, 3), (3,), (4, 1), "before")
         totals[:] = 7.0, 8.0, 9.0
         return next(stops)
 
-    totals = run_plan(kernel, cmdp, rule, np.empty((4, 1), dtype=int), before=("before",), after=("after",))
+    totals = run_plan(kernel, cmdp, rule, np.empty((4, 1), dtype=int), before=("before",))
     assert totals.tolist() == [7.0, 8.0, 9.0]
     assert calls == [(3, None, True), (2, (2, 1), True), (0, (2, 1), True)]
     calls.clear()
     stops = iter([-1])
-    run_plan(kernel, cmdp, replace(rule, rng=None), np.empty((4, 1), dtype=int), before=("before",), after=("after",))
+    run_plan(kernel, cmdp, replace(rule, rng=None), np.empty((4, 1), dtype=int), before=("before",))
     assert calls == [(3, None, False)]
 
 

@@ -15,7 +15,7 @@ from test_box import boxed, boxes, random_cmdp
 
 from cmpg.cmdp.box import BoxCMDP, optimistic_bound, optimistic_plan, optimistic_response, worst_case
 from cmpg.cmdp.evaluation import evaluate, occupancy
-from cmpg.cmdp.exact import Exact, _Narrowing
+from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import compiled, kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
@@ -107,51 +107,6 @@ def test_best_responses_are_worth_what_those_of_the_twin_are(cmdp):
     size = scale(cmdp, np.maximum(found.multipliers, expected.multipliers))
     assert close(found.value, expected.value, 10 * size)
     assert found.gap <= 1e-10 * size
-
-
-@given(cmdps(discounted=False, max_states=12, max_actions=6, constraints=(1, 3)), seeds, st.booleans())
-def test_plans_among_the_actions_that_matter_are_the_plans_among_all(cmdp, seed, at_random):
-    """To the bit, ties and random numbers included, wherever the multipliers go."""
-    rng = np.random.default_rng(seed)
-    count = cmdp.num_constraints
-    low, high = np.sort(rng.integers(0, 17, size=(2, count)) / 4, axis=0)
-    one, other = (np.random.default_rng(seed) if at_random else None for _ in range(2))
-    narrowing = _Narrowing(cmdp, one, kernels_for(cmdp))
-    ever_closer = (low + (high - low) * 0.5**step * rng.random(count) for step in range(8))
-    wherever = rng.integers(0, 65, size=(6, count)) / 16
-    for at in (low, high, *wherever, *rng.uniform(low, high, size=(6, count)), *ever_closer, np.zeros(count)):
-        found, expected = narrowing.plan(at), plan(cmdp, at, rng=other)
-        assert found.actions.tolist() == expected.actions.tolist()
-        assert (found.value, *found.costs) == (expected.value, *expected.costs)
-        assert one is None or one.bit_generator.state == other.bit_generator.state
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("constraints", [1, 3])
-def test_few_actions_are_left_between_close_multipliers(constraints, sparse):
-    rng = np.random.default_rng(0)
-    cmdp = random_cmdp(rng, states=30, actions=8, horizon=6, constraints=constraints)
-    if sparse:
-        cmdp = replace(cmdp, transition=[sp.csr_array(each) for each in cmdp.matrices])
-    narrowing = _Narrowing(cmdp, None, kernels_for(cmdp))
-    for at in (0.5, 0.6, 0.55, 0.54, 0.545, 0.541, 0.5415):
-        multipliers = np.full(constraints, at)
-        found, expected = narrowing.plan(multipliers), plan(cmdp, multipliers)
-        assert found.actions.tolist() == expected.actions.tolist()
-        assert (found.value, *found.costs) == (expected.value, *expected.costs)
-    assert narrowing.rows is not None
-    assert 30 * 6 <= narrowing.count < 1.5 * 30 * 6
-
-
-@given(cmdps(discounted=False, max_states=12, max_actions=6, constraints=(1, 3), rough=True))
-def test_best_responses_do_not_depend_on_narrowing(cmdp):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmpg.cmdp.exact.NARROWED", (0, 0))
-        expected = Exact()(cmdp)
-        patch.setattr("cmpg.cmdp.exact.NARROWED", (0, 10**9))
-        found = Exact()(cmdp)
-    assert found.policy.tobytes() == expected.policy.tobytes()
-    assert (found.value, found.bound, found.work) == (expected.value, expected.bound, expected.work)
 
 
 @given(boxes(), seeds, st.booleans())
@@ -312,12 +267,6 @@ def test_kernels_refuse_what_does_not_fit_the_process():
     kernels, process = kernels_for(one_state())
     weights, totals, policy = np.ones(2), np.empty(2), np.full((2, 1, 2), 0.5)
     actions, to_go = np.zeros((2, 1), dtype=np.int64), np.empty((1, 2))
-    worth, values = np.zeros(4), np.zeros((2, 1, 2))
-    rows, _ = kernels.narrow_around(process, None, actions, weights, weights, weights, 0.0, 1.0)
-    other = random_cmdp(np.random.default_rng(0), states=2, actions=2, horizon=2)
-    of_others, _ = kernels.narrow_around(
-        kernels_for(other)[1], None, np.zeros((2, 2), dtype=int), weights, weights, weights, 0.0, 1.0
-    )
     setting = (process, weights, weights, 0.0, 0.0, -1.0)
     assert kernels.plan(*setting, 1, actions, to_go, totals, None, False) == -1
     bad = [
@@ -334,23 +283,6 @@ def test_kernels_refuse_what_does_not_fit_the_process():
         lambda: kernels.mixture(process, np.full((2, 1), 2), np.ones(1), policy),
         lambda: kernels.mixture(process, np.full((2, 1), -1), np.ones(1), policy),
         lambda: kernels.mixture(process, actions, np.ones(2), policy),
-        lambda: kernels.plan(*setting, 1, actions, to_go, totals, None, False, np.empty(1), None),
-        lambda: kernels.plan(*setting, 1, actions, to_go, totals, None, False, None, np.empty(1)),
-        lambda: kernels.narrow_between(process, (0.0, worth, values), (0.0, worth, values), 0.0, 1.0),
-        lambda: kernels.narrow_between(process, (0.0, worth, values), (1.0, worth[:1], values), 0.0, 1.0),
-        lambda: kernels.narrow_between(process, (0.0, worth, values), (1.0, worth, values[:1]), 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions + 2, weights, weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions - 2, weights, weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions[:1], weights, weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions, weights[:1], weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions, weights, weights[:1], weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, None, actions, weights, weights, weights[:1], 0.0, 1.0),
-        lambda: kernels.narrow_around(process, process, actions, weights, weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_around(process, of_others, actions, weights, weights, weights, 0.0, 1.0),
-        lambda: kernels.narrow_plan(process, process, *setting[1:], 1, actions, to_go, totals, None, False),
-        lambda: kernels.narrow_plan(process, of_others, *setting[1:], 1, actions, to_go, totals, None, False),
-        lambda: kernels.narrow_plan(process, rows, *setting[1:], 2, actions, to_go, totals, None, False),
-        lambda: kernels.narrow_plan(process, rows, *setting[1:], 1, actions[:1], to_go, totals, None, False),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2), np.ones(3)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(3), np.ones(2)), policy, None),

@@ -20,18 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from math import prod
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
-from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import Plan, choice_rule, dual_bound, plan, run_plan
+from cmpg.cmdp.planning import Plan, dual_bound, plan
 from cmpg.cmdp.response import (
     Aim,
     BestResponse,
@@ -48,18 +45,6 @@ MOST_ENTRIES = 5_000
 
 MOST_BITS = 1_000
 """Nor with longer denominators than this. Costs that equal a threshold by design have short ones."""
-
-NARROWED = (5_000, 5_000_000)
-"""It pays to tell which actions matter if there are so many triples of step, state and action: 40 kB to 40 MB."""
-
-WIDEST = 0.25
-"""A box is worth a try if its multipliers change what actions are worth by this share of that at most."""
-
-AROUND = 1.5
-"""A box reaches this many times as far as the last two multipliers are away."""
-
-MANY = 1.5
-"""Actions are dropped again while there are more of them a state than this."""
 
 CMDPSlack = Slack[Plan, EvaluatedPolicy]
 """The policy of a CMDP that keeps the worst constraint furthest below its threshold, and the proof."""
@@ -114,17 +99,7 @@ class _Program:
     def largest_costs(self) -> FloatArray:
         return self.cmdp.step_sizes[1:]
 
-    @cached_property
-    def narrowing(self) -> _Narrowing | None:
-        compiled = None if self.cmdp.walker is not None and self.rng is None else kernels_for(self.cmdp)
-        entries = prod(self.cmdp.policy_shape)
-        if compiled is None or not len(self.thresholds) or not NARROWED[0] <= entries <= NARROWED[1]:
-            return None
-        return _Narrowing(self.cmdp, self.rng, compiled)
-
     def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> Plan:
-        if self.narrowing is not None and reward_weight == 1:
-            return self.narrowing.plan(multipliers)
         return plan(self.cmdp, multipliers, reward_weight=reward_weight, rng=self.rng)
 
     def mix(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
@@ -134,92 +109,6 @@ class _Program:
 
     def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
         return infeasible(self.cmdp, multipliers, least)
-
-
-class _Narrowing:
-    """Plans of one CMDP for multipliers that come closer and closer together; they are those of `plan`.
-
-    Some actions are best for no multipliers of a box: with one constraint, two plans at its ends tell (between.c), with
-    several a pass over all actions does (around.c). Close to the best multipliers most states have one action left,
-    and a plan among those takes a fraction of the time.
-    """
-
-    def __init__(self, cmdp: CMDP, rng: np.random.Generator | None, compiled: tuple[Any, Any]) -> None:
-        self.cmdp, self.rng = cmdp, rng
-        self.kernels, self.process = compiled
-        self.rows: Any = None  # the actions that are left, or None for all
-        self.count = prod(cmdp.policy_shape)  # of them
-        self.low = self.high = np.zeros(0)  # the box in which they are enough
-        self.width = np.inf  # of that box, or of the last one in which too many were left
-        self.records: list[tuple[float, FloatArray, FloatArray]] = []  # with one constraint: what plans leave behind
-        self.recent: list[tuple[FloatArray, IntArray]] = []  # with several: the last multipliers and plans
-        # By how much each table differs within one step, at most.
-        self.spans = cmdp.step_sizes * np.where(np.append(False, cmdp.nonnegative), 1.0, 2.0)
-
-    def plan(self, multipliers: FloatArray) -> Plan:
-        """Return the plan for some multipliers."""
-        if len(multipliers) == 1:
-            self._narrow_between(multipliers)
-        elif len(self.recent) == 2:
-            self._narrow_around(multipliers)
-        covered = self._covers(multipliers)
-        shape = self.cmdp.policy_shape
-        chosen = np.empty(shape[:2], dtype=np.int64)
-        left_behind: tuple[FloatArray, ...] = ()
-        if covered:
-            kernel = partial(self.kernels.narrow_plan, self.process, self.rows)
-        else:
-            kernel = partial(self.kernels.plan, self.process)
-            if len(multipliers) == 1:
-                left_behind = np.empty(prod(shape)), np.empty((*shape[:2], 2))
-        rule = choice_rule(self.cmdp, multipliers, rng=self.rng)
-        totals = run_plan(kernel, self.cmdp, rule, chosen, after=left_behind)
-        if left_behind:
-            below, above = self._beside(multipliers[0])
-            self.records = [*below, (float(multipliers[0]), left_behind[0], left_behind[1]), *above]
-        self.recent = [(multipliers, chosen), *self.recent[:1]]
-        return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
-
-    def _covers(self, at: FloatArray) -> bool:
-        return self.rows is not None and bool(((self.low <= at) & (at <= self.high)).all())
-
-    def _beside(self, at: float) -> tuple[list[Any], list[Any]]:
-        """Return the record just below a multiplier, and the one just above, where there are any."""
-        return [each for each in self.records if each[0] < at][-1:], [each for each in self.records if each[0] > at][:1]
-
-    def _narrow_between(self, at: FloatArray) -> None:
-        """Drop actions that cannot matter between the two plans beside a multiplier."""
-        below, above = self._beside(float(at[0]))
-        if self._covers(at) or not below or not above:
-            return
-        low, high = np.array([below[0][0]]), np.array([above[0][0]])
-        found = self.kernels.narrow_between(self.process, below[0], above[0], self._margin(high), 0.5)
-        if found is not None:
-            (self.rows, self.count), self.low, self.high = found, low, high
-
-    def _narrow_around(self, at: FloatArray) -> None:
-        """Drop actions that cannot matter around some multipliers, if the last ones are close enough to them."""
-        inside, spans, actions = self._covers(at), self.spans, self.recent[0][1]
-        if inside and self.count < MANY * actions.size:
-            return
-        moves = np.abs([at - each for each, _ in self.recent]) * spans[1:]
-        radii = np.divide(AROUND * moves.max(), spans[1:], out=np.ones(len(at)), where=spans[1:] > 0)
-        low, high = np.maximum(at - radii, 0.0), at + radii
-        if inside:  # what was dropped may matter outside of the old box
-            low, high = np.maximum(low, self.low), np.minimum(high, self.high)
-        width = float((high - low) @ spans[1:])
-        if not 0 < width <= min(self.width / 2, WIDEST * float(spans @ [1.0, *high])):
-            return
-        box = (np.array([1.0, *-high]), np.array([1.0, *-low]), spans, self._margin(high))
-        rows, share = (self.rows, 1 / MANY) if inside else (None, 0.5)
-        found = self.kernels.narrow_around(self.process, rows, actions, *box, share)
-        self.width = width
-        if found is not None:
-            (self.rows, self.count), self.low, self.high = found, low, high
-
-    def _margin(self, high: FloatArray) -> float:
-        """Return far more than what rounding and ties can do to a value, far less than what tells actions apart."""
-        return 1e-9 * float(self.cmdp.sizes @ [1.0, *high])
 
 
 def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:

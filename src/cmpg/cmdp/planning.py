@@ -112,7 +112,6 @@ def run_plan(
     chosen: IntArray,
     *,
     before: tuple[Any, ...] = (),
-    after: tuple[Any, ...] = (),
 ) -> FloatArray:
     """Plan with a compiled kernel, which fills `chosen`; return the reward and the costs: [1 + k].
 
@@ -124,8 +123,8 @@ def run_plan(
         What to plan for.
     chosen : [H, S]
         Where the actions go.
-    before, after
-        What some kernels take besides: before the values to go, and at the end.
+    before
+        Arrays that some kernels take before the values to go.
     """
     to_go, totals = np.empty((cmdp.num_states, len(rule.weights))), np.empty(len(rule.weights))
     relative = -1.0 if rule.relative_tie is None else rule.relative_tie
@@ -133,7 +132,7 @@ def run_plan(
     arrays, ask = (chosen, *before, to_go, totals), rule.rng is not None
     step, noise = cmdp.num_steps - 1, None
     # The kernel stops at a step whose ties are to be broken at random, and goes on with the noise for it.
-    while (step := kernel(*setting, step, *arrays, noise, ask, *after)) >= 0:
+    while (step := kernel(*setting, step, *arrays, noise, ask)) >= 0:
         assert rule.rng is not None
         noise = rule.rng.random((cmdp.num_actions, cmdp.num_states))
     return totals

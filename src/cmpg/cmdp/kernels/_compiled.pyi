@@ -76,40 +76,6 @@ def plan(
     totals: FloatArray,
     noise: FloatArray | None,
     ask: bool,
-    worth: FloatArray | None = None,
-    values: FloatArray | None = None,
-) -> int: ...
-def narrow_between(
-    process: Any,
-    low: tuple[float, FloatArray, FloatArray],
-    high: tuple[float, FloatArray, FloatArray],
-    margin: float,
-    share: float,
-) -> tuple[Any, int] | None: ...
-def narrow_around(
-    process: Any,
-    rows: Any | None,
-    actions: IntArray,
-    low: FloatArray,
-    high: FloatArray,
-    spans: FloatArray,
-    margin: float,
-    share: float,
-) -> tuple[Any, int] | None: ...
-def narrow_plan(
-    process: Any,
-    rows: Any,
-    weights: FloatArray,
-    second: FloatArray,
-    tie: float,
-    second_tie: float,
-    relative_tie: float,
-    step: int,
-    chosen: IntArray,
-    to_go: FloatArray,
-    totals: FloatArray,
-    noise: FloatArray | None,
-    ask: bool,
 ) -> int: ...
 def bound(process: Any, weights: FloatArray) -> float: ...
 def evaluate(process: Any, policy: FloatArray, totals: FloatArray) -> None: ...

@@ -1,8 +1,8 @@
 /* The extension module: the kernels by name. Each file of kernels ends with the methods that it brings. */
 #include "arrays.h"
 
-extern PyMethodDef agent_kernels[], around_kernels[], between_kernels[], box_kernels[], judge_kernels[], load_kernels[],
-    narrow_kernels[], planning_kernels[], policy_kernels[], process_kernels[], turn_kernels[], walker_kernels[];
+extern PyMethodDef agent_kernels[], box_kernels[], judge_kernels[], load_kernels[], planning_kernels[], policy_kernels[],
+    process_kernels[], turn_kernels[], walker_kernels[];
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, NULL, NULL, NULL, NULL, NULL,
@@ -10,9 +10,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *files[] = {agent_kernels,  around_kernels,   between_kernels, box_kernels,     judge_kernels,
-                            load_kernels,   narrow_kernels,   planning_kernels, policy_kernels, process_kernels,
-                            turn_kernels,   walker_kernels,   NULL};
+    PyMethodDef *files[] = {agent_kernels,  box_kernels,     judge_kernels, load_kernels,   planning_kernels,
+                            policy_kernels, process_kernels, turn_kernels,  walker_kernels, NULL};
     PyObject *module = PyModule_Create(&definition);
     for (int file = 0; module != NULL && files[file] != NULL; file++) {
         if (PyModule_AddFunctions(module, files[file]) < 0) {

@@ -43,11 +43,10 @@ static int scratch_of(Scratch *scratch, const Process *process)
     return there && scratch->second && scratch->tied ? 0 : -1;
 }
 
-/* Choose at one step, and replace to_go [S, 1 + k] by what is to go before it. What the actions are worth goes to
-   all_worth [S, A] if that is wanted. Returns −1, and leaves to_go alone, where actions are tied and noise is to be asked
-   for. */
+/* Choose at one step, and replace to_go [S, 1 + k] by the values to go before it. Returns −1, and leaves to_go alone,
+   where actions are tied and the caller has to draw noise first. */
 static int plan_step(const Process *process, const Rule *rule, int32_t step, double *to_go, int64_t *chosen,
-                     const double *noise, int ask, double *all_worth, Scratch *scratch)
+                     const double *noise, int ask, Scratch *scratch)
 {
     const int32_t states = process->states, actions = process->actions, tables = process->tables;
     const int32_t block = block_of(process);
@@ -59,7 +58,7 @@ static int plan_step(const Process *process, const Rule *rule, int32_t step, dou
     for (int32_t s = 0, left = 0; s < states; s++, left--, worth += actions) {
         if (left == 0) {
             left = states - s < block ? states - s : block;
-            worth = all_worth == NULL ? scratch->worth : all_worth + (Py_ssize_t)s * actions;
+            worth = scratch->worth;
             weigh_stage(process, step, s, left, rule->weights, worth);
         }
         if (ahead != NULL)
@@ -86,11 +85,10 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *capsule, *weights, *second, *chosen_out, *to_go_out, *totals_out, *noise_in;
-    PyObject *worth_out = Py_None, *values_out = Py_None;
     double tie, second_tie, relative_tie;
     int step, ask;
-    if (!PyArg_ParseTuple(args, "OOOdddiOOOOp|OO", &capsule, &weights, &second, &tie, &second_tie, &relative_tie, &step,
-                          &chosen_out, &to_go_out, &totals_out, &noise_in, &ask, &worth_out, &values_out))
+    if (!PyArg_ParseTuple(args, "OOOdddiOOOOp", &capsule, &weights, &second, &tie, &second_tie, &relative_tie, &step,
+                          &chosen_out, &to_go_out, &totals_out, &noise_in, &ask))
         return NULL;
     const Process *process = process_of(capsule);
     if (process == NULL)
@@ -103,7 +101,7 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
     Arrays arrays = {.count = 0};
     Rule rule;
     int64_t *chosen = NULL;
-    double *to_go = NULL, *totals = NULL, *worth = NULL, *values = NULL;
+    double *to_go = NULL, *totals = NULL;
     const double *noise = NULL;
     int fine = rule_of(&rule, &arrays, process, weights, second, tie, second_tie, relative_tie) == 0;
     fine = fine && (chosen = array_with(&arrays, chosen_out, 'q', 1, "chosen", states * process->steps));
@@ -111,10 +109,6 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
     fine = fine && (totals = array_with(&arrays, totals_out, 'd', 1, "totals", process->tables));
     if (noise_in != Py_None)
         fine = fine && (noise = array_with(&arrays, noise_in, 'd', 0, "noise", rows));
-    if (worth_out != Py_None)
-        fine = fine && (worth = array_with(&arrays, worth_out, 'd', 1, "worth", rows * process->steps));
-    if (values_out != Py_None)
-        fine = fine && (values = array_with(&arrays, values_out, 'd', 1, "values", size * process->steps));
     Scratch scratch = {.worth = NULL};
     if (fine && scratch_of(&scratch, process) < 0) {
         PyErr_NoMemory();
@@ -124,12 +118,9 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
         Watch watch;
         begin_without_lock(&watch, NO_DEADLINE);
         for (; step >= 0; step--) {
-            double *own = worth == NULL ? NULL : worth + step * rows;
-            if (plan_step(process, &rule, step, to_go, chosen + step * states, noise, ask, own, &scratch) < 0)
+            if (plan_step(process, &rule, step, to_go, chosen + step * states, noise, ask, &scratch) < 0)
                 break;
             noise = NULL; /* it was drawn for one step */
-            if (values != NULL)
-                memcpy(values + step * size, to_go, (size_t)size * sizeof(double));
             if (must_stop(&watch) == INTERRUPTED) {
                 fine = 0;
                 break;
@@ -199,8 +190,8 @@ static PyObject *bound_kernel(PyObject *module, PyObject *args)
 }
 PyMethodDef planning_kernels[] = {
     {"plan", plan_kernel, METH_VARARGS,
-     "plan(process, weights, second, tie, second_tie, relative_tie, step, chosen, to_go, totals, noise, ask, worth, "
-     "values): plan from a step backwards; the step that waits for noise, or -1."},
+     "plan(process, weights, second, tie, second_tie, relative_tie, step, chosen, to_go, totals, noise, ask): "
+     "plan from a step backwards; the step that waits for noise, or -1."},
     {"bound", bound_kernel, METH_VARARGS, "bound(process, weights): the greatest weighted sum of any policy."},
     {NULL, NULL, 0, NULL},
 };
