@@ -61,8 +61,6 @@ TARGETS = (
         "certificate",
         "cmpg/equilibrium/certificate.py",
         (
-            "tests/test_equilibrium/test_certificate_terms.py",
-            "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_certificate.py",
             "tests/test_equilibrium/test_hard_budgets.py",
             "tests/test_equilibrium/test_proved.py::test_products_too_small_for_floats_count",
@@ -74,7 +72,6 @@ TARGETS = (
         "cmpg/equilibrium/infeasibility.py",
         (
             "tests/test_equilibrium/test_infeasibility.py",
-            "tests/test_equilibrium/test_certificate_details.py",
             "tests/test_equilibrium/test_start.py",
             "tests/test_sweep.py::test_claims_that_were_wrong_once_are_so_no_more",
         ),
@@ -94,7 +91,6 @@ TARGETS = (
         "planning",
         "cmpg/cmdp/planning.py",
         (
-            "tests/test_cmdp/test_planning_details.py",
             "tests/test_cmdp/test_planning.py",
             "tests/test_cmdp/test_exact.py",
         ),
@@ -103,7 +99,7 @@ TARGETS = (
         "evaluation",
         "cmpg/cmdp/evaluation.py",
         (
-            "tests/test_cmdp/test_evaluation_details.py",
+            "tests/test_cmdp/test_evaluation.py",
             "tests/test_cmdp/test_model.py",
             "tests/test_cmdp/test_planning.py",
         ),
@@ -112,7 +108,7 @@ TARGETS = (
         "frontier",
         "cmpg/cmdp/frontier.py",
         (
-            "tests/test_cmdp/test_frontier_details.py",
+            "tests/test_cmdp/test_frontier.py",
             "tests/test_cmdp/test_exact.py",
             "tests/test_cmdp/test_columns.py",
         ),
@@ -121,8 +117,7 @@ TARGETS = (
         "ascent",
         "cmpg/equilibrium/ascent.py",
         (
-            "tests/test_equilibrium/test_turns.py",
-            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_loop.py",
             "tests/test_equilibrium/test_ascent.py",
             "tests/test_equilibrium/test_solve.py",
         ),
@@ -131,8 +126,7 @@ TARGETS = (
         "loop",
         "cmpg/equilibrium/loop.py",
         (
-            "tests/test_equilibrium/test_turns.py",
-            "tests/test_equilibrium/test_loop_details.py",
+            "tests/test_equilibrium/test_loop.py",
             "tests/test_equilibrium/test_ascent.py",
             "tests/test_equilibrium/test_start.py",
         ),

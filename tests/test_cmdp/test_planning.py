@@ -13,7 +13,13 @@ from random_cmdps import as_exact, cmdps, dense_transition, one_state, random_po
 from cmpg.arrays import to_exact
 from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.model import CMDP, thin
-from cmpg.cmdp.planning import dual_bound, greedy_policy, maximise, plan, scalarised_backup
+from cmpg.cmdp.planning import (
+    dual_bound,
+    greedy_policy,
+    maximise,
+    plan,
+    scalarised_backup,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -253,3 +259,103 @@ def test_single_actions_and_unreachable_states_are_no_trouble():
     found = plan(cmdp, np.array([1e-12]))
     assert (found.value, found.costs[0]) == (3.0, 6.0)
     assert occupancy(cmdp, found.policy(1))[:, 1:].sum() == 0.0
+
+
+def two_costs(reward=(3.0, 5.0), costs=((1.0, 2.0), (0.5, -4.0)), **time):
+    """One state, two actions; the second cost has both signs."""
+    return CMDP(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=[[list(reward)]],
+        costs=[[[list(cost)]] for cost in costs],
+        thresholds=[1.0, 2.0],
+        initial=[1.0],
+        **(time or {"horizon": 4}),
+    )
+
+
+def test_a_bound_adds_what_the_thresholds_are_worth():
+    cmdp = two_costs()
+    # At prices 0.5 and 2 the actions are worth 3 − 0.5 − 1 and 5 − 1 + 8, at each of four steps.
+    assert dual_bound(cmdp, np.array([0.5, 2.0])) == 4 * 12.0 + 0.5 + 4.0
+    assert dual_bound(one_state([1.0, 2.0], [0.0, 0.0], horizon=3), np.zeros(1)) == 6.0
+    assert dual_bound(replace(cmdp, costs=np.zeros((0, 1, 1, 2)), thresholds=np.zeros(0)), np.zeros(0)) == 20.0
+
+
+def test_of_several_equals_the_first_is_taken_or_a_random_one():
+    best = maximise(one_state([1.0, 1.0, 0.0], [0.0, 0.0, 0.0], horizon=3), np.zeros(1))
+    assert best.actions().tolist() == [[0]] * 3
+    drawn = {int(a) for seed in range(20) for a in best.actions(np.random.default_rng(seed)).ravel()}
+    assert drawn == {0, 1}
+
+
+def chain(**changes):
+    """Two states: the first leads on or stays, by choice; staying is worth 1 and leading on 0, to a state worth 3."""
+    tables = {
+        "transition": [[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]],
+        "reward": [[[1.0, 0.0], [3.0, 3.0]]],
+        "costs": [[[[0.0, 0.5], [2.0, 1.0]]]],
+        "thresholds": [4.0],
+        "initial": [1.0, 0.0],
+        "discount": 0.5,
+    }
+    return CMDP(**tables | changes)
+
+
+def test_a_discounted_plan_looks_ahead_and_ties_go_to_what_costs_less():
+    found = plan(chain(), np.zeros(1))
+    assert found.actions.tolist() == [[1, 1]]
+    assert (found.value, found.costs.tolist()) == (3.0, [0.5 + 1.0])
+    dear = plan(chain(), np.array([1.0]))  # 2 for staying; 0 − 0.5 + (3 − 1) for leading on
+    assert dear.actions.tolist() == [[0, 1]]
+    for price in (1.0, 1e-3):
+        cheapest = plan(chain(), np.array([price]), reward_weight=0.0)
+        assert (cheapest.actions[0, 0], cheapest.value, cheapest.costs.tolist()) == (0, 2.0, [0.0])
+
+
+def values_of_stationary_policies(cmdp):
+    for actions in product(range(cmdp.num_actions), repeat=cmdp.num_states):
+        yield evaluate_everywhere(cmdp, np.array(actions))
+
+
+def evaluate_everywhere(cmdp, actions):
+    everyone = np.arange(len(actions))
+    flow = np.asarray(cmdp.transition)[0][everyone, actions]
+    return np.linalg.solve(np.eye(len(actions)) - cmdp.discount * flow, cmdp.reward[0][everyone, actions])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_discounted_bound_is_that_of_the_best_stationary_policy(seed):
+    rng = np.random.default_rng(seed)
+    cmdp = CMDP(
+        transition=rng.dirichlet(0.3 * np.ones(3), size=(1, 3, 3)),
+        reward=rng.random((1, 3, 3)) * [[[1.0], [1.0], [9.0]]],
+        costs=rng.random((1, 1, 3, 3)),
+        thresholds=[0.5],
+        initial=rng.dirichlet(np.ones(3)),
+        discount=0.9,
+    )
+    priced = replace(cmdp, reward=cmdp.reward - 0.7 * cmdp.costs[0], trusted=True)
+    most = max(cmdp.initial @ values for values in values_of_stationary_policies(priced))
+    assert dual_bound(cmdp, np.array([0.7])) == pytest.approx(most + 0.35, abs=1e-11)
+
+
+def test_what_is_cheapest_has_nothing_to_do_with_rewards():
+    for reward in ([0.0, 100.0], [100.0, 0.0]):
+        cmdp = one_state(reward, [1.0, 0.5], horizon=None, discount=0.5)
+        assert plan(cmdp, np.ones(1), reward_weight=0.0).actions.tolist() == [[1]]
+
+
+def test_a_discounted_bound_in_fractions_is_exact():
+    bound = dual_bound(as_exact(chain()), np.array([Fraction(1, 3)], dtype=object))
+    assert bound == Fraction(-1, 6) + (6 - Fraction(2, 3)) / 2 + Fraction(4, 3)
+    assert isinstance(bound, Fraction)
+
+
+def test_values_that_decide_ties_are_those_of_all_that_is_tied():
+    """Of three actions of the same worth the second weighting takes the cheapest; at the same cost the first."""
+    for costs, chosen in (([3.0, 1.0, 2.0], 1), ([2.0, 3.0, 1.0], 2), ([1.0, 1.0, 2.0], 0)):
+        for time in ({"horizon": 2}, {"horizon": None, "discount": 0.5}):
+            cmdp = one_state([4.0, 4.0, 4.0], costs, **time)
+            found = plan(cmdp, np.zeros(1))
+            assert set(found.actions.ravel().tolist()) == {chosen}
+            assert found.costs[0] == pytest.approx(2 * min(costs), abs=1e-12)

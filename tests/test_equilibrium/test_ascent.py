@@ -5,15 +5,19 @@ import pytest
 
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import BestResponse, respond
-from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
 from cmpg.equilibrium.best_responses import gentler_multipliers
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.loop import GreatestGain, RoundRobin
+from cmpg.equilibrium.loop import (
+    GreatestGain,
+    RoundRobin,
+)
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import by_welfare
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import Cheapest
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
+from cmpg.games import bind
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
@@ -324,3 +328,65 @@ def test_whoever_proves_enough_or_nothing_at_all_keeps_its_multipliers():
     gentle = gentler_multipliers(position, dear, epsilon=10.0)
     assert gentle[0, 0] == np.inf
     assert gentle[1, 0] < 1e15
+
+
+def test_a_result_records_its_settings_and_the_bound_of_the_theorem():
+    game = counter_example()
+    found = coordinate_ascent(game, game.uniform_policy(), epsilon=0.5, schedule=RoundRobin())
+    assert (found.settings["solver"], found.settings["schedule"]) == ("Exact()", "RoundRobin()")
+    assert found.max_iterations == theorem_1_bound(game, 0.5)
+
+
+@pytest.mark.parametrize(("epsilon", "solved"), [(0.52, 0), (0.48, 2)])
+def test_an_agent_whose_given_multipliers_bound_its_gain_by_half_of_epsilon_is_not_solved_for(epsilon, solved):
+    game, calls = counter_example(), []
+
+    def solver(cmdp, *, rng=None):
+        calls.append(cmdp)
+        return Exact()(cmdp, rng=rng)
+
+    # At the uniform policy each agent gains 1/4, and multipliers of zero prove it.
+    coordinate_ascent(
+        game, game.uniform_policy(), epsilon=epsilon, solver=solver, multipliers=np.zeros((2, 1)), max_iterations=0
+    )
+    assert len(calls) == solved
+
+
+def test_moves_in_a_circle_refute_no_potential_where_constraints_bind_some_agents_only():
+    """Each agent alone is content somewhere; the first is bound by what the second does, and they chase each other."""
+    first = np.array([[1.0, 0.0], [0.0, 1.0]])  # wants to match; the second wants not to
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=[[[first]], [[1 - first]]],
+        costs=np.zeros((1, 1, 1, 2, 2)),
+        thresholds=[1.0],
+        initial=[1.0],
+        horizon=1,
+    )
+    start = JointPolicy(([[[1.0, 0.0]]], [[[1.0, 0.0]]]))
+    assert coordinate_ascent(game, start).status is Status.NOT_POTENTIAL
+    assert coordinate_ascent(bind(game, [[1], [0]]), start).status is Status.LIMIT
+
+
+def test_theorem_1_is_rounded_up_and_never_beyond_all_integers():
+    game = counter_example()
+    assert theorem_1_bound(game, 1e300) == 1
+    assert theorem_1_bound(game, 1e-300) == 2**62
+    assert theorem_1_bound(game, float(game.reward_ranges.sum())) == 2
+
+
+@pytest.mark.parametrize(("polish", "value"), [(True, 3.0), (False, 1.0)])
+def test_rows_of_states_that_are_not_visited_are_completed_and_the_ascent_goes_on_from_there(polish, value):
+    """Agent 0 may lead to a state in which agent 1 is worth 3; agent 1 has never been there, and would waste it."""
+    transition = np.zeros((2, 2, 2, 2, 2))
+    transition[..., 0] = 1.0
+    transition[0, 0, 1] = [0.0, 1.0]
+    common = np.zeros((2, 2, 2, 2))
+    common[1, 0], common[1, 1, :, 1] = 1.0, 3.0
+    game = JointGame(
+        transition=transition, rewards=[common, common], costs=(), thresholds=(), initial=[1.0, 0.0], horizon=2
+    )
+    first_action = np.tile([1.0, 0.0], (2, 2, 1))
+    result = coordinate_ascent(game, JointPolicy((first_action, first_action)), polish=polish)
+    assert result.certified
+    assert result.values == pytest.approx([value, value])

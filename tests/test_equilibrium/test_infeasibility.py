@@ -11,6 +11,7 @@ from cmpg.cmdp.planning import plan
 from cmpg.equilibrium import infeasibility
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
+from cmpg.errors import GameError
 
 LAST_BITS = 4e-16
 WEIGHTS = np.array([1.0, 2.0])
@@ -198,3 +199,63 @@ def test_a_discounted_proof_allows_for_the_rounding_of_what_is_spent_alone():
     taken_off = gain_rounding(spending, WEIGHTS)
     assert gain_rounding(cmdp, WEIGHTS) > 10 * taken_off  # rewards of 100 would
     assert taken_off <= exact - proof.least_cost <= 2 * taken_off
+
+
+def one_agent():
+    """Three actions: the first costs nothing of a budget of nothing; each takes some of another budget."""
+    return cmpg.JointGame(
+        transition=np.ones((1, 1, 3, 1)),
+        rewards=[[[[1.0, 2.0, 3.0]]]],
+        costs=[[[[0.0, 1.0, 1.0]]], [[[0.5, 0.25, 0.125]]]],
+        thresholds=[0.0, 0.625],
+        initial=[1.0],
+        horizon=1,
+    )
+
+
+@pytest.mark.parametrize(("limit", "holds"), [(0.1, True), (0.125, False), (0.2, False)])
+def test_weights_prove_infeasibility_only_above_the_least_cost(limit, holds):
+    game = one_agent().with_thresholds([5.0, limit])
+    proof = prove_infeasible(game, [0.0, 1.0])
+    assert proof.holds is holds
+    assert proof.least_cost == pytest.approx(0.125, abs=1e-14)
+    assert proof.least_cost < 0.125
+    assert proof.limit == pytest.approx(limit, abs=1e-14)
+    assert proof.limit >= limit
+
+
+def test_weights_add_up_over_constraints_and_discounted_steps():
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[9.0, 9.0]]]],
+        costs=[[[[1.0, 2.0]]], [[[2.0, 0.5]]]],
+        thresholds=[3.0, 3.0],
+        initial=[1.0],
+        discount=0.5,
+    )
+    proof = prove_infeasible(game, [1.0, 2.0])
+    assert proof.least_cost == pytest.approx(2 * min(1.0 + 4.0, 2.0 + 1.0), abs=1e-9)  # Σ γ^t = 2
+    assert proof.least_cost < 6.0
+    assert proof.limit == pytest.approx(9.0, abs=1e-12)
+    assert "add up to at least" in proof.told
+    with pytest.raises(GameError, match="negative entry"):
+        prove_infeasible(game, [1.0, -1e-300])
+
+
+def test_agents_who_never_meet_spend_the_sum_of_what_each_must():
+    agent = cmpg.LocalAgent(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=[[[0, 1]]],
+        uses=np.zeros((1, 1, 2, 1)),
+        initial=[1],
+        costs=[[[[2, 3]]]],
+    )
+    game = cmpg.LocalGame(
+        agents=(agent, agent), delay=[[[0, 0, 0]]], load_costs=[[[[0, 0, 0]]]], thresholds=[11.0], horizon=3
+    )
+    proof = prove_infeasible(game, [2.0])
+    assert "costs at least 24, whatever the agents do; the threshold is 22" in proof.told
+    assert proof.least_cost == pytest.approx(24.0, abs=1e-11)
+    assert proof.least_cost < 24.0
+    assert proof.limit == pytest.approx(22.0, abs=1e-12)
+    assert proof.holds

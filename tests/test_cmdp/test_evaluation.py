@@ -1,33 +1,24 @@
-"""Evaluation in detail: blocks of steps, rounding, linear systems that are solved or refused, and compiled loops."""
+"""Evaluation against numbers computed by hand: values of actions, rounding, occupancies, linear systems."""
 
-from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from random_cmdps import as_exact, one_state
 
 from cmpg.arrays import UNIT_ROUNDOFF
-from cmpg.cmdp import evaluation
 from cmpg.cmdp.evaluation import (
     Underflow,
     action_values,
-    add_future,
-    blocks_backwards,
     check_policy,
     cost_rounding,
     evaluate,
     occupancy,
     policy_from_occupancy,
-    rate,
-    resolvent,
     solved,
-    steps_backwards,
 )
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import PolicyError, SolverError
+from cmpg.errors import PolicyError
 
 
 def chain(**time):
@@ -48,54 +39,6 @@ HALVES = np.full((1, 2, 2), 0.5)
 # --- Steps ------------------------------------------------------------------------------------------------------------
 
 
-def test_blocks_have_as_many_steps_as_fit_and_at_least_one():
-    third = evaluation.BLOCK // 3
-    assert list(blocks_backwards(8, third)) == [slice(5, 8), slice(2, 5), slice(0, 2)]
-    assert list(blocks_backwards(2, 10 * evaluation.BLOCK)) == [slice(1, 2), slice(0, 1)]
-    assert list(blocks_backwards(5, 1)) == [slice(0, 5)]
-
-
-def test_steps_of_a_block_come_last_first_each_with_its_row():
-    assert [(step, int(row)) for step, row in steps_backwards(slice(4, 7), np.array([40, 50, 60]))] == [
-        (6, 60),
-        (5, 50),
-        (4, 40),
-    ]
-    with pytest.raises(ValueError, match="zip"):
-        list(steps_backwards(slice(4, 7), np.array([40, 50])))
-
-
-@pytest.mark.parametrize("block", [6, 12, 30])
-def test_steps_may_be_gathered_in_blocks_of_any_size(block, monkeypatch):
-    rng = np.random.default_rng(0)
-    cmdp, policy = chain(horizon=5), rng.dirichlet(np.ones(2), size=(5, 2))
-    steps = replace(cmdp, reward=rng.random((5, 2, 2)), costs=rng.random((2, 5, 2, 2)))
-    expected = [evaluate(each, policy) for each in (cmdp, steps)]
-    monkeypatch.setattr(evaluation, "BLOCK", block)
-    for each, before in zip((cmdp, steps), expected, strict=True):
-        assert action_values(each, policy)[:, 1:].shape == (5, 2, 2, 2)
-        found = evaluate(each, policy)
-        assert [found.value, *found.costs] == pytest.approx([before.value, *before.costs], abs=1e-12)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_what_follows_is_added_to_every_table(sparse):
-    cmdp = chain(horizon=3)
-    if sparse:
-        matrix = sp.csr_array(np.asarray(cmdp.transition)[0].reshape(4, 2))
-        cmdp = CMDP(
-            transition=[matrix],
-            reward=cmdp.reward,
-            costs=cmdp.costs,
-            thresholds=cmdp.thresholds,
-            initial=cmdp.initial,
-            horizon=3,
-        )
-    worth, to_go = np.arange(12.0).reshape(3, 4), np.array([[8.0, 16.0], [0.0, 4.0], [1.0, 1.0]])
-    add_future(cmdp, 0, worth, to_go)
-    assert worth.tolist() == [[12.0, 17.0, 10.0, 17.0], [6.0, 9.0, 6.0, 10.0], [9.0, 10.0, 11.0, 12.0]]
-
-
 def test_values_of_actions_are_the_stage_and_what_follows():
     two = action_values(chain(horizon=2), np.full((2, 2, 2), 0.5))
     assert two.shape == (2, 3, 2, 2)
@@ -109,23 +52,6 @@ def test_values_of_actions_are_the_stage_and_what_follows():
     for place, table in enumerate((cmdp.reward, *cmdp.costs)):
         ahead = np.asarray(cmdp.transition)[0] @ values[place]
         assert for_ever[place] == pytest.approx(table[0] + 0.5 * ahead, abs=1e-12)
-
-
-def test_a_compiled_evaluation_is_read_as_the_kernels_give_it(monkeypatch):
-    def of_value(process, table, totals):
-        assert (process, table.shape, totals.shape) == ("process", (2, 2, 2), (3,))
-        totals[:] = 5.0, 6.0, 7.0
-
-    def of_visits(process, table, result):
-        assert process == "process"
-        result[:] = 2 * table
-
-    kernels = SimpleNamespace(evaluate=of_value, occupancy=of_visits)
-    monkeypatch.setattr(evaluation, "kernels_for", lambda _: (kernels, "process"))
-    policy = np.full((2, 2, 2), 0.5)
-    found = evaluate(chain(horizon=2), policy)
-    assert (found.value, found.costs.tolist()) == (5.0, [6.0, 7.0])
-    assert occupancy(chain(horizon=2), policy).tolist() == (2 * policy).tolist()
 
 
 # --- Rounding ---------------------------------------------------------------------------------------------------------
@@ -185,24 +111,6 @@ def test_policies_are_read_in_the_arithmetic_of_the_process():
 # --- Linear systems ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_resolvent_is_one_minus_the_discounted_flow(sparse):
-    cmdp, rows = chain(discount=0.5), np.array([[0.5, 0.5], [0.0, 1.0]])
-    matrix = np.asarray(cmdp.transition)[0].reshape(4, 2)
-    found = resolvent(sp.csr_array(matrix) if sparse else matrix, rows, 0.5)
-    assert sp.issparse(found) is sparse
-    dense = found.toarray() if sparse else found
-    assert dense.tolist() == [[1 - 0.125, -0.375], [-0.125, 1 - 0.375]]
-    right = np.array([[1.0, 0.0], [3.0, 0.0]])
-    assert solved(found, right, tolerance=1e-14) == pytest.approx(np.linalg.solve(dense, right), abs=1e-12)
-
-
-def test_one_action_in_sparse_rows_is_no_trouble():
-    matrix = np.array([[0.5, 0.5], [1.0, 0.0]])
-    found = resolvent(sp.csr_array(matrix), np.ones((2, 1)), 0.5)
-    assert found.toarray().tolist() == [[0.75, -0.25], [-0.5, 1.0]]
-
-
 def test_discounted_values_and_costs_solve_their_equations():
     found = evaluate(chain(discount=0.5), HALVES)
     flow = np.array([[0.25, 0.75], [0.625, 0.375]])
@@ -211,26 +119,8 @@ def test_discounted_values_and_costs_solve_their_equations():
     assert [found.value, *found.costs] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_discount_is_a_fraction_where_the_tables_are():
-    assert rate(chain(discount=0.25)) == 0.25
-    assert isinstance(rate(as_exact(chain(discount=0.25))), Fraction)
-
-
 def test_fractions_are_solved_by_elimination():
     system = np.array([[Fraction(2), Fraction(1, 3), 0], [0, Fraction(3), Fraction(1)], [Fraction(1), 0, Fraction(5)]])
     truth = np.array([[Fraction(1), Fraction(7)], [Fraction(-2), Fraction(0)], [Fraction(3, 7), Fraction(1, 9)]])
     assert solved(system, system @ truth, tolerance=0.0).tolist() == truth.tolist()
     assert solved(system, (system @ truth)[:, 0], tolerance=0.0).tolist() == truth[:, 0].tolist()
-
-
-def test_one_step_of_refinement_squares_the_error_and_what_is_left_must_be_within_the_tolerance(monkeypatch):
-    """A solver that is off by a tenth: after refinement a hundredth is missing of whatever is not zero."""
-    monkeypatch.setattr(evaluation, "_dense_solver", lambda _: lambda right: 0.9 * right)
-    right = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, -4.0]])
-    assert solved(np.eye(3), right, tolerance=0.02) == pytest.approx(0.99 * right, abs=1e-12)
-    for tolerance in (0.005, 0.0):
-        with pytest.raises(SolverError, match=r"residual 0\.04"):
-            solved(np.eye(3), right, tolerance=tolerance)
-    assert solved(np.eye(3), np.zeros(3), tolerance=0.0).tolist() == [0.0] * 3
-    with pytest.raises(SolverError, match="residual"):
-        solved(np.eye(3), np.array([0.0, 400.0, 0.0]), tolerance=0.005)
