@@ -16,7 +16,7 @@
 # make experiments  learning over hundreds of seeds, written to docs/experiments*.md; stop it and start it as you like
 # make quality      how good one solve is over 52 games, written to docs/quality.md
 # make hard-budgets budgets of zero: fleets and charging days, confirmed by reachability alone, written to docs/hard-budgets.md
-# make resilience   kills sweeps, learners and solves, workers and clients, and compares what they end with
+# make resilience   kills sweeps and learners, workers and clients, and compares what they end with
 # make picture      the README's picture, taken again
 # make audit        known vulnerabilities of everything that constraints.txt pins, asked of PyPI
 # make release      rehearses a release: builds twice, installs, solves every scenario, tests the source archive; publishes nothing

@@ -1,17 +1,15 @@
 """Kill what is long, again and again, and see that nothing is torn and nothing lost: make resilience.
 
-python -m checks resilience [--sessions FILE] [--kills 20] [--only sweep learn solve speed]
+python -m checks resilience [--sessions FILE] [--kills 20] [--only sweep learn speed]
 
-A sweep of 60 charging games, `learn --seeds 20` and `solve --checkpoint` are run whole once. Then each is killed with
-SIGKILL at random moments, resumed, killed again, … until it is over, and compared with the whole one: results.csv by
-its SHA-256, policies and certificates byte for byte, records but for their seconds. Of the kills of `solve` some are
-aimed: they come when a checkpoint is being written. Workers are killed, too, on this machine and of a dask cluster.
+A sweep of 60 charging games and `learn --seeds 20` are run whole once. Then each is killed with SIGKILL at random
+moments, resumed, killed again, … until it is over, and compared with the whole one: results.csv by its SHA-256,
+policies byte for byte, records but for their seconds. Workers are killed, too, on this machine and of a dask cluster.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -28,7 +26,6 @@ DAYS = "2019-06-10..2019-06-14"
 SWEEP = ["sweep", "charging", "--day", DAYS, "--capacity", "4,6,8,10", "--threshold", "0.1,0.5,2"]
 SAMPLE_SWEEP = ["sweep", "charging", "--capacity", "1:20", "--threshold", "0.1,0.5,2"]
 LEARN = ["learn", "spectrum", "--epsilon", "0.3", "--seeds", "20", "--seed", "7"]
-SOLVE = ["solve", "charging", "--capacity", "3", "--seed", "1", "--restarts", "60"]
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
@@ -61,12 +58,6 @@ def learned(folder: Path) -> str:
     return hashlib.sha256(json.dumps([records, policies]).encode()).hexdigest()
 
 
-def solved(folder: Path) -> str:
-    """Return what a solve must end with: every policy, the game and the certificate."""
-    names = [*sorted(path.name for path in folder.glob("*.npz")), "certificate.json"]
-    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()
-
-
 def wait_randomly(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait for a random time, or until the command is over."""
     end = time.monotonic() + random.uniform(0.0, seconds)
@@ -74,27 +65,15 @@ def wait_randomly(process: subprocess.Popen[bytes], seconds: float) -> None:
         time.sleep(0.005)
 
 
-def wait_for_writing(process: subprocess.Popen[bytes], folder: Path) -> bool:
-    """Wait until a checkpoint is being written; return whether that was seen."""
-    while process.poll() is None:
-        with contextlib.suppress(FileNotFoundError):  # a folder that is not there yet
-            if any(name.startswith(".checkpoint.npz.") for name in os.listdir(folder)):
-                return True
-    return False
-
-
 def killed_until_done(
-    words: list[str], folder: Path, *, kills: int, aimed: int, seconds: float, outcome: Callable[[Path], str], want: str
-) -> tuple[int, int, int, int]:
-    """Kill and resume; return kills, those that met a write, runs that were brought to their end, and wrong ones."""
-    done = hits = ended = wrong = 0
+    words: list[str], folder: Path, *, kills: int, seconds: float, outcome: Callable[[Path], str], want: str
+) -> tuple[int, int, int]:
+    """Kill and resume; return kills, runs that were brought to their end, and wrong ones."""
+    done = ended = wrong = 0
     while done < kills:
         target = folder / f"try_{ended}"
         process = started(*words, "--out", str(target), "--resume")
-        if done < aimed:
-            hits += wait_for_writing(process, target)
-        else:
-            wait_randomly(process, seconds)
+        wait_randomly(process, seconds)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             done += 1
@@ -103,7 +82,7 @@ def killed_until_done(
             whole(*words, "--out", str(target), "--resume")
             wrong += outcome(target) != want
             ended += 1
-    return done, hits, ended, wrong
+    return done, ended, wrong
 
 
 def children(pid: int) -> list[int]:
@@ -187,11 +166,6 @@ def main(argv: list[str]) -> int:
             seconds = whole(*LEARN, "--out", str(base / "learn"))
             want = learned(base / "learn")
             failed += _killed("learn", LEARN, base, learned, want, kills=given.kills, seconds=seconds / 3)
-        if "solve" in given.only:
-            seconds = whole(*SOLVE, "--out", str(base / "solve"))
-            want, times = solved(base / "solve"), given.solve_kills
-            line = [*SOLVE, "--checkpoint", "0.05"]
-            failed += _killed("solve", line, base, solved, want, kills=times, aimed=times // 5, seconds=seconds)
     return 1 if failed else 0
 
 
@@ -208,16 +182,12 @@ def _killed(
     *,
     kills: int,
     seconds: float,
-    aimed: int = 0,
 ) -> int:
     """Kill a command again and again, say how that went, and return how many runs came out otherwise."""
     folder = base / f"{what}, killed"
     folder.mkdir()
-    done, hits, ended, wrong = killed_until_done(
-        words, folder, kills=kills, aimed=aimed, seconds=seconds, outcome=outcome, want=want
-    )
-    inside = f", {hits} of them inside a write" if hits else ""
-    print(f"{what}: {done} kills{inside}; {ended} runs brought to their end, {wrong} with other bytes", flush=True)
+    done, ended, wrong = killed_until_done(words, folder, kills=kills, seconds=seconds, outcome=outcome, want=want)
+    print(f"{what}: {done} kills; {ended} runs brought to their end, {wrong} with other bytes", flush=True)
     return wrong
 
 
@@ -225,7 +195,6 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Kill what is long, and see that nothing is lost.")
     parser.add_argument("--sessions", type=Path, help="ACN session file of summer 2019; the sample if omitted")
     parser.add_argument("--kills", type=int, default=20, help="kills of the sweep's and of the learner's client")
-    parser.add_argument("--solve-kills", type=int, default=50, help="kills of a solve, a fifth of them inside a write")
     parser.add_argument("--seed", type=int, default=1, help="for the moments of the kills")
-    parser.add_argument("--only", nargs="+", default=["speed", "sweep", "learn", "solve"])
+    parser.add_argument("--only", nargs="+", default=["speed", "sweep", "learn"])
     return parser.parse_args(argv)

@@ -11,14 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
 
 from cmpg.errors import OutOfTimeError
-
-NOTEBOOK: ContextVar[Any] = ContextVar("notebook", default=None)
-"""What a long computation notes on its way is found in the same manner; see `cmpg.runs.checkpoints`."""
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
 

@@ -20,7 +20,7 @@ import numpy as np
 import cmpg
 from cmpg.errors import CMPGError
 from cmpg.files.learning_folder import load_learning_run, resume_learning_run
-from cmpg.files.long_runs import REQUEST, read_checkpoint, write_checkpoint, write_request
+from cmpg.files.long_runs import REQUEST, write_request
 from cmpg.files.records import read_trace
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
@@ -28,7 +28,6 @@ from cmpg.interop.gambit import read_nfg
 from cmpg.interop.long_table import read_table, table_text
 from cmpg.report.learning_page import trials_face, trials_record
 from cmpg.report.sweep_page import sweep_context, sweep_faces
-from cmpg.runs.checkpoints import Notebook, noting
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import drawing_of
 from cmpg.scenarios.readers.acn import read_sessions
@@ -182,18 +181,8 @@ def _files() -> dict[str, bytes]:
         sweep("spectrum", {"threshold": [0.1, 0.2], "num_agents": [2]}, out=folder / "sweep")
         swept = [path for path in sorted((folder / "sweep").rglob("*")) if path.is_file()]
         found |= {f"sweep/{path.relative_to(folder / 'sweep')}": path.read_bytes() for path in swept}
-        write_checkpoint(folder / "checkpoint.npz", _notes(game))
-        found["checkpoint.npz"] = (folder / "checkpoint.npz").read_bytes()
         found["table.csv"] = table_text(game).encode()
     return found
-
-
-def _notes(game: cmpg.JointGame) -> dict[str, Any]:
-    """What a solve notes on its way."""
-    notebook = Notebook(lambda notes: None, every=0.0)
-    with noting(notebook):
-        cmpg.solve(game, seed=1, restarts=2)
-    return notebook.notes
 
 
 def _compact_policy() -> cmpg.JointPolicy:
@@ -393,7 +382,6 @@ DOORS: tuple[Door, ...] = (
         target="seeds.jsonl",
     ),
     *_sweep_doors(),
-    Door("checkpoint", read_checkpoint, "npz", _named("checkpoint.npz")),
     Door("plan", lambda path: Grid.of(read_plan(path).options), "toml", lambda: [PLAN], PLAN_WORDS),
     Door("sessions", read_sessions, "csv", _sample("sample_sessions.csv")),
     Door("packed sessions", read_sessions, "csv.gz", _packed(_sample("sample_sessions.csv"))),

@@ -111,13 +111,6 @@ def test_a_solver_is_chosen_by_its_name():
         library.solve(game, solver="simplex")
 
 
-def test_a_run_goes_on_where_no_checkpoint_can_be_written(tmp_path):
-    with patch("cmpg.files.long_runs.write_checkpoint", side_effect=FileError("checkpoint.npz: the disk is full.")):
-        ran = cmpg("solve", "charging", "--out", tmp_path / "run", "--checkpoint", "0.000001")
-    assert ran.code == 0
-    assert "no checkpoint: checkpoint.npz: the disk is full. The run goes on." in ran.err
-
-
 def test_an_error_of_the_system_is_one_line():
     problem = OSError(28, "No space left on device", "/tmp/spill")
     with patch("cmpg.equilibrium.solve.solve", side_effect=problem):

@@ -18,7 +18,7 @@ from cmpg.errors import FileError
 from cmpg.files import long_runs
 from cmpg.files.containers import check_out_folder, file_kind, read_fields
 from cmpg.files.learning_folder import load_learning_run
-from cmpg.files.long_runs import game_digest, read_checkpoint, sole_writer, write_checkpoint
+from cmpg.files.long_runs import game_digest, sole_writer
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import drawing_of
@@ -121,12 +121,6 @@ def test_folders_are_written_where_the_system_has_no_locks(tmp_path, monkeypatch
 def test_a_class_of_ones_own_has_no_digest():
     with pytest.raises(FileError, match="a dict has no file form, so no run of it can be resumed"):
         game_digest({})
-
-
-def test_numbers_of_numpy_survive_a_checkpoint(tmp_path):
-    note = {"moves": np.int64(3), "gain": np.float32(0.5), "done": np.bool_(True)}
-    write_checkpoint(tmp_path / "checkpoint.npz", {"ascent 0": note})
-    assert read_checkpoint(tmp_path / "checkpoint.npz") == {"ascent 0": {"moves": 3, "gain": 0.5, "done": True}}
 
 
 def test_a_learning_run_without_a_name_is_called_like_its_folder(tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,6 @@ from cmpg.cli.options import (
     Epsilon,
     Exact,
     Json,
-    Resume,
     Scheduler,
     Seed,
     check_out,
@@ -34,7 +33,6 @@ from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
-    from cmpg.files.long_runs import LongRun
     from cmpg.games.contract import Game
     from cmpg.scenarios import Origin
 
@@ -105,10 +103,6 @@ def solve(
     output: Annotated[
         Path | None, typer.Option("--out", help="New folder for the game, the policy and the certificate.")
     ] = None,
-    checkpoint: Annotated[
-        float | None, typer.Option(help="Seconds between two checkpoints, from which --resume goes on.")
-    ] = None,
-    resume: Resume = False,
     tensorboard: Annotated[Path | None, typer.Option(help="Folder in which TensorBoard finds every step.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -120,9 +114,7 @@ def solve(
     from cmpg.equilibrium.solve import solve as find
     from cmpg.errors import OutOfTimeError
 
-    check_out(output, resume=resume)
-    if checkpoint is not None and output is None:
-        raise typer.BadParameter("checkpoints are kept in a folder: name it with --out.")
+    check_out(output, resume=False)
     settings: dict[str, Any] = {
         "prefer": _auto_or("prefer", prefer, "potential", "welfare"),
         "solver": _solver(solver, finite("epsilon", epsilon, positive=True)),
@@ -152,47 +144,27 @@ def solve(
         settings["on_progress"] = course.show
         asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
         asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
-        told = {"epsilon": epsilon, "solver": solver, "schedule": schedule, "seed": drawn, "selfish": selfish}
-        told |= {"improve": improve}
-        every = None if checkpoint is None and not resume else finite("checkpoint", checkpoint or 60.0, positive=True)
-        with _long_run(output, game, asked | told | {"time_limit": None}, every=every, resume=resume) as long_run:
-            progress.begin("looking for a feasible start")
-            try:
-                result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
-            except KeyboardInterrupt:
-                remark("interrupted before a feasible policy was known: there is nothing to keep")
-                raise
-            settings["on_progress"] = course.conclude(result)
-            unbound = None
-            # Ctrl-C while this runs must not lose what was asked for first.
-            with suppress(KeyboardInterrupt):
-                if free is not None and result.status.name != "INTERRUPTED":
-                    unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
-            result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
-            progress.begin("asking how good it is")
-            # Asked here once, and kept: what is written and shown below asks again, and knows no limit.
-            with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
-                _ = result.quality.welfare, result.quality.potential if as_json or output is not None else None
-            progress.stop()
-            solved = _Solved(game, result, target.origin(seed=seed), long_run)
-            solved.deliver(output=output, seed=drawn, as_json=as_json)
+        progress.begin("looking for a feasible start")
+        try:
+            result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
+        except KeyboardInterrupt:
+            remark("interrupted before a feasible policy was known: there is nothing to keep")
+            raise
+        settings["on_progress"] = course.conclude(result)
+        unbound = None
+        # Ctrl-C while this runs must not lose what was asked for first.
+        with suppress(KeyboardInterrupt):
+            if free is not None and result.status.name != "INTERRUPTED":
+                unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
+        result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
+        progress.begin("asking how good it is")
+        # Asked here once, and kept: what is written and shown below asks again, and knows no limit.
+        with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
+            _ = result.quality.welfare, result.quality.potential if as_json or output is not None else None
+        progress.stop()
+        solved = _Solved(game, result, target.origin(seed=seed))
+        solved.deliver(output=output, seed=drawn, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
-
-
-def _long_run(
-    output: Path | None, game: Game, asked: dict[str, Any], *, every: float | None, resume: bool
-) -> AbstractContextManager[LongRun | None]:
-    """Keep checkpoints, if they are asked for."""
-    if output is None or every is None:
-        return nullcontext()
-    from cmpg.cmdp.kernels.choice import kernels_used
-    from cmpg.files.long_runs import game_digest, long_run
-
-    def tell(problem: Exception) -> None:
-        remark(f"no checkpoint: {problem} The run goes on.")
-
-    request = {"command": "solve", "game": game_digest(game), "kernels": kernels_used(), **asked}
-    return long_run(output, request, every=every, resume=resume, on_failure=tell)
 
 
 def _show_unbuilt(*, as_json: bool) -> None:
@@ -320,7 +292,6 @@ class _Solved:
     game: Game
     result: Result
     origin: Origin
-    long_run: LongRun | None = None
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
@@ -331,10 +302,7 @@ class _Solved:
             from cmpg.files.run_folder import save_run
 
             try:
-                held = self.long_run is not None
-                record = save_run(output, self.result, seed=seed, origin=self.origin, held=held)
-                if self.long_run is not None and self.result.status.name != "INTERRUPTED":
-                    self.long_run.over()
+                record = save_run(output, self.result, seed=seed, origin=self.origin)
             except FileError as problem:
                 failure = problem
         if as_json:

@@ -14,10 +14,9 @@ judged by `certify`, which needs no potential.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.planning import dual_bound, greedy_policy
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
-from cmpg.deadline import NOTEBOOK, limited
+from cmpg.deadline import limited
 from cmpg.equilibrium.certificate import (
     certificate_seconds,
     certify,
@@ -51,9 +50,6 @@ from cmpg.equilibrium.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import BindsSome, Game, Information, Judgements, JudgesAgents, Position, only_binding
 from cmpg.policy import JointPolicy
-
-if TYPE_CHECKING:
-    from cmpg.equilibrium.memory import AscentMemory
 
 FEW_AGENTS = 4
 """Up to this many agents everybody is asked before somebody moves; above, agents take turns."""
@@ -150,9 +146,6 @@ def coordinate_ascent(
     }
     polisher = Polish(_greedy, rng)
     polishing = polish and game.information is Information.JOINT_STATE
-    memory = None if NOTEBOOK.get() is None else _memory(game, answers, polisher, rng)
-    if memory is not None and (over := memory.ended(epsilon)) is not None:
-        return replace(over, max_iterations=int(rules.max_moves), start=start, settings=settings)
     last = [start]  # the policy that was reached last, for whatever ends this early
     try:
         # A limit holds within a tenth and a second, so that what was reached by then can be judged.
@@ -173,7 +166,6 @@ def coordinate_ascent(
                     rng=rng,
                     on_progress=on_progress,
                     on_move=lambda moved: last.__setitem__(0, moved.policy),
-                    memory=memory,
                 )
             last[0] = ending.position.policy
             try:
@@ -186,15 +178,7 @@ def coordinate_ascent(
         return Result(Status.LIMIT, text, epsilon, game=game, start=last[0], settings=settings)
     except KeyboardInterrupt:  # between two of these steps
         concluded = interrupted_at(game, last[0], epsilon=epsilon)
-    if memory is not None:
-        memory.conclude(concluded)
     return replace(concluded, max_iterations=int(rules.max_moves), start=start, settings=settings)
-
-
-def _memory(game: Game, answers: _Answers, polisher: Polish, rng: np.random.Generator | None) -> AscentMemory | None:
-    from cmpg.equilibrium.memory import AscentMemory  # where somebody keeps notes, which is rare
-
-    return AscentMemory.of(game, answers, polisher, rng)
 
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
@@ -301,16 +285,6 @@ class _Answers:
         self.failures = 0
         self.moved_back = False  # whether somebody had to move because a budget was overspent, and not for a gain
         self._screened: _Screened | None = None
-
-    def note(self) -> dict[str, Any]:
-        """Return what is known of the agents."""
-        told = {"failed": self.failed, "failures": self.failures, "moved_back": self.moved_back}
-        return {"last": dict(self._last), **told}
-
-    def restore(self, note: Mapping[str, Any]) -> None:
-        """Know of the agents what was noted."""
-        self._last, self.failed, self.failures = dict(note["last"]), note["failed"], note["failures"]
-        self.moved_back = note.get("moved_back", False)
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""

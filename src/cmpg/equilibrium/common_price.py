@@ -22,7 +22,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -30,16 +29,13 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import best_table, maximise
-from cmpg.deadline import NOTEBOOK, check_time
+from cmpg.deadline import check_time
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, JudgesAgents, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
-
-if TYPE_CHECKING:
-    from cmpg.equilibrium.memory import SearchMemory
 
 ROUNDS = 18
 """Rounds of moves; the multipliers are changed before each of them."""
@@ -134,13 +130,6 @@ class CommonPrice:
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
         terms = _Terms(rng, deadline, self.workers, on_progress)
-        if NOTEBOOK.get() is None:
-            return self._found(game, begin, terms)
-        from cmpg.equilibrium.memory import remembered_start  # where somebody keeps notes, which is rare
-
-        return remembered_start(lambda: self._found(game, begin, terms), rng)
-
-    def _found(self, game: Game, begin: JointPolicy | None, terms: _Terms) -> Start:
         found = Cheapest()(game, begin, deadline=terms.deadline)
         if found.policy is None or len(game.thresholds) == 0:
             return found
@@ -237,11 +226,6 @@ class _Search:
         self.best = _Priced(first, np.zeros(len(self.slacks)))
         self.trace: list[Step] = []
         self._terms, self._began = terms, time.monotonic()
-        self._memory: SearchMemory | None = None
-        if NOTEBOOK.get() is not None:
-            from cmpg.equilibrium.memory import SearchMemory
-
-            self._memory = SearchMemory.of(game, first, terms.rng)
 
     def used(self, position: Position) -> FloatArray:
         """Return what share of each threshold is used, beyond what the start uses: [k]."""
@@ -249,22 +233,12 @@ class _Search:
 
     def settle(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
         """Let agents in turn move to what is best for them at these multipliers, until nobody gains."""
-        known = None if self._memory is None else self._memory.recalled(len(self.trace))
-        if known is not None:
-            place, step = known
-            self.trace.append(step)
-            if is_feasible(place):
-                self.best = _Priced(place, multipliers)
-            return cast(Position, place)
-        settled = self.settle_beside((), position, multipliers, rounds=rounds, worth=worth)
-        if self._memory is not None:
-            self._memory.keep(len(self.trace) - 1, position, settled, self.trace[-1], self.best.position)
-        return settled
+        return self.settle_beside((), position, multipliers, rounds=rounds, worth=worth)
 
     def settle_beside(
         self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, rounds: int, worth: float
     ) -> Position:
-        """The same beside agents who keep their policies; it is not remembered."""
+        """The same beside agents that keep their policies."""
         turns, interrupted = rounds * self.game.num_agents, False
         done: Settlement[Position] | None = None
         if isinstance(position, Settles):

@@ -162,7 +162,6 @@ def take_turns(
     on_progress: OnProgress = lambda _: None,
     on_move: Callable[[Where], Any] = lambda _: None,
     traced: bool = True,
-    memory: LoopMemory[Where] | None = None,
 ) -> Ending[Where]:
     """Let agents take turns until nobody gains enough, or something else ends it.
 
@@ -189,14 +188,9 @@ def take_turns(
         Told each new position.
     traced
         Whether the ending keeps all steps.
-    memory
-        Keeps where the loop stands after each move, and says where to go on.
     """
     turns = _Turns(answer, rules, same_problem, workers, rng, on_progress, traced, num_agents=len(position.policy))
-    seen = {position.policy.fingerprint(): None} if rules.no_return else {}  # in order, for whoever writes it down
-    recalled = None if memory is None else memory.recalled()
-    if recalled is not None:
-        position, seen = turns.restored(recalled)
+    seen = {position.policy.fingerprint()} if rules.no_return else set()
     try:
         while True:
             gains = partial(turns.gains, position)
@@ -208,15 +202,13 @@ def take_turns(
                     return turns.ending(Status.CERTIFIED, "nobody gains enough.", position)
                 position, turns.answers = rested, {}
                 continue
-            before, position = position, turns.move(position, mover)
+            position = turns.move(position, mover)
             on_move(position)
             key = position.policy.fingerprint() if rules.no_return else b""
             if key in seen or turns.total > rules.most_gain:
                 return turns.ending(Status.NOT_POTENTIAL, turns.why_not_potential(key in seen), position)
             if rules.no_return:
-                seen[key] = None
-            if memory is not None:
-                memory.keep(turns.standing(before, position, tuple(seen)))
+                seen.add(key)
     except KeyboardInterrupt:
         return turns.ending(Status.INTERRUPTED, "interrupted by the user.", position)
     except (LoopLimit, OutOfTimeError) as limit:
@@ -244,30 +236,6 @@ class Polish:
             position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
         self.polished = position.policy.fingerprint()
         return position
-
-
-@dataclass(frozen=True, eq=False)
-class LoopState(Generic[Where]):
-    """Where the loop stands just after a move: all that it needs to go on from there with the same bits."""
-
-    before: Where  # the position that the last mover left
-    position: Where
-    answers: Mapping[int, Answer]
-    seen: tuple[bytes, ...]
-    trace: tuple[Step, ...]
-    counts: tuple[int, int, int, int]  # decisions, answers asked for, moves, who moved last
-    total: float
-    seconds: float
-
-
-class LoopMemory(Protocol[Where]):
-    """Remembers where a loop stands."""
-
-    def recalled(self) -> LoopState[Where] | None:
-        """Return where to go on; None to begin."""
-
-    def keep(self, standing: LoopState[Where]) -> None:
-        """Remember this."""
 
 
 @dataclass(eq=False)
@@ -348,19 +316,6 @@ class _Turns(Generic[Where]):
         self.moves += 1
         self.total += chosen.gain
         return moved
-
-    def standing(self, before: Where, position: Where, seen: tuple[bytes, ...]) -> LoopState[Where]:
-        """Return where the loop stands just after a move."""
-        counts = (self.decisions, self.asked, self.moves, self.last)
-        seconds = time.monotonic() - self.began
-        return LoopState(before, position, self.answers, seen, tuple(self.trace), counts, self.total, seconds)
-
-    def restored(self, standing: LoopState[Where]) -> tuple[Where, dict[bytes, None]]:
-        """Go back to where a loop stood."""
-        self.decisions, self.asked, self.moves, self.last = standing.counts
-        self.answers, self.trace, self.total = dict(standing.answers), list(standing.trace), standing.total
-        self.began = time.monotonic() - standing.seconds
-        return standing.position, dict.fromkeys(standing.seen)
 
     def why_not_potential(self, repeated: bool) -> str:
         """Say what proves that the game has no potential."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,7 +78,6 @@ def save_run(
     *,
     seed: int | None = None,
     origin: Origin | None = None,
-    held: bool = False,
 ) -> Fields:
     """Write a run folder, and return the record of `result.json`.
 
@@ -93,11 +91,9 @@ def save_run(
         Of the random numbers, where there were any.
     origin
         Where the game came from, for the page that is made of the folder.
-    held
-        Whether the folder is the caller's already (`sole_writer`): then it need not be empty.
     """
     target, game = Path(folder), game_of(result)
-    with nullcontext() if held else new_folder(target):
+    with new_folder(target):
         save_game(game, target / "game.npz")
     if isinstance(game, ExactForm) and game.is_exact:
         save_game(game, target / "game.json")
