@@ -1,8 +1,10 @@
 """Charging: against brute force on the joint state, by hand, on a real day, and what is refused."""
 
+import itertools
 import json
 import math
 from datetime import date, datetime
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,7 +27,10 @@ CARS = HEADER + (
     "2024-01-02 10:00:00,2024-01-02 11:00:00,9,0,P,empty\n"
     "2024-01-03 10:00:00,2024-01-03 11:00:00,9,5,P,tomorrow\n"
 )
-WINDOWS, NEEDS = [(7, 9), (22, 24), (21, 24)], [2, 2, 2]
+ARRIVALS = [Fraction(479, 60), Fraction(133, 6), Fraction(127, 6)]  # in hours after midnight
+DEPARTURES = [Fraction(9), Fraction(24), Fraction(23) + Fraction(1, 3600)]
+ENERGIES = [Fraction("13.2"), Fraction(30), Fraction("6.7")]
+POWER = Fraction("6.6")
 
 
 @pytest.fixture
@@ -35,31 +40,50 @@ def cars(tmp_path):
     return path
 
 
-def charging_step(h, units, actions, *, groups, capacities):
-    charges = [
-        a == 1 and u > 0 and first <= h < end for a, u, (first, end) in zip(actions, units, WINDOWS, strict=True)
-    ]
-    loads = [sum(charges[i] for i in group) for group in groups]
+def offered(i, h):
+    """What car i can receive in hour h: its power times the time that it is there."""
+    return POWER * max(Fraction(0), min(DEPARTURES[i], Fraction(h + 1)) - max(ARRIVALS[i], Fraction(h)))
+
+
+def levels(i):
+    """What car i may still need, after charging in any of the hours of its stay."""
+    hours = [h for h in range(24) if offered(i, h)]
+    chosen = itertools.chain.from_iterable(itertools.combinations(hours, m) for m in range(len(hours) + 1))
+    return sorted({max(Fraction(0), ENERGIES[i] - sum(offered(i, h) for h in some)) for some in chosen} | {Fraction(0)})
+
+
+LEVELS = [levels(i) for i in range(3)]
+START = tuple(LEVELS[i].index(ENERGIES[i]) for i in range(3))
+
+
+def charging_step(h, states, actions, *, groups, capacities):
+    needs = [LEVELS[i][s] for i, s in enumerate(states)]
+    got = [min(need, offered(i, h)) if actions[i] == 1 else 0 for i, need in enumerate(needs)]
+    loads = [sum(got[i] > 0 for i in group) for group in groups]
     load_of = {i: load for group, load in zip(groups, loads, strict=True) for i in group}
-    price = 0.12 if h < 8 else 0.30 if h in (16, 17, 18, 19, 20) else 0.17
-    rewards = [-(price + 0.02 * load_of[i]) if charges[i] else 0.0 for i in range(3)]
-    outcomes = [[(0.9, u - 1), (0.1, u)] if charge else [(1.0, u)] for u, charge in zip(units, charges, strict=True)]
+    price = 0.12 if h < 8 else 0.30 if h in (16, 17, 18, 19, 20) else 0.17  # of an hour at full power
+    rewards = [-(price * float(got[i] / POWER) + 0.02 * load_of[i]) if got[i] else 0.0 for i in range(3)]
+    outcomes = [
+        [(0.9, LEVELS[i].index(needs[i] - got[i])), (0.1, states[i])] if got[i] else [(1.0, states[i])]
+        for i in range(3)
+    ]
     return rewards, [max(load - cap, 0) for load, cap in zip(loads, capacities, strict=True)], each_alone(outcomes)
 
 
-def shortfall(units):
-    return [-2.0 * u for u in units]
+def shortfall(states):
+    return [-2.0 * float(LEVELS[i][s] / POWER) for i, s in enumerate(states)]
 
 
 def test_charging_is_what_its_definition_says(cars):
     game = charging(sessions=cars, day="2024-01-02", capacity=1)
-    assert game.policy_shapes == tuple((24, need + 1, 2) for need in NEEDS)
+    assert game.policy_shapes == tuple((24, len(row), 2) for row in LEVELS)
+    assert game.names.legend.needs == tuple(tuple(map(float, row)) for row in LEVELS)
     assert game.agent_names == ("car 0 at P", "car 1 at Q", "car 2 at P")
 
-    def step(h, units, actions):
-        return charging_step(h, units, actions, groups=[(0, 1, 2)], capacities=[1])
+    def step(h, states, actions):
+        return charging_step(h, states, actions, groups=[(0, 1, 2)], capacities=[1])
 
-    assert_agrees(game, start=tuple(NEEDS), step=step, end=shortfall)
+    assert_agrees(game, start=START, step=step, end=shortfall)
 
 
 def test_each_transformer_has_its_own_resource_and_constraint(cars):
@@ -68,32 +92,89 @@ def test_each_transformer_has_its_own_resource_and_constraint(cars):
     assert game.resource_names == ("north", "south")
     assert game.thresholds.tolist() == [0.5, 0.25]
 
-    def step(h, units, actions):
-        return charging_step(h, units, actions, groups=[(0, 2), (1,)], capacities=[0, 1])
+    def step(h, states, actions):
+        return charging_step(h, states, actions, groups=[(0, 2), (1,)], capacities=[0, 1])
 
-    assert_agrees(game, start=tuple(NEEDS), step=step, end=shortfall)
+    assert_agrees(game, start=START, step=step, end=shortfall)
 
 
 @pytest.mark.parametrize(
-    ("arrival", "departure", "energy", "stay"),
+    ("arrival", "departure", "energy", "first", "offers", "unmet"),
     [
-        ("08:59:59", "09:00:00", 6.6, (8, 9, 1)),
-        ("08:00:00", "08:00:00", 19.8, (8, 9, 1)),
-        ("08:00:00", "12:00:00", 19.8, (8, 12, 3)),
-        ("08:00:00", "12:00:01", 40.0, (8, 13, 5)),
-        ("23:59:00", "23:59:30", 0.001, (23, 24, 1)),
+        ("08:45:00", "09:00:00", 6.6, 8, [1.65], 4.95),
+        ("08:00:00", "08:00:00", 19.8, 8, [], 19.8),
+        ("08:00:00", "12:00:00", 19.8, 8, [6.6, 6.6, 6.6, 6.6], 0),
+        ("08:30:00", "11:15:00", 2.0, 8, [3.3, 6.6, 6.6, 1.65], 0),
+        ("23:30:00", "23:45:00", 0.001, 23, [1.65], 0),
     ],
 )
-def test_hours_and_units_of_a_stay(arrival, departure, energy, stay):
+def test_a_slot_offers_the_time_that_a_car_is_there(arrival, departure, energy, first, offers, unmet):
     times = [datetime.fromisoformat(f"2024-01-02 {clock}+02:00") for clock in (arrival, departure)]
     found = stay_of(Session(*times, energy, "P", "x"))
-    assert (found.first_hour, found.end_hour, found.need) == stay
+    assert (found.first, [float(offer) for offer in found.offers], float(found.unmet)) == (first, offers, unmet)
+
+
+THREE = HEADER + (
+    "2024-01-02 10:00:00,2024-01-02 12:00:00,9,22,A3,s3\n"
+    "2024-01-02 09:30:00,2024-01-02 15:00:00,9,18,A2,s2\n"
+    "2024-01-02 08:00:00,2024-01-02 17:00:00,9,30,A1,s1\n"
+)
+
+
+@pytest.mark.parametrize("slot", [15, 30, 60])
+def test_energy_and_energy_missing_add_up_to_what_the_file_asks(tmp_path, slot):
+    path = tmp_path / "three.csv"
+    path.write_text(THREE)
+    result = solve(charging(sessions=path, slot=slot, success=1.0, capacity=2))
+    rows = rows_of(result, "outcomes")
+    for row, asked in zip(rows, (22, 18, 30), strict=True):
+        assert row["energy (kWh)"] + row["energy missing (kWh)"] == pytest.approx(asked, abs=1e-9)
+    assert rows[0]["energy missing (kWh)"] >= 22 - 2 * 6.6 - 1e-9  # two hours at 6.6 kW
+    schedule = rows_of(result, "schedule")
+    assert min(row["slot" if slot < 60 else "hour"] for row in schedule if row["car"] == "car 1 at A2") >= "09:00"
+    by_car = {row["car"]: 0.0 for row in schedule}
+    for row in schedule:
+        by_car[row["car"]] += row["expected energy (kWh)"]
+    for row in rows:
+        assert by_car[row["car"]] == pytest.approx(row["energy (kWh)"], abs=1e-9)
+
+
+def test_requested_energy_and_other_columns_are_read(tmp_path):
+    path = tmp_path / "tomorrow.csv"
+    path.write_text("Start;End;kWh;Charger\n2024-01-02 08:00:00;2024-01-02 12:00:00;7,5;P\n")
+    columns = "arrival=Start; departure=End; energy=kWh; station=Charger"
+    (car,) = charging_day(sessions=path, columns=columns).sessions
+    assert (car.energy, car.station, car.arrival.hour) == (7.5, "P", 8)
+    with pytest.raises(FileError, match=r"the columns are: Start, End, kWh, Charger; missing: arrival, .* `columns`"):
+        charging(sessions=path)
+    with pytest.raises(GameError, match=r"columns is {'when': 'Start'}; names of columns for some of arrival"):
+        charging(sessions=path, columns={"when": "Start"})
+    path.write_text("arrival,departure,requested_energy (kWh),station_id\n2024-01-02 08:00,2024-01-02 12:00,9,P\n")
+    assert [car.energy for car in charging_day(sessions=path, energy="requested").sessions] == [9.0]
+    with pytest.raises(GameError, match="energy is 'wanted'; delivered or requested is required"):
+        charging(sessions=path, energy="wanted")
+
+
+def test_a_car_that_may_not_come_needs_nothing_then(cars):
+    game = charging(sessions=cars, attendance=0.75)
+    for agent, need in zip(game.agents, game.names.legend.needs, strict=True):
+        assert agent.initial @ np.array(need) == pytest.approx(0.75 * need[-1])
+    assert "a car does not come with probability 0.25" in dict(game.names.legend.translation)["assumed"]
+
+
+def test_a_charging_day_states_what_it_read_cut_and_assumed(cars):
+    told = dict(charging(sessions=cars, day="2024-01-02").names.legend.translation)
+    assert told["read"].startswith("3 sessions that arrived on 2024-01-02")
+    assert told["read"].endswith("; 1 without energy left out")
+    assert told["energy"] == "49.9 kWh delivered in the file, 49.9 kWh in the game"
+    assert told["not possible"] == "24.39 kWh of 2 cars do not fit in at 6.6 kW"
+    assert told["cut"] == "1 stay cut at the end of the day, after 24 slots"
 
 
 def test_cars_of_one_kind_share_their_tables(tmp_path):
     path = tmp_path / "twins.csv"
-    row = "2024-01-02 07:{:02d}:00,2024-01-02 10:00:00,9,6.0,P{},x\n"
-    path.write_text(HEADER + row.format(10, 1) + row.format(40, 2))
+    row = "2024-01-02 07:10:00,2024-01-02 10:00:00,9,6.0,P{},x\n"
+    path.write_text(HEADER + row.format(1) + row.format(2))
     first, second = charging(sessions=path).agents
     assert first.reward is second.reward
     assert first.transition is second.transition
@@ -120,7 +201,7 @@ def test_the_busiest_day_is_taken_where_none_is_named(cars):
         ({"prices": "cheap"}, GameError, "prices holds"),
         ({"transformers": "north"}, GameError, "transformers is 'north'"),
         ({"success": 0.0}, GameError, "success is 0.0"),
-        ({"unit": 0.0}, GameError, "unit is 0.0"),
+        ({"attendance": 0.0}, GameError, "attendance is 0.0"),
         ({"capacity": -1}, GameError, "capacity is -1; a number of at least 0 is required"),
         ({"capacity": "eight"}, GameError, "capacity holds"),
         ({"transformers": {"a": ["P"], "b": ["Q"]}, "capacity": [1, -2]}, GameError, r"capacity\[1\] is -2"),
@@ -143,18 +224,24 @@ def test_a_file_in_which_nobody_charged_is_refused(tmp_path):
 
 
 @needs_data
-def test_a_real_charging_day():
-    path = DATA / "acn" / "caltech_2019-05_2019-08.csv.gz"
-    game = charging(sessions=path, day="2019-06-12")
-    cars = charging_day(sessions=path, day="2019-06-12").sessions
-    assert game.num_agents == len(cars) == 46
-    for member, car in zip(game.agents, cars, strict=True):
-        hours = (car.departure - car.arrival.replace(hour=0, minute=0, second=0, microsecond=0)).total_seconds() / 3600
-        stay = max(car.arrival.hour + 1, min(24, math.ceil(hours))) - car.arrival.hour
-        assert member.num_states - 1 == min(math.ceil(car.delivered / 6.6), stay)
-    at_once = JointPolicy(tuple(np.broadcast_to([0.0, 1.0], shape) for shape in game.policy_shapes))
-    assert 11 < game.at(at_once).costs[0] < 72
-    assert len(read_sessions(path)) == 3527
+@pytest.mark.parametrize(("site", "day"), [("caltech", "2019-06-12"), ("jpl", "2019-06-12"), ("caltech", "2019-07-30")])
+@pytest.mark.parametrize("slot", [15, 30, 60])
+def test_the_game_of_a_real_day_needs_what_its_file_says(site, day, slot):
+    path = DATA / "acn" / f"{site}_2019-05_2019-08.csv.gz"
+    game = charging(sessions=path, day=day, slot=slot)
+    legend, cars = game.names.legend, charging_day(sessions=path, day=day).sessions
+    assert game.num_agents == len(cars)
+    for agent, kind, car in zip(game.agents, legend.needs_of, cars, strict=True):
+        assert agent.initial @ np.array(legend.needs[kind]) == pytest.approx(car.energy, abs=1e-9)
+        plugged = [h for h, matrix in enumerate(agent.uses) if matrix.nnz]
+        midnight = car.arrival.replace(hour=0, minute=0, second=0, microsecond=0)
+        assert plugged[0] >= math.floor((car.arrival - midnight).total_seconds() / (60 * slot))
+        assert plugged[-1] < math.ceil((car.departure - midnight).total_seconds() / (60 * slot))
+
+
+@needs_data
+def test_a_real_file_is_read_whole():
+    assert len(read_sessions(DATA / "acn" / "caltech_2019-05_2019-08.csv.gz")) == 3527
 
 
 QUARTERS = HEADER + (
@@ -177,28 +264,23 @@ def test_slots_divide_the_day_and_the_energy(quarters, slot):
     per_hour = 60 // slot
     assert game.horizon == 24 * per_hour
     assert game.names.step(8 * per_hour) == "08:00"
-    assert game.names.legend.use.each == pytest.approx(0.9 * 11 / per_hour)
     stays = [np.flatnonzero([matrix.nnz > 0 for matrix in agent.uses]) for agent in game.agents]
     assert stays[0][0] == math.floor(7.8333 * per_hour)
     assert stays[0][-1] + 1 == math.ceil(9.1666 * per_hour)
-    needs = [agent.num_states - 1 for agent in game.agents]
-    assert needs[0] == math.ceil(4.0 / (11 / per_hour))
-    assert needs[1] == min(math.ceil(9.0 / (11 / per_hour)), len(stays[1]))
+    assert [row[-1] for row in game.names.legend.needs] == [4.0, 9.0, 3.3]
 
 
 def test_an_hour_costs_the_same_however_it_is_cut(quarters):
-    """A car that charges for one hour pays one hour's price, and one car too many for an hour is one car-hour."""
-    for slot in (15, 30, 60):
+    """A car that charges for half an hour pays half an hour's price, and is half a car-hour too many."""
+    for slot in (15, 30):
         game = charging(sessions=quarters, slot=slot, capacity=0, success=1.0)
         per_hour = 60 // slot
         at_ten = [[0.0, 1.0] if 10 * per_hour <= h < 11 * per_hour else [1.0, 0.0] for h in range(game.horizon)]
         idle = [np.broadcast_to([1.0, 0.0], shape) for shape in game.policy_shapes[:2]]
         table = np.broadcast_to(np.array(at_ten)[:, None], game.policy_shapes[2])
         position = game.at(JointPolicy((*idle, table)))
-        units = game.agents[2].num_states - 1
-        assert position.costs[0] == pytest.approx(min(units, per_hour) / per_hour)
-        left = 2.0 * max(0.0, units - per_hour) / per_hour
-        assert position.values[2] == pytest.approx(-(0.17 + 0.02) * min(units, per_hour) / per_hour - left)
+        assert position.costs[0] == pytest.approx(0.5)  # 3.3 kWh at 6.6 kW, rounded up to slots of at most half an hour
+        assert position.values[2] == pytest.approx(-(0.17 + 0.02) * 0.5)
 
 
 def test_transformers_come_from_words_patterns_and_files(quarters, tmp_path):
@@ -231,8 +313,8 @@ def test_a_tariff_file_has_prices_per_kilowatt_hour(quarters, tmp_path):
     path = tmp_path / "tariff.csv"
     path.write_text("from,price\n00:00,0.20\n08:15,0.40\n")
     game = charging(sessions=quarters, slot=15, power=8.0, tariff=path, currency="EUR")
-    assert game.agents[0].reward[32, 1, 1] == pytest.approx(-0.20 * 2.0)
-    assert game.agents[0].reward[33, 1, 1] == pytest.approx(-0.40 * 2.0)
+    assert game.agents[0].reward[32, -1, 1] == pytest.approx(-0.20 * 2.0)
+    assert game.agents[0].reward[33, -1, 1] == pytest.approx(-0.40 * 2.0)
     assert game.names.legend.value.title == "cost (EUR)"
 
 
@@ -279,7 +361,7 @@ def test_a_day_on_which_the_clock_changes_has_23_or_25_hours(tmp_path, day, hour
     assert names[-1] == "23:00"
     assert ("02:00" in names) is (hours != 23)
     assert ("01:00 again" in names) is (hours == 25)
-    assert game.agents[0].reward[hours - 4, 1, 1] == pytest.approx(-0.30)  # the price of the clock, not of the count
+    assert game.agents[0].reward[hours - 4, -1, 1] == pytest.approx(-0.15)  # the price of the clock, not of the count
 
 
 def test_offsets_that_change_on_the_day_need_a_time_zone(tmp_path):
@@ -361,9 +443,9 @@ def test_with_a_tariff_it_pays_to_charge_unless_somebody_says_otherwise(tmp_path
     prices = tmp_path / "tariff.csv"
     prices.write_text("from,price\n00:00,0.1\n07:00,0.3\n")
     told = charging(tariff=prices, power=11.0, slot=30)
-    assert told.names.legend.unpaid == pytest.approx(6 * 0.3 * 11 / 2)
+    assert told.names.legend.unpaid == pytest.approx(6 * 0.3)
     result = solve(told)
     outcomes = [row["energy missing (kWh)"] for row in rows_of(result, "outcomes")]
     assert max(outcomes) < 3
-    assert charging(tariff=prices, shortfall=4.0, slot=30).names.legend.unpaid == 2.0
-    assert charging(slot=30).names.legend.unpaid == 1.0
+    assert charging(tariff=prices, shortfall=3.3, slot=30).names.legend.unpaid == pytest.approx(0.5)
+    assert charging(slot=30).names.legend.unpaid == pytest.approx(2 / 6.6)

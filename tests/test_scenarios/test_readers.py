@@ -103,10 +103,10 @@ def test_sessions_are_read_in_order_with_local_times(write, name):
     )
     path = write(name, gzip.compress(text.encode()) if name.endswith("gz") else text)
     late, still = read_sessions(path)
-    assert (late.arrival.date(), late.arrival.hour, late.delivered) == (date(2024, 3, 31), 23, 6.61)
+    assert (late.arrival.date(), late.arrival.hour, late.energy) == (date(2024, 3, 31), 23, 6.61)
     assert (late.station, late.identifier) == ("P, north", "x")
     assert still.departure == still.arrival
-    assert still.delivered == 0
+    assert still.energy == 0
 
 
 def test_a_file_is_read_again_once_it_has_changed(write):
@@ -122,7 +122,7 @@ def test_a_file_is_read_again_once_it_has_changed(write):
 def test_columns_may_come_in_any_order(write):
     text = "session_id,station_id,delivered_energy (kWh),departure,arrival\nx,P,5,2024-01-01 09:00,2024-01-01 08:00\n"
     (session,) = read_sessions(write("s.csv", text))
-    assert (session.station, session.delivered, session.arrival.hour) == ("P", 5.0, 8)
+    assert (session.station, session.energy, session.arrival.hour) == ("P", 5.0, 8)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_node_positions_are_read(write):
 def test_real_sessions(site, sessions, on_june_12):
     found = read_sessions(DATA / "acn" / f"{site}_2019-05_2019-08.csv.gz")
     assert len(found) == sessions
-    assert sum(session.arrival.date() == date(2019, 6, 12) and session.delivered > 0 for session in found) == on_june_12
+    assert sum(session.arrival.date() == date(2019, 6, 12) and session.energy > 0 for session in found) == on_june_12
     assert len({session.identifier for session in found}) == sessions
 
 

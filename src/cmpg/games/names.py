@@ -50,10 +50,13 @@ class Legend:
     actions_by_state: tuple[tuple[str, ...], ...] = ()  # [S][A], where an action means another thing in every state
     value: Amount = dataclasses.field(default_factory=lambda: Amount("value"))  # what one unit of value is
     load: Amount = dataclasses.field(default_factory=lambda: Amount("load"))  # what one user puts on a resource
-    use: Amount | None = None  # what one use of a resource brings its user, on average
-    left: Amount | None = None  # what a state numbered 1 still lacks at the end; state s lacks s times as much
-    unpaid: float = 0.0  # the part of the value that a state numbered 1 takes away at the end, and nobody pays
+    need: Amount | None = None  # what the agents need, such as energy; `needs` says how much
+    needs: tuple[tuple[float, ...], ...] = ()  # how much an agent still needs in each of its states, one row per kind
+    needs_of: tuple[int, ...] = ()  # [n]: the row of each agent
+    unpaid: float = 0.0  # the part of the value that one unit still needed at the end takes away, and no agent pays
     goals: tuple[int, ...] = ()  # [n]: the state in which each agent has arrived
+    translation: tuple[tuple[str, str], ...] = ()  # what the scenario read, rounded, dropped or assumed: what, how
+    warning: str = ""  # set if a total of the game differs from the data by more than a hundredth
 
     __repr__ = fields_line
 
@@ -94,6 +97,8 @@ class Names:
     def state(self, i: int, s: int) -> str:
         """Return what agent i calls state s."""
         if self.states is None:
+            if self.legend.needs and self.legend.need is not None:
+                return f"{self.legend.needs[self.legend.needs_of[i]][s]:.6g} {self.legend.need.unit}".rstrip()
             return self.legend.states[s] if s < len(self.legend.states) else f"state {s}"
         return self.states[i][s]
 
@@ -132,7 +137,7 @@ def legend_of(record: Any) -> Legend:
 
     Examples
     --------
-    >>> legend_of({"agent": "car", "use": {"name": "energy", "unit": "kWh", "each": 5.9}}).use.title
+    >>> legend_of({"agent": "car", "need": {"name": "energy", "unit": "kWh"}}).need.title
     'energy (kWh)'
     """
     known = {each.name for each in fields(Legend)}
@@ -144,7 +149,7 @@ def legend_of(record: Any) -> Legend:
 
 def _legend_part(name: str, value: Any) -> Any:
     """Check one field of a legend by the type of its default."""
-    if name in ("value", "load", "use", "left"):
+    if name in ("value", "load", "need"):
         if isinstance(value, dict) and set(value) <= {"name", "unit", "each"} and isinstance(value.get("name"), str):
             each, unit = value.get("each", 1.0), value.get("unit", "")
             if _is_number(each) and isinstance(unit, str):
@@ -154,22 +159,32 @@ def _legend_part(name: str, value: Any) -> Any:
         if _is_number(value):
             return float(value)
         raise GameError(f"legend.{name} is {reprlib.repr(value)}; a finite number is required.")
-    if name == "goals":
+    if name in ("goals", "needs_of"):
         if isinstance(value, (list, tuple)) and all(type(each) is int for each in value):
             return tuple(value)
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; the number of a state for each agent is required.")
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a whole number for each agent is required.")
+    if name == "needs":
+        if isinstance(value, (list, tuple)) and all(_are_amounts(row) for row in value):
+            return tuple(tuple(map(float, row)) for row in value)
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; rows of finite numbers of at least 0 are required.")
     if isinstance(getattr(PLAIN, name), str):
         if isinstance(value, str):
             return value
         raise GameError(f"legend.{name} is {reprlib.repr(value)}; a word is required.")
-    rows = value if name == "actions_by_state" else [value]
-    if isinstance(rows, (list, tuple)) and all(_are_names(row) for row in rows):
-        return tuple(map(tuple, rows)) if name == "actions_by_state" else tuple(value)
+    nested = name in ("actions_by_state", "translation")
+    rows = value if nested else [value]
+    pairs = name != "translation" or all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows)
+    if isinstance(rows, (list, tuple)) and all(_are_names(row) for row in rows) and pairs:
+        return tuple(map(tuple, rows)) if nested else tuple(value)
     raise GameError(f"legend.{name} is {reprlib.repr(value)}; a list of names is required.")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_amounts(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) and all(_is_number(each) and each >= 0 for each in row)
 
 
 def _are_names(row: Any) -> bool:
@@ -188,6 +203,15 @@ def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None
         raise GameError(
             f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {len(shapes)} agents is required."
         )
+    if legend.needs or legend.needs_of:
+        fits = len(legend.needs_of) == len(shapes) and all(0 <= kind < len(legend.needs) for kind in legend.needs_of)
+        if not fits or any(
+            len(legend.needs[kind]) != shape[1] for kind, shape in zip(legend.needs_of, shapes, strict=True)
+        ):
+            raise GameError(
+                f"legend.needs_of is {reprlib.repr(legend.needs_of)}; for each of {len(shapes)} agents a row of "
+                "legend.needs with a number for each of its states is required."
+            )
     widest = max(shape[2] for shape in shapes)
     if any(len(row) < widest for row in legend.actions_by_state):
         raise GameError(f"legend.actions_by_state has a state with fewer than {widest} actions.")

@@ -79,17 +79,21 @@ def _schedule(result: Result) -> Iterator[Row]:
     if game.information is Information.JOINT_STATE:
         yield from _joint_schedule(game, position)
         return
-    if legend.use is not None and isinstance(game, SharedResources):
+    if legend.need is not None and isinstance(game, SharedResources):
         together = game.at(position.policy)
         for i in range(game.num_agents):
             usage = together.usage(i)
+            needed = Itinerary(position.induced_cmdp(i), position.policy[i]).means(legend.needs[legend.needs_of[i]])
             for h, e in np.argwhere(usage > FLOOR).tolist():
                 yield {
                     legend.agent: names.agent(i),
                     legend.step: names.step(h),
                     legend.resource: game.all_resource_names[e],
                     "probability": float(usage[h, e]),
-                    f"expected {legend.use.title}": legend.use.each * float(usage[h, e]),
+                    # An agent that uses several resources in one step is served by all of them together.
+                    f"expected {legend.need.title}": float(
+                        needed[h] - needed[h + 1] if e == usage[h].argmax() else 0.0
+                    ),
                 }
         return
     for i in range(game.num_agents):
@@ -142,20 +146,19 @@ def _policy(result: Result) -> Iterator[Row]:
 def _outcomes(result: Result) -> Iterator[Row]:
     game, position = _at(result)
     names, legend = game.names, game.names.legend
-    together = game.at(position.policy) if isinstance(game, SharedResources) else None
     own = game.information is Information.OWN_STATE
     for i in range(game.num_agents):
         value = float(position.values[i])
         row: Row = {legend.agent: names.agent(i), "value": value}
         if own:
             way = Itinerary(position.induced_cmdp(i), position.policy[i])
-            left = way.final @ np.arange(len(way.final)) if legend.left is not None else 0.0
+            needed = None if legend.need is None else way.means(legend.needs[legend.needs_of[i]])
+            missing = 0.0 if needed is None else float(needed[-1])
             if legend.value.name != "value":
-                row[legend.value.title] = legend.value.each * (value + legend.unpaid * float(left)) + 0.0
-            if legend.use is not None and together is not None:
-                row[legend.use.title] = legend.use.each * float(together.usage(i).sum())
-            if legend.left is not None:
-                row[legend.left.title] = legend.left.each * float(left)
+                row[legend.value.title] = legend.value.each * (value + legend.unpaid * missing) + 0.0
+            if legend.need is not None and needed is not None:
+                name, unit = legend.need.name, f" ({legend.need.unit})" if legend.need.unit else ""
+                row |= {f"{name}{unit}": float(needed[0]) - missing, f"{name} missing{unit}": missing}
             if legend.goals:
                 row |= way.arrival(legend.goals[i])
         yield row
@@ -187,6 +190,10 @@ class Itinerary:
         self.visits = occupancy(cmdp, policy)  # [H, S, A]
         last = len(policy) - 1
         self.final: FloatArray = np.asarray(self.visits[last].ravel() @ cmdp.matrix(last))  # [S], after the last step
+
+    def means(self, amounts: Sequence[float]) -> FloatArray:
+        """Return the expected amount before each step and after the last, given the amount in each state: [H + 1]."""
+        return np.append(self.visits.sum(axis=-1) @ np.asarray(amounts), self.final @ np.asarray(amounts))
 
     def first_arrivals(self, goal: int) -> FloatArray:
         """Return the probability that the agent is at the goal for the first time before step h: [H + 1]."""
@@ -333,7 +340,7 @@ def decisions_face(
         return Face(result.status.name, told, (_detail(game, position, agents, chosen, most),), good=result.certified)
     if game.information is Information.JOINT_STATE:
         table = _joint_table(game, position, most)
-    elif game.names.legend.use is not None and isinstance(game, SharedResources):
+    elif game.names.legend.need is not None and isinstance(game, SharedResources):
         table = _strips(game, result, most)
     else:
         table = _ways(game, position, result, most)

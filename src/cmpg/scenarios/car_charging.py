@@ -1,39 +1,51 @@
 """Charging: cars under a transformer limit, on a day of charging sessions.
 
-Agents are the sessions that arrive on that day, on the site's clock, and took energy. There is one step per slot, 24
-hours unless slots are shorter. A car's state is how many units it still needs: need = ceil(delivered / 6.6 kWh), at
-most the slots of its stay. In the slots
+Agents are the sessions that arrive on that day, on the site's clock, and need energy. There is one step per slot, 24
+hours unless slots are shorter. A car's state is the energy that it still needs, in kWh. In slot h of its stay a car
+that charges receives, with probability 0.9,
 
-    arrival_hour ≤ h < max(arrival_hour + 1, min(24, ceil(departure in hours of that day)))
+    min(energy still needed, 6.6 kW · the time that it is there in slot h),
 
-and while a unit is needed, "charge" uses the transformer, delivers a unit with probability 0.9, and costs the car
-price_h + 0.02 · load; elsewhere "charge" is "idle". A unit still needed after the last slot costs 2. The constraint is
-E Σ_h (load_h − capacity)^+ ≤ 0.5 for each transformer, in cars times hours. It is a local game: policies see the own
-state and the slot.
+so that it does not charge before it arrives or after it leaves, and its last slot delivers only what is missing. It
+pays the price of that energy, and 0.02 · load for an hour on the transformer. A car that charges in a part of a slot
+counts as one user for the whole slot. Energy that is missing after the last slot costs 2 for what an hour of charging
+delivers. The constraint is E Σ_h (load_h − capacity)^+ ≤ 0.5 for each transformer, in cars times hours. It is a local
+game: policies see the own state and the slot.
 
-In slots of m minutes a unit is m/60 of that of an hour, and so are its price, what the load adds, what is lost with a
-unit that is missing, and what a car too many adds to the cost: an hour costs the same however it is cut.
+In slots of m minutes, what a user and a car too many add is m/60 of that of an hour: an hour costs the same however
+the day is cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import GameError
+from cmpg.faces import counted
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.scenarios.charging_site import HOURS, Groups, Stay, charging_site, one_each, prices_of, stay_of
-from cmpg.scenarios.moves import certain, move_table
+from cmpg.scenarios.charging_site import (
+    HOURS,
+    ChargingSite,
+    Groups,
+    Stay,
+    charging_site,
+    one_each,
+    prices_of,
+    stay_of,
+)
+from cmpg.scenarios.moves import move_table
 from cmpg.scenarios.readers.text import FilePath
 
 PRICES = tuple(0.12 if hour < 8 else 0.30 if 16 <= hour <= 20 else 0.17 for hour in range(HOURS))
-"""What an hour of charging costs: cheap before eight, dear from four to nine in the evening."""
+"""What an hour of charging costs: cheap before eight, expensive from four to nine in the evening."""
 
 CHARGE = 1
 """The action; 0 is to idle."""
@@ -46,14 +58,16 @@ def charging(
     sessions: FilePath | None = None,
     day: str | date | None = None,
     timezone: str | None = None,
+    energy: str = "delivered",
+    columns: Mapping[str, str] | str | None = None,
     slot: int = 60,
     power: float = 6.6,
     capacity: float | Sequence[float] = 8,
     capacity_kw: float | Sequence[float] | str | None = None,
     threshold: float | Sequence[float] = 0.5,
     transformers: Groups | str | None = None,
-    unit: float | None = None,
     success: float = 0.9,
+    attendance: float = 1.0,
     prices: Sequence[float] = PRICES,
     tariff: FilePath | None = None,
     currency: str = "",
@@ -64,7 +78,7 @@ def charging(
 
     Parameters
     ----------
-    sessions, day, timezone
+    sessions, day, timezone, energy, columns
         As in `charging_day`.
     slot
         The length of a step in minutes: 15, 30 or 60.
@@ -81,10 +95,10 @@ def charging(
         Which stations hang on which transformer or phase, a partition of the stations: a mapping, text such as
         "north=P-01,P-02; south=P-1*", or a CSV file with the columns `station` and `transformer`. One transformer for
         all where it is left out.
-    unit
-        What a slot of charging delivers, in kWh; power times slot where it is left out.
     success
-        The probability that a slot of charging delivers its unit.
+        The probability that a slot of charging delivers its energy.
+    attendance
+        The probability that a car comes at all, each by itself.
     prices : [24] or [H]
         The price of an hour of charging, in each hour or slot.
     tariff
@@ -95,15 +109,19 @@ def charging(
         What each car on the transformer adds to everybody's price, for an hour.
     shortfall
         The penalty for an hour's energy still needed after the last slot. Where it is left out, 2; with a tariff, six
-        times what an hour's energy costs when it is dearest, so that it pays to charge.
+        times what an hour's energy costs when it is most expensive, so that it pays to charge.
     """
     require_at_least_zero(load_price=load_price, shortfall=2.0 if shortfall is None else shortfall)
     if len(currency) > LONGEST_CURRENCY:
         raise GameError(f"currency is {currency!r}; a sign such as EUR is required.")
+    if not 0 < attendance <= 1:
+        raise GameError(f"attendance is {attendance}; a probability above 0 is required.")
     site = charging_site(
         sessions=sessions,
         day=day,
         timezone=timezone,
+        energy=energy,
+        columns=columns,
         slot=slot,
         power=power,
         capacity=capacity,
@@ -111,22 +129,22 @@ def charging(
         transformers=transformers,
     )
     cars, slots, hours = site.cars.sessions, site.slots, slot / 60
-    energy = power * hours if unit is None else unit
-    place = {station: e for e, members in enumerate(site.transformers.values()) for station in members}
-    priced = prices_of(slots, prices=prices, tariff=tariff, unit=energy)
-    usual = 2.0 * hours if tariff is None else 6.0 * float(priced.max())
-    missing = usual if shortfall is None else shortfall * hours
-    terms = Tariff(priced, missing, success)
+    unit = power * hours  # kWh
+    transformer_of = {station: e for e, members in enumerate(site.transformers.values()) for station in members}
+    prices_of_slots = prices_of(slots, prices=prices, tariff=tariff, unit=unit) / unit
+    usual = 2.0 / power if tariff is None else 6.0 * float(prices_of_slots.max())
+    terms = Tariff(prices_of_slots, usual if shortfall is None else shortfall / power, success)
+    stays = [stay_of(car, power=power, slots=slots) for car in cars]
     kinds: dict[tuple[Stay, int], LocalAgent] = {}
-    members = []
-    for car in cars:
-        kind = (stay_of(car, unit=energy, slots=slots), place[car.station])
+    for car, stay in zip(cars, stays, strict=True):
+        kind = (stay, transformer_of[car.station])
         if kind not in kinds:
-            kinds[kind] = _car(kind[0], kind[1], num_transformers=len(site.transformers), tariff=terms)
-        members.append(kinds[kind])
+            kinds[kind] = _car(*kind, num_transformers=len(site.transformers), tariff=terms, attendance=attendance)
+    rows = {kind: row for row, kind in enumerate(kinds)}
+    members = [(stay, transformer_of[car.station]) for car, stay in zip(cars, stays, strict=True)]
     loads = np.arange(len(cars) + 1.0)
     return LocalGame(
-        agents=tuple(members),
+        agents=tuple(kinds[kind] for kind in members),
         delay=frozen(np.broadcast_to(load_price * hours * loads, (1, len(site.transformers), len(loads)))),
         load_costs=_overloads(loads, site.capacities, hours),
         thresholds=one_each("threshold", threshold, len(site.transformers)),
@@ -136,27 +154,63 @@ def charging(
         resource_names=tuple(site.transformers),
         legend=Legend(
             agent="car",
-            state="units still needed",
+            state="energy still needed",
             step="hour" if slot == 60 else "slot",
             resource="transformer",
             steps=slots.names,
-            states=tuple(map(str, range(max(agent.num_states for agent in members)))),
             actions=("idle", "charge"),
             value=Amount("cost", currency, -1.0),
-            load=Amount("power", "kW", energy / hours),
-            use=Amount("energy", "kWh", energy * success),
-            left=Amount("energy missing", "kWh", energy),
-            unpaid=missing,
+            load=Amount("power", "kW", power),
+            need=Amount("energy", "kWh"),
+            needs=tuple(tuple(map(float, stay.levels)) for stay, _ in kinds),
+            needs_of=tuple(rows[kind] for kind in members),
+            unpaid=terms.shortfall,
+            translation=_translation(site, stays, power=power, energy=energy, success=success, attendance=attendance),
         ),
     )
+
+
+def _translation(
+    site: ChargingSite, stays: Sequence[Stay], *, power: float, energy: str, success: float, attendance: float
+) -> tuple[tuple[str, str], ...]:
+    """Return what was read, cut and assumed, in the file's own units."""
+    cars, slots = site.cars, site.slots
+    asked, unmet = sum(stay.need for stay in stays), [stay.unmet for stay in stays if stay.unmet]
+    late = sum(slots.of(car.departure) > slots.count for car in cars.sessions)
+    left_out = f"; {cars.left_out} without energy left out" if cars.left_out else ""
+    rows = [
+        ("read", f"{counted(len(stays), 'session')} that arrived on {cars.day}, {cars.source}{left_out}"),
+        ("energy", f"{float(asked):.6g} kWh {energy} in the file, {float(asked):.6g} kWh in the game"),
+    ]
+    if unmet:
+        rows.append(
+            (
+                "not possible",
+                f"{float(sum(unmet)):.4g} kWh of {counted(len(unmet), 'car')} do not fit in at {power:g} kW",
+            )
+        )
+    if late:
+        rows.append(("cut", f"{counted(late, 'stay')} cut at the end of the day, after {slots.count} slots"))
+    rows.append(
+        (
+            "slots",
+            f"{slots.count} of {slots.minutes} minutes; a car that charges in part of a slot counts for all of it",
+        )
+    )
+    assumed = [f"every car charges at {power:g} kW", "arrival and departure are known"]
+    if success < 1:
+        assumed.append(f"a slot of charging fails with probability {1 - success:.3g}, independently")
+    if attendance < 1:
+        assumed.append(f"a car does not come with probability {1 - attendance:.3g}, independently")
+    return (*rows, ("assumed", "; ".join(assumed)))
 
 
 @dataclass(frozen=True, eq=False)
 class Tariff:
     """What charging costs a car, apart from the load, and how well it works."""
 
-    prices: FloatArray  # [H], of a unit
-    shortfall: float
+    prices: FloatArray  # [H], of a kWh
+    shortfall: float  # of a kWh that is missing
     success: float
 
     def __post_init__(self) -> None:
@@ -175,25 +229,32 @@ def _overloads(loads: FloatArray, capacity: FloatArray, hours: float) -> FloatAr
     return frozen(costs)
 
 
-def _car(stay: Stay, transformer: int, *, num_transformers: int, tariff: Tariff) -> LocalAgent:
-    units = np.arange(stay.need + 1)
-    plugged = np.array([stay.first_hour <= h < stay.end_hour for h in range(len(tariff.prices))])
-    less = np.stack([units, np.maximum(units - 1, 0)], axis=1)
-    resting = move_table(np.stack([units, units], axis=1))
-    charging_slot = move_table(less, success=tariff.success)
-    needed = np.flatnonzero(less.ravel() != np.repeat(units, 2))
-    using = sp.csr_array(
-        (np.ones(len(needed)), (needed, np.full(len(needed), transformer))), shape=(less.size, num_transformers)
-    )
-    unused = sp.csr_array(using.shape)
-    reward = np.zeros((len(plugged), *less.shape))
-    reward[plugged, 1:, CHARGE] = -tariff.prices[plugged, None]
+def _car(stay: Stay, transformer: int, *, num_transformers: int, tariff: Tariff, attendance: float) -> LocalAgent:
+    levels = stay.levels
+    index = {level: s for s, level in enumerate(levels)}
+    needs, unmoved = np.array([float(level) for level in levels]), np.arange(len(levels))
+    resting = move_table(np.stack([unmoved, unmoved], axis=1))
+    unused = sp.csr_array((2 * len(levels), num_transformers))
+    num_slots = len(tariff.prices)
+    transition, uses = [resting] * num_slots, [unused] * num_slots
+    reward = np.zeros((num_slots, len(levels), 2))
+    missing = np.stack([needs, needs], axis=1)  # after the last slot, in expectation
+    tables: dict[Fraction, tuple[sp.csr_array, sp.csr_array, FloatArray]] = {}  # most slots offer the same
+    for h, offer in enumerate(stay.offers, stay.first):
+        if offer not in tables:
+            # A level that this slot cannot be entered with, as it is met only later, stays as it is.
+            after = np.array([index.get(max(Fraction(0), level - offer), s) for s, level in enumerate(levels)])
+            charges = np.flatnonzero(after != unmoved)
+            used = (np.ones(len(charges)), (2 * charges + CHARGE, np.full(len(charges), transformer)))
+            using = sp.csr_array(used, shape=unused.shape)
+            tables[offer] = move_table(np.stack([unmoved, after], axis=1), success=tariff.success), using, needs[after]
+        transition[h], uses[h], left = tables[offer]
+        reward[h, :, CHARGE] = -tariff.prices[h] * (needs - left)
+        if h == num_slots - 1:
+            missing[:, CHARGE] -= tariff.success * (needs - left)
     # The penalty falls after the last slot, so its expectation is part of that slot's reward.
-    reward[-1] -= tariff.shortfall * units[:, None]
-    reward[-1, 1:, CHARGE] += tariff.shortfall * tariff.success * plugged[-1]
-    return LocalAgent(
-        transition=tuple(charging_slot if hour else resting for hour in plugged),
-        reward=frozen(reward),
-        uses=tuple(using if hour else unused for hour in plugged),
-        initial=certain(len(units), stay.need),
-    )
+    reward[-1] -= tariff.shortfall * missing
+    initial = np.zeros(len(levels))
+    initial[index[stay.need]] += attendance
+    initial[0] += 1 - attendance
+    return LocalAgent(transition=tuple(transition), reward=frozen(reward), uses=tuple(uses), initial=frozen(initial))

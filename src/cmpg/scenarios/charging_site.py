@@ -14,7 +14,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -36,20 +36,38 @@ Groups = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True)
 class ChargingDay:
-    """The sessions of one day that took energy, in the order of the file."""
+    """The sessions of one day that need energy, in the order of the file."""
 
     day: date
     sessions: tuple[Session, ...]
     source: str
+    left_out: int = 0  # sessions of that day without energy
 
 
 @dataclass(frozen=True)
 class Stay:
-    """When one car can charge, first_hour ≤ h < end_hour in slots of the day, and how many units it needs."""
+    """How much one car needs, and how much each slot of its stay can deliver, in kWh.
 
-    first_hour: int
-    end_hour: int
-    need: int
+    A slot that the car is there for in part delivers that part. What the car needs beyond the sum of all slots cannot
+    be delivered at its power; it stays part of the need, so that it is missing in every plan.
+    """
+
+    first: int  # the first slot
+    offers: tuple[Fraction, ...]  # of the slots from the first on
+    need: Fraction
+
+    @property
+    def unmet(self) -> Fraction:
+        """What cannot be delivered whatever the plan."""
+        return max(Fraction(0), self.need - sum(self.offers, Fraction(0)))
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """What the car may still need at some time, ascending: the states of its problem."""
+        found = {self.need}
+        for offer in self.offers:
+            found |= {max(Fraction(0), level - offer) for level in found}
+        return tuple(sorted(found | {Fraction(0)}))
 
 
 @dataclass(frozen=True)
@@ -96,7 +114,12 @@ def _midnight(day: date, zone: tzinfo | None) -> datetime:
 
 
 def charging_day(
-    *, sessions: FilePath | None = None, day: str | date | None = None, timezone: str | None = None
+    *,
+    sessions: FilePath | None = None,
+    day: str | date | None = None,
+    timezone: str | None = None,
+    energy: str = "delivered",
+    columns: Mapping[str, str] | str | None = None,
 ) -> ChargingDay:
     """Read the cars of one day.
 
@@ -108,6 +131,10 @@ def charging_day(
         A date or its ISO form; where it is left out, the day with the most cars, the first of several.
     timezone
         Where the site is, such as America/Los_Angeles; needed where the times are in UTC.
+    energy
+        Which energy of the file a car needs: "delivered" or "requested".
+    columns
+        What the columns are called, as in `read_sessions`.
 
     Raises
     ------
@@ -116,8 +143,10 @@ def charging_day(
     """
     if sessions is None:
         with sample_file("sample_sessions.csv") as sample:
-            return charging_day(sessions=sample, day=day, timezone=timezone)
-    cars = [session for session in read_sessions(sessions, timezone=timezone) if session.delivered > 0]
+            found = charging_day(sessions=sample, day=day, timezone=timezone, energy=energy, columns=columns)
+            return replace(found, source="the bundled day")
+    every = read_sessions(sessions, timezone=timezone, energy=energy, columns=columns)
+    cars = [session for session in every if session.energy > 0]
     counts = Counter(session.arrival.date() for session in cars)
     if not counts:
         raise FileError(f"{sessions} has no session that took energy.")
@@ -128,7 +157,8 @@ def charging_day(
             f"{sessions} has no session that arrived on {chosen} and took energy. It goes from {min(counts)} to "
             f"{max(counts)}; its busiest day is {busiest} with {counts[busiest]} cars."
         )
-    return ChargingDay(chosen, tuple(car for car in cars if car.arrival.date() == chosen), str(sessions))
+    idle = sum(session.energy == 0 and session.arrival.date() == chosen for session in every)
+    return ChargingDay(chosen, tuple(car for car in cars if car.arrival.date() == chosen), str(sessions), idle)
 
 
 def _date(day: str | date) -> date:
@@ -165,23 +195,25 @@ def _has_rules(zone: tzinfo | None) -> bool:
     return zone is not None and hasattr(zone, "key")
 
 
-def stay_of(session: Session, *, unit: float = 6.6, slots: Slots | None = None) -> Stay:
-    """Return the slots in which a car can charge, hours unless others are given, and the units of `unit` kWh it needs.
+def stay_of(session: Session, *, power: float = 6.6, slots: Slots | None = None) -> Stay:
+    """Return what a car needs, and what each slot of its stay delivers at a power in kW; slots are hours by default.
 
     Examples
     --------
     >>> from datetime import datetime
-    >>> stay_of(Session(datetime(2024, 3, 12, 8, 30), datetime(2024, 3, 12, 11, 0), 19.8, "P-01", "a"))
-    Stay(first_hour=8, end_hour=11, need=3)
+    >>> stay = stay_of(Session(datetime(2024, 3, 12, 8, 30), datetime(2024, 3, 12, 11, 0), 14.2, "P-01", "a"))
+    >>> stay.first, [float(each) for each in stay.offers], [float(each) for each in stay.levels]
+    (8, [3.3, 6.6, 6.6], [0.0, 1.0, 4.3, 7.6, 10.9, 14.2])
     """
-    if not 0 < unit < math.inf:
-        raise GameError(f"unit is {unit}; a slot of charging must deliver something.")
+    if not 0 < power < math.inf:
+        raise GameError(f"power is {power}; a charger needs a positive number of kW.")
     cut = Slots(session.arrival.date(), 60) if slots is None else slots
-    first = math.floor(cut.of(session.arrival))
-    end = max(first + 1, min(cut.count, math.ceil(cut.of(session.departure))))
-    # The decimals that the file shows are divided, not their binary neighbours: 19.8 / 6.6 is three units.
-    need = math.ceil(Fraction(str(session.delivered)) / Fraction(str(unit)))
-    return Stay(first, end, min(need, end - first))
+    # The decimals that the file shows are meant, not their binary neighbours: 19.8 kWh at 6.6 kW are three hours.
+    unit = Fraction(str(power)) * Fraction(cut.minutes, 60)
+    begin, end = cut.of(session.arrival), min(Fraction(cut.count), cut.of(session.departure))
+    first = math.floor(begin)
+    overlaps = (min(end, Fraction(h + 1)) - max(begin, Fraction(h)) for h in range(first, math.ceil(end)))
+    return Stay(first, tuple(unit * overlap for overlap in overlaps), Fraction(str(session.energy)))
 
 
 def grouped(cars: Sequence[Session], transformers: Groups | str | None) -> dict[str, set[str]]:
@@ -374,6 +406,8 @@ def charging_site(
     sessions: FilePath | None = None,
     day: str | date | None = None,
     timezone: str | None = None,
+    energy: str = "delivered",
+    columns: Mapping[str, str] | str | None = None,
     slot: int = 60,
     power: float = 6.6,
     capacity: float | Sequence[float] = 8,
@@ -383,7 +417,7 @@ def charging_site(
     """Read the cars of one day, and what the transformers bear; options as in `charging`."""
     if not 0 < power < np.inf:
         raise GameError(f"power is {power}; a charger needs a positive number of kW.")
-    cars = charging_day(sessions=sessions, day=day, timezone=timezone)
+    cars = charging_day(sessions=sessions, day=day, timezone=timezone, energy=energy, columns=columns)
     slots = slots_of(cars, minutes=slot, timezone=timezone)
     groups = grouped(cars.sessions, transformers)
     borne = capacities(groups, slots, cars=capacity, kilowatts=capacity_kw, power=power)

@@ -1,8 +1,11 @@
 """Charging sessions of ACN-Data: one row of a CSV, or one item of the site's own JSON, per stay of a car at a station.
 
-The first line of a CSV names the columns; `arrival`, `departure`, `delivered_energy (kWh)`, `station_id` and
-`session_id` are read, in any order, and others are passed over. In JSON, `_items` is a list of objects of which
-`connectionTime`, `disconnectTime`, `kWhDelivered`, `spaceID` (or `stationID`), `sessionID` and `timezone` are read.
+The first line of a CSV names the columns; `arrival`, `departure`, `station_id`, an energy and, where there is one,
+`session_id` are read, in any order, and others are passed over. The energy is `delivered_energy (kWh)`, or
+`requested_energy (kWh)` if that is wanted. A file with other names is read by a mapping of columns. Fields may be
+separated by semicolons or tabs; numbers may then have decimal commas. In JSON, `_items` is a list of objects of which
+`connectionTime`, `disconnectTime`, `kWhDelivered` (or the last `kWhRequested` of `userInputs`), `spaceID` (or
+`stationID`), `sessionID` and `timezone` are read.
 
 Times are ISO 8601, or in JSON as in mail headers. Which hour of the day a time is, is read and never guessed: a time
 without an offset is the site's own clock; one with an offset is the clock that has this offset; one in UTC needs a
@@ -16,7 +19,7 @@ import csv
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
@@ -28,7 +31,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cmpg.errors import FileError, GameError
 from cmpg.scenarios.readers.text import FilePath, Line, at_line, number_in, read_lines
 
-COLUMNS = ("arrival", "departure", "delivered_energy (kWh)", "station_id", "session_id")
+COLUMNS = {
+    "arrival": "arrival",
+    "departure": "departure",
+    "energy": "delivered_energy (kWh)",
+    "station": "station_id",
+    "session": "session_id",
+}
+"""What is read of a CSV, and how ACN-Data calls its column."""
+
+ENERGIES = ("delivered", "requested")
 
 
 @dataclass(frozen=True)
@@ -37,12 +49,18 @@ class Session:
 
     arrival: datetime  # on the site's clock
     departure: datetime
-    delivered: float  # kWh
+    energy: float  # kWh, delivered or requested
     station: str
     identifier: str
 
 
-def read_sessions(path: FilePath, *, timezone: str | None = None) -> tuple[Session, ...]:
+def read_sessions(
+    path: FilePath,
+    *,
+    timezone: str | None = None,
+    energy: str = "delivered",
+    columns: Mapping[str, str] | str | None = None,
+) -> tuple[Session, ...]:
     """Read all sessions of a file in its order: `.csv` or `.json`, or either compressed (`.gz`).
 
     Parameters
@@ -51,6 +69,11 @@ def read_sessions(path: FilePath, *, timezone: str | None = None) -> tuple[Sessi
         The file.
     timezone
         Where the site is, such as America/Los_Angeles; needed where the times are in UTC.
+    energy
+        Which energy a car needs: "delivered" or "requested".
+    columns
+        What the columns of a CSV are called if not as in ACN-Data: a mapping of arrival, departure, energy, station
+        and session, or text such as "arrival=Start; departure=End; energy=kWh; station=Charger".
 
     Raises
     ------
@@ -58,8 +81,27 @@ def read_sessions(path: FilePath, *, timezone: str | None = None) -> tuple[Sessi
         With the file and the line: a column is missing, a row is cut, a time or an energy cannot be read, a stay ends
         before it begins, or a time is in UTC and nothing says where the site is.
     """
-    stamp = _stamp(path)
-    return _read(Path(path), timezone) if stamp is None else _read_once(Path(path), timezone, stamp)
+    if energy not in ENERGIES:
+        raise GameError(f"energy is {energy!r}; delivered or requested is required.")
+    wanted = {**COLUMNS, "energy": f"{energy}_energy (kWh)", **_given_columns(columns)}
+    stamp, named = _stamp(path), tuple(wanted.values())
+    if stamp is None:
+        return _read(Path(path), timezone, energy, named)
+    return _read_once(Path(path), timezone, energy, named, stamp)
+
+
+def _given_columns(columns: Mapping[str, str] | str | None) -> dict[str, str]:
+    """Return what the user calls the columns."""
+    if isinstance(columns, str):
+        pairs = [part.partition("=") for part in columns.split(";") if part.strip()]
+        columns = {name.strip(): column.strip() for name, _, column in pairs}
+    given = dict(columns or {})
+    if set(given) - set(COLUMNS) or not all(given.values()):
+        raise GameError(
+            f"columns is {columns!r}; names of columns for some of {', '.join(COLUMNS)} are required, such as "
+            "arrival=Start; departure=End; energy=kWh."
+        )
+    return given
 
 
 def _stamp(path: FilePath) -> tuple[int, ...] | None:
@@ -73,16 +115,18 @@ def _stamp(path: FilePath) -> tuple[int, ...] | None:
 
 
 @lru_cache(maxsize=1)  # a sweep over days and capacities asks for the same months again and again
-def _read_once(path: Path, timezone: str | None, _: tuple[int, ...]) -> tuple[Session, ...]:
-    return _read(path, timezone)
+def _read_once(
+    path: Path, timezone: str | None, energy: str, columns: tuple[str, ...], _: tuple[int, ...]
+) -> tuple[Session, ...]:
+    return _read(path, timezone, energy, columns)
 
 
-def _read(path: Path, timezone: str | None) -> tuple[Session, ...]:
+def _read(path: Path, timezone: str | None, energy: str, columns: tuple[str, ...]) -> tuple[Session, ...]:
     zone = None if timezone is None else zone_of(timezone)
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
-        return tuple(_item(item, number, path, zone) for number, item in enumerate(_items(path)))
-    return tuple(_session(fields, line, zone) for fields, line in _rows(path))
+        return tuple(_item(item, number, path, zone, energy) for number, item in enumerate(_items(path)))
+    return tuple(_session(fields, line, zone, columns) for fields, line in _rows(path, columns))
 
 
 def zone_of(name: str) -> tzinfo:
@@ -100,33 +144,45 @@ def zone_of(name: str) -> tzinfo:
         raise GameError(f"timezone is {name!r}; a name such as America/Los_Angeles or UTC is required.") from None
 
 
-def _rows(path: FilePath) -> Iterator[tuple[list[str], Line]]:
-    rows = csv.reader(line.text for line in read_lines(path))
+def _rows(path: FilePath, columns: tuple[str, ...]) -> Iterator[tuple[list[str], Line]]:
+    first = next(read_lines(path), None)
+    # Where fields are separated by semicolons or tabs, a comma is a decimal comma.
+    separator = "," if first is None else max(",;\t", key=first.text.count)
+    rows = csv.reader((line.text for line in read_lines(path)), delimiter=separator)
     try:
         header = [name.strip() for name in next(rows, [])]
-        places = _column_places(header, path)
+        indices = _column_indices(header, path, columns)
         for row in rows:
-            line = Line(path, rows.line_num, ",".join(row))
+            line = Line(path, rows.line_num, separator.join(row))
             if row and len(row) != len(header):
                 raise line.error(f"there are {len(row)} fields; the first line names {len(header)} columns.")
             if row:
-                yield [row[place].strip() for place in places], line
+                fields = ["" if index is None else row[index].strip() for index in indices]
+                if separator != ",":
+                    fields[2] = fields[2].replace(",", ".")
+                yield fields, line
     except csv.Error as problem:
         raise at_line(path, rows.line_num, f"this is not CSV ({problem}).") from None
 
 
-def _column_places(header: list[str], path: FilePath) -> list[int]:
+def _column_indices(header: list[str], path: FilePath, columns: tuple[str, ...]) -> list[int | None]:
     if not header:
-        raise FileError(f"{path} is empty; a first line that names the columns {', '.join(COLUMNS)} is required.")
-    missing = [name for name in COLUMNS if name not in header]
+        raise FileError(f"{path} is empty; a first line that names the columns {', '.join(columns)} is required.")
+    required = columns[:-1]  # a session needs no name
+    missing = [name for name in required if name not in header]
     if missing:
         found = ", ".join(header)
         shown = found if len(found) <= 120 else found[:120] + "…"
-        raise at_line(path, 1, f"the columns are: {shown}; missing: {', '.join(missing)}.")
-    return [header.index(name) for name in COLUMNS]
+        raise at_line(
+            path,
+            1,
+            f"the columns are: {shown}; missing: {', '.join(missing)}. If they have other names here, say which by "
+            "`columns`, such as arrival=Start; departure=End; energy=kWh; station=Charger.",
+        )
+    return [header.index(name) if name in header else None for name in columns]
 
 
-def _session(fields: list[str], line: Line, zone: tzinfo | None) -> Session:
+def _session(fields: list[str], line: Line, zone: tzinfo | None, columns: tuple[str, ...]) -> Session:
     arrival_text, departure_text, energy_text, station, identifier = fields
     arrival = _time(arrival_text, line, name="arrival")
     departure = _time(departure_text, line, name="departure")
@@ -134,14 +190,14 @@ def _session(fields: list[str], line: Line, zone: tzinfo | None) -> Session:
         raise line.error("one of arrival and departure has an offset from UTC, and the other has none.")
     if departure < arrival:
         raise line.error(f"the stay ends ({departure_text}) before it begins ({arrival_text}).")
-    delivered = number_in(energy_text, line, name=COLUMNS[2])
-    if delivered < 0:
-        raise line.error(f"{COLUMNS[2]} is {energy_text}; it cannot be negative.")
+    energy = number_in(energy_text, line, name=columns[2])
+    if energy < 0:
+        raise line.error(f"{columns[2]} is {energy_text}; it cannot be negative.")
     if not station:
-        raise line.error("station_id is blank.")
+        raise line.error(f"{columns[3]} is blank.")
     if zone is None and arrival.tzinfo is not None and arrival.utcoffset() == departure.utcoffset() == timedelta(0):
         raise line.error(_IN_UTC.format(arrival_text))
-    return Session(_local(arrival, zone), _local(departure, zone), delivered, station, identifier)
+    return Session(_local(arrival, zone), _local(departure, zone), energy, station, identifier or f"line {line.number}")
 
 
 _IN_UTC = (
@@ -176,7 +232,7 @@ def _items(path: FilePath) -> list[Any]:
     return items
 
 
-def _item(item: Any, number: int, path: FilePath, zone: tzinfo | None) -> Session:
+def _item(item: Any, number: int, path: FilePath, zone: tzinfo | None, wanted: str) -> Session:
     """Read one session of the site's own JSON."""
     place = f"{path}, item {number}"
     if not isinstance(item, dict):
@@ -186,9 +242,12 @@ def _item(item: Any, number: int, path: FilePath, zone: tzinfo | None) -> Sessio
     arrival, departure = (_item_time(item, name, place, zone) for name in ("connectionTime", "disconnectTime"))
     if departure < arrival:
         raise FileError(f"{place}: the stay ends ({departure}) before it begins ({arrival}).")
-    energy, station = item.get("kWhDelivered"), item.get("spaceID", item.get("stationID"))
+    station, name = item.get("spaceID", item.get("stationID")), f"kWh{wanted.title()}"
+    inputs = item.get("userInputs") or [{}]
+    asked = inputs[-1] if isinstance(inputs, list) and isinstance(inputs[-1], dict) else {}
+    energy = item.get(name) if wanted == "delivered" else asked.get(name)
     if isinstance(energy, bool) or not isinstance(energy, (int, float)) or not 0 <= energy < float("inf"):
-        raise FileError(f"{place}: kWhDelivered is {energy!r}; a number of at least 0 is required.")
+        raise FileError(f"{place}: {name} is {energy!r}; a number of at least 0 is required.")
     if not isinstance(station, str) or not station:
         raise FileError(f"{place}: spaceID is {station!r}; the name of a station is required.")
     return Session(arrival, departure, float(energy), station, str(item.get("sessionID", number)))
