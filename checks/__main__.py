@@ -8,6 +8,7 @@ import sys
 CHECKS = {
     "bench": ("checks.bench.run", "speed beside what a user would use instead"),
     "bounds": ("checks.learning.bounds", "how often the learners' confidence bounds miss, and how tight they are"),
+    "claims": ("checks.claims", "random claims of every form, by every road, before an exact judge"),
     "cover": ("checks.cover", "branch coverage of all tests"),
     "digests": ("checks.digests", "record digests of answers, and compare two records"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),

@@ -13,7 +13,10 @@ probabilities is divided by its exact sum, which is what such a row stands for.
                                          which must be all that is left of it
     judged.least_cost(weights)           min over all joint policies of V^{λ·c}, exactly
 
-Joint and counting games are walked joint action by joint action. In local games the agents are independent: the load of
+    judged.best_gain(policy, agent, binds)   a gain that some deviation attains which keeps the constraints that bind
+
+What cannot be reached from the initial states is left out, so that a small game may be hidden in a large one. Joint and
+counting games are walked joint action by joint action. In local games the agents are independent: the load of
 a resource is a sum of independent draws, one per agent; only `least_cost` builds the joint states.
 """
 
@@ -21,10 +24,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,11 @@ def judge(game: Game) -> JointJudge | LocalJudge:
     if game["form"] == "local":
         return LocalJudge(game)
     return JointJudge(_counted_out(game) if game["form"] == "counting" else _joint(game))
+
+
+def number(entry: Any) -> Fraction:
+    """Read an entry of a table, a float or a Fraction, as the rational that it is."""
+    return Fraction(entry.item() if isinstance(entry, np.generic) else entry)
 
 
 def row(probabilities: Any) -> dict[int, Fraction]:
@@ -80,8 +88,8 @@ def _process(game: Game, actions: tuple[int, ...], look: dict[str, Callable[...,
         initial=row(game["initial"]),
         thresholds=[Fraction(limit) for limit in np.asarray(game["thresholds"]).tolist()],
         moves=cache(lambda h, s, joint: row(look["transition"](h, s, joint))),
-        reward=cache(lambda i, h, s, joint: Fraction(look["reward"](i, h, s, joint))),
-        cost=cache(lambda j, h, s, joint: Fraction(look["cost"](j, h, s, joint))),
+        reward=cache(lambda i, h, s, joint: number(look["reward"](i, h, s, joint))),
+        cost=cache(lambda j, h, s, joint: number(look["cost"](j, h, s, joint))),
     )
 
 
@@ -92,8 +100,8 @@ def _joint(game: Game) -> Process:
         tuple(game["rewards"].shape[3:]),
         {
             "transition": lambda h, s, joint: at(game["transition"], h)[(s, *joint)],
-            "reward": lambda i, h, s, joint: at(game["rewards"][i], h)[(s, *joint)].item(),
-            "cost": lambda j, h, s, joint: at(game["costs"][j], h)[(s, *joint)].item(),
+            "reward": lambda i, h, s, joint: at(game["rewards"][i], h)[(s, *joint)],
+            "cost": lambda j, h, s, joint: at(game["costs"][j], h)[(s, *joint)],
         },
     )
 
@@ -106,6 +114,7 @@ def _counted_out(game: Game) -> Process:
         {tuple(joint.count(a) for a in range(choices)) for joint in product(range(choices), repeat=agents)}
     )
 
+    @cache
     def class_of(joint: tuple[int, ...]) -> int:
         counts = tuple(joint.count(action) for action in range(choices))
         if boundaries is None:
@@ -114,11 +123,11 @@ def _counted_out(game: Game) -> Process:
 
     def reward(agent: int, step: int, state: int, joint: tuple[int, ...]) -> Fraction:
         action = joint[agent]
-        total = Fraction(at(game["rewards"], step)[state, action, joint.count(action)].item())
+        total = number(at(game["rewards"], step)[state, action, joint.count(action)])
         if game.get("private_rewards") is not None:
-            total += Fraction(at(game["private_rewards"][agent], step)[state, action].item())
+            total += number(at(game["private_rewards"][agent], step)[state, action])
         if game.get("class_rewards") is not None:
-            total += Fraction(at(game["class_rewards"], step)[state, action, class_of(joint)].item())
+            total += number(at(game["class_rewards"], step)[state, action, class_of(joint)])
         return total
 
     return _process(
@@ -127,7 +136,7 @@ def _counted_out(game: Game) -> Process:
         {
             "transition": lambda h, s, joint: at(game["transition"], h)[s, class_of(joint)],
             "reward": reward,
-            "cost": lambda j, h, s, joint: at(game["costs"][j], h)[s, class_of(joint)].item(),
+            "cost": lambda j, h, s, joint: at(game["costs"][j], h)[s, class_of(joint)],
         },
     )
 
@@ -137,6 +146,7 @@ class JointJudge:
     """Judges games in which everybody sees the joint state."""
 
     process: Process
+    _known: list[Any] = field(default_factory=list)  # the last policy, and what happens under it
 
     @property
     def thresholds(self) -> list[Fraction]:
@@ -154,23 +164,45 @@ class JointJudge:
 
     def gains(self, policy: Policy, multipliers: Any) -> list[Fraction]:
         """What each agent could gain at most, by the bound of these multipliers [n, k]."""
-        found, present = [], self.values(policy)
-        for agent, prices in enumerate(np.asarray(multipliers).tolist()):
-            charged, hard = split_prices(prices)
-            others = [table for i, table in enumerate(policy) if i != agent]
+        return [self.gain(policy, i, prices) for i, prices in enumerate(np.asarray(multipliers).tolist())]
 
-            def together(own: int, rest: tuple[int, ...], i: int = agent) -> tuple[int, ...]:
-                return (*rest[:i], own, *rest[i:])
+    def gain(self, policy: Policy, agent: int, prices: Sequence[float]) -> Fraction:
+        """What one agent could gain at most, by the bound of its multipliers [k]."""
+        present = self._sum(policy, lambda *w: self.process.reward(agent, *w))
+        charged, hard = split_prices(prices)
+        faces = self._facing(policy, agent)
+        allowed = None
+        for j in hard:
+            only = [ONE if constraint == j else ZERO for constraint in range(len(charged))]
+            allowed = cheapest(faces(None, only), self.process.initial, self.thresholds[j], allowed)
+        best = planned(faces(agent, charged), self.process.initial, allowed)
+        limit = sum((price * most for price, most in zip(charged, self.thresholds, strict=True)), ZERO)
+        return limit + best - present
 
-            allowed = None
-            for j in hard:
-                only = [ONE if constraint == j else ZERO for constraint in range(len(charged))]
-                process = self._chosen(together, others, None, only, choices=self.process.actions[agent])
-                allowed = cheapest(process, self.process.initial, self.thresholds[j], allowed)
-            best = planned(self._chosen(together, others, agent, charged), self.process.initial, allowed)
-            limit = sum((price * most for price, most in zip(charged, self.thresholds, strict=True)), ZERO)
-            found.append(limit + best - present[agent])
-        return found
+    def best_gain(self, policy: Policy, agent: int, binds: Sequence[Any], most: int = 64) -> Fraction | None:
+        """The best gain of deviations that are tried: pure ones, and mixtures of two, that keep what binds the agent.
+
+        At most so many pure deviations are tried; None if none of them is feasible.
+        """
+        faces, none = self._facing(policy, agent), [ZERO] * self.process.constraints
+        units = [[ONE if j == i else ZERO for j in range(len(none))] for i in range(len(none))]
+        rewards, spending = faces(agent, none), [faces(None, unit) for unit in units]
+        worth = [rewards.worth, *(lambda *w, c=c: -c.worth(*w) for c in spending)]
+        tried = deviations(rewards, worth, self.process.initial, most)
+        left = [limit for limit, bound in zip(self.thresholds, binds, strict=True) if bound]
+        totals = [(each[0], *(c for c, bound in zip(each[1:], binds, strict=True) if bound)) for each in tried]
+        best = best_mixture(totals, left)
+        return None if best is None else best - self._sum(policy, lambda *w: self.process.reward(agent, *w))
+
+    def _facing(self, policy: Policy, agent: int) -> Callable[[int | None, list[Fraction]], Chosen]:
+        """Return what an agent chooses among while the others keep theirs, by whose reward and which multipliers."""
+        others = [table for i, table in enumerate(policy) if i != agent]
+
+        def together(own: int, rest: tuple[int, ...]) -> tuple[int, ...]:
+            return (*rest[:agent], own, *rest[agent:])
+
+        choices = self.process.actions[agent]
+        return lambda whose, charged: self._chosen(together, others, whose, charged, choices=choices)
 
     def least_cost(self, weights: Any) -> Fraction:
         """What one planner who chooses all actions pays at least."""
@@ -180,38 +212,46 @@ class JointJudge:
         return -planned(process, self.process.initial)
 
     def _sum(self, policy: Policy, entry: Callable[..., Fraction]) -> Fraction:
-        """Follow the policy forward through everything that can happen."""
+        """What a policy collects of some entries."""
+        if not self._known or self._known[0] is not policy:
+            self._known[:] = [policy, self._visits(policy)]
+        return sum((chance * entry(*where) for where, chance in self._known[1].items()), ZERO)
+
+    def _visits(self, policy: Policy) -> dict[tuple[int, int, tuple[int, ...]], Fraction]:
+        """How likely, or discounted how often, each (step, state, joint action) happens."""
         game = self.process
-        if game.discount is not None:
-            return self._discounted_sum(policy, entry)
-        total, present = ZERO, dict(game.initial)
-        for step in range(game.steps):
+
+        @cache
+        def rows(step: int, state: int) -> list[tuple[tuple[int, ...], Fraction]]:
+            return list(_joint_row([table[step][state] for table in policy]))
+
+        def moves(step: int, state: int) -> dict[int, Fraction]:
             ahead: dict[int, Fraction] = defaultdict(Fraction)
-            for state, reached in present.items():
-                for joint, chance in _joint_row([table[step][state] for table in policy]):
-                    total += reached * chance * entry(step, state, joint)
-                    if step + 1 < game.steps:
-                        for target, probability in game.moves(step, state, joint).items():
-                            ahead[target] += reached * chance * probability
-            present = ahead
-        return total
+            for joint, chance in rows(step, state):
+                for target, probability in game.moves(step, state, joint).items():
+                    ahead[target] += chance * probability
+            return ahead
 
-    def _discounted_sum(self, policy: Policy, entry: Callable[..., Fraction]) -> Fraction:
-        rows = [list(_joint_row([table[0][state] for table in policy])) for state in range(self.process.states)]
-        values = self._solved(rows, entry)
-        return sum((chance * values[state] for state, chance in self.process.initial.items()), ZERO)
-
-    def _solved(self, rows: Sequence[Iterable[Any]], entry: Callable[..., Fraction]) -> list[Fraction]:
-        """Solve V = r + γ·P·V by Gauss's elimination."""
-        game = self.process
-        matrix = [[ZERO] * (game.states + 1) for _ in range(game.states)]
-        for state, joints in enumerate(rows):
-            matrix[state][state] += ONE
-            for joint, chance in joints:
-                matrix[state][-1] += chance * entry(0, state, joint)
-                for target, probability in game.moves(0, state, joint).items():
-                    matrix[state][target] -= game.discount * chance * probability
-        return _eliminated(matrix)
+        reached = [dict(game.initial)]
+        if game.discount is not None:
+            states = closure(game.initial, lambda s: moves(0, s))
+            into: dict[int, list[tuple[int, Fraction]]] = defaultdict(list)
+            for state in states:
+                for target, probability in moves(0, state).items():
+                    into[target].append((state, probability))
+            reached = [solved(states, game.discount, lambda s: game.initial.get(s, ZERO), lambda s: into[s])]
+        while len(reached) < game.steps:
+            ahead: dict[int, Fraction] = defaultdict(Fraction)
+            for state, chance in reached[-1].items():
+                for target, probability in moves(len(reached) - 1, state).items():
+                    ahead[target] += chance * probability
+            reached.append(ahead)
+        return {
+            (step, state, joint): here * chance
+            for step, states_here in enumerate(reached)
+            for state, here in states_here.items()
+            for joint, chance in rows(step, state)
+        }
 
     def _chosen(
         self,
@@ -224,9 +264,12 @@ class JointJudge:
         """What somebody gets of r − λ·c (nobody: of −λ·c) by choosing `own` while the others keep theirs."""
         game = self.process
 
+        @cache
+        def played(step: int, state: int) -> list[tuple[tuple[int, ...], Fraction]]:
+            return list(_joint_row([table[step][state] for table in others]))
+
         def outcomes(step: int, state: int, own: int) -> list[tuple[tuple[int, ...], Fraction]]:
-            rest = _joint_row([table[step][state] for table in others])
-            return [(together(own, joint), chance) for joint, chance in rest]
+            return [(together(own, joint), chance) for joint, chance in played(step, state)]
 
         def worth(step: int, state: int, own: int) -> Fraction:
             total = ZERO
@@ -238,6 +281,8 @@ class JointJudge:
 
         def moves(step: int, state: int, own: int) -> dict[int, Fraction]:
             ahead: dict[int, Fraction] = defaultdict(Fraction)
+            if game.discount == 0:  # nothing that comes later counts, so nothing that is forbidden there does
+                return ahead
             for joint, chance in outcomes(step, state, own):
                 for target, probability in game.moves(step, state, joint).items():
                     ahead[target] += chance * probability
@@ -258,7 +303,7 @@ class Chosen:
     worth: Callable[[int, int, int], Fraction]
     moves: Callable[[int, int, int], dict[int, Fraction]]
 
-    def score(self, step: int, state: int, own: int, ahead: Sequence[Fraction | None]) -> Fraction | None:
+    def score(self, step: int, state: int, own: int, ahead: dict[int, Fraction | None]) -> Fraction | None:
         """What an action is worth with what comes after it; None where that may lead to where nothing is allowed."""
         total, factor = self.worth(step, state, own), ONE if self.discount is None else self.discount
         for target, probability in self.moves(step, state, own).items() if ahead else ():
@@ -268,8 +313,53 @@ class Chosen:
             total += factor * probability * later
         return total
 
+    def reached(self, initial: Iterable[int]) -> list[list[int]]:
+        """The states that some choices lead to, by step; of a discounted problem, ever."""
+        if self.discount is not None:
+            return [closure(initial, lambda s: (t for a in range(self.actions) for t in self.moves(0, s, a)))]
+        found = [sorted(initial)]
+        for step in range(self.steps - 1):
+            found.append(sorted({t for s in found[-1] for a in range(self.actions) for t in self.moves(step, s, a)}))
+        return found
+
 
 Allowed = set[tuple[int, int, int]]  # (step, state, action)
+
+
+class NotHard(AssertionError):
+    """A budget of which something is left, or of which even the least is too much, is called hard."""
+
+    def __init__(self, least: Fraction, left: Fraction) -> None:
+        state = "nothing is feasible" if least > left else "something is left of it"
+        super().__init__(f"a budget is called hard, and {state}")
+        self.nothing_is_feasible = least > left
+
+
+def closure(first: Iterable[int], follow: Callable[[int], Iterable[int]]) -> list[int]:
+    """Everything that can be come to, in order."""
+    found, waiting = set(first), list(first)
+    while waiting:
+        new = set(follow(waiting.pop())) - found
+        found |= new
+        waiting += new
+    return sorted(found)
+
+
+def solved(
+    states: Sequence[int],
+    discount: Fraction,
+    worth: Callable[[int], Fraction],
+    moves: Callable[[int], Iterable[tuple[int, Fraction]]],
+) -> dict[int, Fraction]:
+    """Solve V = r + γ·P·V by Gauss's elimination, over states that lead to no others."""
+    index = {state: place for place, state in enumerate(states)}
+    matrix = [[ZERO] * (len(states) + 1) for _ in states]
+    for state, line in zip(states, matrix, strict=True):
+        line[index[state]] += ONE
+        line[-1] = worth(state)
+        for target, probability in moves(state) if discount else ():
+            line[index[target]] -= discount * probability
+    return dict(zip(states, _eliminated(matrix), strict=True))
 
 
 def split_prices(prices: Sequence[float]) -> tuple[list[Fraction], list[int]]:
@@ -278,69 +368,122 @@ def split_prices(prices: Sequence[float]) -> tuple[list[Fraction], list[int]]:
     return [ZERO if j in hard else Fraction(price) for j, price in enumerate(prices)], hard
 
 
-def best_values(process: Chosen, allowed: Allowed | None = None) -> list[list[Fraction | None]]:
+Values = list[dict[int, Fraction | None]]  # of the states that can be reached, by step
+
+
+def best_values(process: Chosen, initial: Iterable[int], allowed: Allowed | None = None) -> Values:
     """The greatest value from every state at every step, among what is allowed; None where nothing is."""
     able = [
-        [[a for a in range(process.actions) if allowed is None or (h, s, a) in allowed] for s in range(process.states)]
-        for h in range(process.steps)
+        {s: [a for a in range(process.actions) if allowed is None or (h, s, a) in allowed] for s in states}
+        for h, states in enumerate(process.reached(initial))
     ]
     if process.discount is not None:
         return [_policy_iteration(process, able[0])]
-    found: list[list[Fraction | None]] = [[]]
+    found: Values = [{}]
     for step in reversed(range(process.steps)):
-        scores = [[process.score(step, s, a, found[0]) for a in own] for s, own in enumerate(able[step])]
-        found.insert(0, [max((x for x in each if x is not None), default=None) for each in scores])
+        scores = {s: [process.score(step, s, a, found[0]) for a in own] for s, own in able[step].items()}
+        found.insert(0, {s: max((x for x in each if x is not None), default=None) for s, each in scores.items()})
     return found
 
 
-def _policy_iteration(process: Chosen, able: list[list[int]]) -> list[Fraction | None]:
+def _policy_iteration(process: Chosen, able: dict[int, list[int]]) -> dict[int, Fraction | None]:
     """Improve until nothing is better: in exact arithmetic that ends."""
     lost: set[int] = set()
     while True:  # states from which something forbidden cannot be avoided
-        kept = [[a for a in own if not lost & set(process.moves(0, s, a))] for s, own in enumerate(able)]
-        more = {s for s, own in enumerate(kept) if not own}
+        kept = {s: [a for a in own if not lost & set(process.moves(0, s, a))] for s, own in able.items()}
+        more = {s for s, own in kept.items() if not own}
         if more == lost:
             break
         lost, able = more, kept
-    chosen = [own[0] if own else 0 for own in able]
+    chosen = {s: own[0] if own else 0 for s, own in able.items()}
     while True:
-        matrix = [[ZERO] * (process.states + 1) for _ in range(process.states)]
-        for s in range(process.states):
-            matrix[s][s] += ONE
-            matrix[s][-1] = process.worth(0, s, chosen[s])
-            for target, probability in process.moves(0, s, chosen[s]).items():
-                matrix[s][target] -= process.discount * probability  # type: ignore[operator]
-        values = _eliminated(matrix)
+        values = solved(
+            list(able),
+            process.discount,  # type: ignore[arg-type]
+            lambda s: process.worth(0, s, chosen[s]),
+            lambda s: process.moves(0, s, chosen[s]).items(),
+        )
         better = False
-        for s, own in enumerate(able):
-            scores = {a: process.score(0, s, a, values) for a in own}
+        for s, own in able.items():
+            scores = {a: process.score(0, s, a, values) for a in own}  # type: ignore[arg-type]
             best = max(scores, key=lambda a: scores[a], default=None)  # type: ignore[arg-type, return-value]
             if best is not None and scores[best] > values[s]:  # type: ignore[operator]
                 chosen[s], better = best, True
         if not better:
-            return [None if s in lost else value for s, value in enumerate(values)]
+            return {s: None if s in lost else value for s, value in values.items()}
 
 
 def planned(process: Chosen, initial: dict[int, Fraction], allowed: Allowed | None = None) -> Fraction:
-    """The most that can be had from the initial states."""
-    values = best_values(process, allowed)[0]
+    """The most that can be had from the initial states; minus infinity is a NotHard: nothing is feasible."""
+    values = best_values(process, initial, allowed)[0]
+    if any(values[state] is None for state in initial):
+        raise NotHard(ONE, ZERO)
     return sum((chance * values[state] for state, chance in initial.items()), ZERO)  # type: ignore[operator]
 
 
 def cheapest(process: Chosen, initial: dict[int, Fraction], left: Fraction, allowed: Allowed | None) -> Allowed:
     """The actions that cost least, which must be all that is left, among those that are allowed: −cost is maximised."""
-    values = best_values(process)
+    values = best_values(process, initial)
     spent = sum((-chance * values[0][state] for state, chance in initial.items()), ZERO)  # type: ignore[operator]
     if spent != left:
-        raise AssertionError(f"{float(left)!r} is left of a budget that is called hard, and {float(spent)!r} suffices")
+        raise NotHard(spent, left)
     found = set()
-    for step in range(process.steps):
-        ahead = values[0 if process.discount is not None else step + 1]
-        for state in range(process.states):
+    for step, here in enumerate(values[: process.steps]):
+        ahead = here if process.discount is not None else values[step + 1]
+        for state, best in here.items():
             for own in range(process.actions):
-                if process.score(step, state, own, ahead) == values[step][state]:
+                if process.score(step, state, own, ahead) == best:
                     found.add((step, state, own))
     return found if allowed is None else found & allowed
+
+
+def deviations(
+    process: Chosen, worth: Sequence[Callable[[int, int, int], Fraction]], initial: dict[int, Fraction], most: int
+) -> list[tuple[Fraction, ...]]:
+    """What pure deviations collect of several tables, in lexicographic order of their actions, at most so many."""
+    reached = [(step, state) for step, states in enumerate(process.reached(initial)) for state in states]
+    found = []
+    for choice in islice(product(range(process.actions), repeat=len(reached)), most):
+        own = dict(zip(reached, choice, strict=True))
+        found.append(tuple(_collected(process, each, initial, own) for each in worth))
+    return found
+
+
+def _collected(
+    process: Chosen,
+    worth: Callable[[int, int, int], Fraction],
+    initial: dict[int, Fraction],
+    own: dict[tuple[int, int], int],
+) -> Fraction:
+    if process.discount is not None:
+        values = solved(
+            [state for _, state in own],
+            process.discount,
+            lambda s: worth(0, s, own[0, s]),
+            lambda s: process.moves(0, s, own[0, s]).items(),
+        )
+        return sum((chance * values[state] for state, chance in initial.items()), ZERO)
+    total, present = ZERO, initial
+    for step in range(process.steps):
+        ahead: dict[int, Fraction] = defaultdict(Fraction)
+        for state, chance in present.items():
+            total += chance * worth(step, state, own[step, state])
+            for target, p in process.moves(step, state, own[step, state]).items() if step + 1 < process.steps else ():
+                ahead[target] += chance * p
+        present = ahead
+    return total
+
+
+def best_mixture(totals: Sequence[tuple[Fraction, ...]], left: Sequence[Fraction]) -> Fraction | None:
+    """The greatest first entry of mixtures of at most two rows whose other entries are at most what is left."""
+    kept = [all(c <= most for c, most in zip(each[1:], left, strict=True)) for each in totals]
+    best = max((each[0] for each, fine in zip(totals, kept, strict=True) if fine), default=None)
+    for good in (each for each, fine in zip(totals, kept, strict=True) if fine):
+        for other in (each for each, fine in zip(totals, kept, strict=True) if not fine and each[0] > good[0]):
+            rooms = ((most - g, o - g) for g, o, most in zip(good[1:], other[1:], left, strict=True))
+            share = min(room / rise for room, rise in rooms if rise > room)
+            best = max(best, good[0] + share * (other[0] - good[0]))  # type: ignore[type-var]
+    return best
 
 
 def _joint_row(rows: Sequence[Any]) -> Iterable[tuple[tuple[int, ...], Fraction]]:
@@ -368,6 +511,7 @@ class LocalJudge:
     """Judges games of agents with states of their own, who meet at resources."""
 
     game: Game
+    _known: dict[int, Any] = field(default_factory=dict)  # by agent: the last table, and what happens under it
 
     @property
     def thresholds(self) -> list[Fraction]:
@@ -395,27 +539,53 @@ class LocalJudge:
 
     def gains(self, policy: Policy, multipliers: Any) -> list[Fraction]:
         """What each agent could gain at most, by the bound of these multipliers [n, k]."""
-        used, present, spent, found = self._used(policy), self.values(policy), self.costs(policy), []
-        for agent, prices in enumerate(np.asarray(multipliers).tolist()):
-            charged, hard = split_prices(prices)
-            rewards = self._rewards(agent, used)
-            spending = [self._marginal(agent, used, j) for j in range(len(charged))]
+        return [self.gain(policy, i, prices) for i, prices in enumerate(np.asarray(multipliers).tolist())]
 
-            def worth(
-                *where: int, rewards: Any = rewards, spending: Any = spending, charged: Any = charged
-            ) -> Fraction:
-                return rewards(*where) - sum((p * c(*where) for p, c in zip(charged, spending, strict=True) if p), ZERO)
+    def gain(self, policy: Policy, agent: int, prices: Sequence[float]) -> Fraction:
+        """What one agent could gain at most, by the bound of its multipliers [k]."""
+        charged, hard = split_prices(prices)
+        rewards, spending, room = self._facing(policy, agent)
 
-            # What the others spend is the total less what the agent adds to it.
-            others = [total - self._alone(agent, policy[agent], c) for total, c in zip(spent, spending, strict=True)]
-            room = [limit - other for limit, other in zip(self.thresholds, others, strict=True)]
-            limit = sum((price * left for price, left in zip(charged, room, strict=True)), ZERO)
-            initial, allowed = row(self.game["agents"][agent]["initial"]), None
-            for j in hard:
-                least = self._process(agent, lambda *where, c=spending[j]: -c(*where))
-                allowed = cheapest(least, initial, room[j], allowed)
-            found.append(limit + planned(self._process(agent, worth), initial, allowed) - present[agent])
-        return found
+        def worth(*where: int) -> Fraction:
+            return rewards(*where) - sum((p * c(*where) for p, c in zip(charged, spending, strict=True) if p), ZERO)
+
+        limit = sum((price * left for price, left in zip(charged, room, strict=True)), ZERO)
+        initial, allowed = row(self.game["agents"][agent]["initial"]), None
+        for j in hard:
+            least = self._process(agent, lambda *where, c=spending[j]: -c(*where))
+            allowed = cheapest(least, initial, room[j], allowed)
+        present = self._alone(agent, policy[agent], rewards)
+        return limit + planned(self._process(agent, worth), initial, allowed) - present
+
+    def best_gain(self, policy: Policy, agent: int, binds: Sequence[Any], most: int = 64) -> Fraction | None:
+        """The best gain of deviations that are tried: pure ones, and mixtures of two, that keep what binds the agent.
+
+        At most so many pure deviations are tried; None if none of them is feasible.
+        """
+        rewards, spending, room = self._facing(policy, agent)
+        bound = [j for j, each in enumerate(binds) if each]
+        tables = [rewards, *(spending[j] for j in bound)]
+        initial = row(self.game["agents"][agent]["initial"])
+        tried = deviations(self._process(agent, rewards), tables, initial, most)
+        best = best_mixture(tried, [room[j] for j in bound])
+        return None if best is None else best - self._alone(agent, policy[agent], rewards)
+
+    def _facing(self, policy: Policy, agent: int) -> tuple[Any, list[Any], list[Fraction]]:
+        """Return an agent's rewards, what it adds to each cost, and what the others leave of each threshold."""
+        used, room = self._used(policy), []
+        rewards = self._rewards(agent, used)
+        spending = [self._marginal(agent, used, j) for j in range(len(self.thresholds))]
+        loads = self._loads_of_others(agent, used)
+        for j, limit in enumerate(self.thresholds):
+            private = (self._alone(i, table, self._private(i, j)) for i, table in enumerate(policy) if i != agent)
+            shared = (
+                chance * self._load_cost(j, step, place, load)
+                for step in range(self.game["horizon"])
+                for place in range(self._resources)
+                for load, chance in enumerate(loads(step, place))
+            )
+            room.append(limit - sum(private, ZERO) - sum(shared, ZERO))
+        return rewards, spending, room
 
     def _process(self, agent: int, worth: Callable[[int, int, int], Fraction]) -> Chosen:
         own = self.game["agents"][agent]
@@ -463,11 +633,11 @@ class LocalJudge:
         return bool(at(self.game["agents"][agent]["uses"], step)[state][action][place])
 
     def _load_cost(self, j: int, step: int, place: int, load: int) -> Fraction:
-        return Fraction(at(self.game["load_cost"][j], step)[place][load].item())
+        return number(at(self.game["load_cost"][j], step)[place][load])
 
     def _private(self, agent: int, j: int) -> Callable[[int, int, int], Fraction]:
         cost = self.game["agents"][agent].get("cost")
-        return lambda step, state, action: ZERO if cost is None else Fraction(at(cost[j], step)[state][action].item())
+        return lambda step, state, action: ZERO if cost is None else number(at(cost[j], step)[state][action])
 
     def _used(self, policy: Policy) -> list[list[list[Fraction]]]:
         """How likely each agent uses each resource, by step."""
@@ -482,8 +652,14 @@ class LocalJudge:
             found.append(at_step)
         return found
 
-    def _present(self, agent: int, table: Any) -> Iterable[dict[tuple[int, int], Fraction]]:
+    def _present(self, agent: int, table: Any) -> list[dict[tuple[int, int], Fraction]]:
         """How likely an agent is in each state and plays each action, by step."""
+        if agent not in self._known or self._known[agent][0] is not table:
+            self._known[agent] = table, list(self._followed(agent, table))
+        found: list[dict[tuple[int, int], Fraction]] = self._known[agent][1]
+        return found
+
+    def _followed(self, agent: int, table: Any) -> Iterable[dict[tuple[int, int], Fraction]]:
         own = self.game["agents"][agent]
         states = row(own["initial"])
         for step in range(self.game["horizon"]):
@@ -502,10 +678,10 @@ class LocalJudge:
         @cache
         def delay(step: int, place: int) -> Fraction:
             given = at(self.game["delay"], step)[place]
-            return sum((p * Fraction(given[load + 1].item()) for load, p in enumerate(loads(step, place))), ZERO)
+            return sum((p * number(given[load + 1]) for load, p in enumerate(loads(step, place))), ZERO)
 
         def reward(step: int, state: int, action: int) -> Fraction:
-            private = Fraction(at(self.game["agents"][agent]["reward"], step)[state][action].item())
+            private = number(at(self.game["agents"][agent]["reward"], step)[state][action])
             places = (place for place in range(self._resources) if self._uses(agent, step, state, action, place))
             return private - sum((delay(step, place) for place in places), ZERO)
 

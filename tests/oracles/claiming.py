@@ -1,0 +1,382 @@
+"""Put a claim through every road that leads to a verdict, and compare what is said with what is true.
+
+Roads: `certify` with either kernels, in rationals, from files by the command (in this process or another one), by the
+script of the page, and from a run folder that is read back; weights that are said to prove infeasibility; and `solve`
+on the same game, which must end in a status and not in an exception.
+
+What is said is wrong if
+
+- a policy is called feasible and a true cost exceeds its threshold, or is called infeasible and meets them all;
+- a cost exceeds its threshold by more than the certificate says is possible;
+- an agent's gain by the bound of its multipliers is above what the certificate says, where a finite gain is said;
+- weights are accepted as a proof of infeasibility, and some policy pays no more than the weighted thresholds;
+- anything is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from cmpg.cli.main import main as command
+from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
+from cmpg.equilibrium.infeasibility import prove_infeasible
+from cmpg.equilibrium.result import Incumbent, Result, Status
+from cmpg.equilibrium.solve import solve
+from cmpg.files.games import save_game
+from cmpg.files.run_folder import load_run, save_run
+from cmpg.games.constraints import bind
+from cmpg.policy import JointPolicy
+from cmpg.report import independent_check
+from oracles.judge import NotHard, judge
+from oracles.random_claims import Claim, draw_claim
+from oracles.random_games import Drawn, suitable_epsilon
+from oracles.sweeping import build, findings
+
+SCRIPT_ROUNDING = 1e-7
+"""The script of the page proves up to its own rounding, which is to be well below this."""
+
+TIME_LIMIT = 5.0
+"""Seconds for a solve."""
+
+ROADS = {
+    "numpy": 0.25,
+    "exact": 0.3,
+    "npz": 0.03,
+    "json": 0.04,
+    "proposed": 0.015,
+    "script": 0.06,
+    "folder": 0.03,
+    "infeasible": 0.1,
+    "solve": 0.02,
+    "process": 0.0005,
+}
+"""The share of claims that each road is tried on; `certify` in Python is tried on all of them."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said of one claim."""
+
+    seed: int
+    form: str
+    arithmetic: str
+    verdict: str  # of `certify`
+    roads: tuple[str, ...]
+    seconds: float
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true of a claim, exactly."""
+
+    excess: list[Fraction]  # [k]: cost − threshold
+    gains: list[Fraction | None]  # [n]: by the bound of the multipliers; None where no deviation is feasible
+    unfounded: tuple[int, ...]  # agents whose proof by support is none, since something is left of the budget
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every threshold is met."""
+        return all(each <= 0 for each in self.excess)
+
+
+def truth_of(claim: Claim) -> Truth:
+    """Judge a claim in rationals."""
+    judged = judge(claim.game)
+    costs = judged.costs(claim.policy)
+    gains: list[Fraction | None] = []
+    unfounded = []
+    for agent, prices in enumerate(claim.multipliers.tolist()):
+        try:
+            gains.append(judged.gain(claim.policy, agent, prices))
+        except NotHard as problem:
+            if not problem.nothing_is_feasible:
+                unfounded.append(agent)
+            gains.append(None)
+    return Truth([c - limit for c, limit in zip(costs, judged.thresholds, strict=True)], gains, tuple(unfounded))
+
+
+def examine(seed: int, roads: dict[str, float] | None = None) -> Said:
+    """Draw a claim, and compare what every road says of it with the truth."""
+    claim, rng = draw_claim(seed), np.random.default_rng((20_263, seed))
+    shares = ROADS if roads is None else roads
+    taken = [road for road, draw in zip(ROADS, rng.random(len(ROADS)), strict=True) if draw < shares.get(road, 0.0)]
+    return examined(claim, taken)
+
+
+def examined(claim: Claim, roads: Iterable[str] = ()) -> Said:
+    """Compare what some roads say of a claim with the truth."""
+    began, truth, case = time.process_time(), truth_of(claim), Case(claim)
+    wrong, verdict, tried = [], "refused", []
+    for road in ("certify", *roads):
+        if not case.open(road):
+            continue
+        tried.append(road)
+        try:
+            said, verdict_here = getattr(case, f"by_{road}")(truth)
+        except Exception as problem:  # whatever escapes is a finding
+            last = traceback.extract_tb(problem.__traceback__)[-1]
+            where = f"{last.filename.rpartition('/')[2]}, line {last.lineno}"
+            said, verdict_here = [f"{type(problem).__name__} escaped from {where}: {problem}"], "refused"
+        wrong += [f"{road}: {each}" for each in said]
+        verdict = verdict_here if road == "certify" else verdict
+    seconds = time.process_time() - began
+    return Said(claim.seed, claim.form, claim.arithmetic, verdict, tuple(tried), seconds, tuple(wrong))
+
+
+Answer = tuple[list[str], str]
+
+
+@dataclass
+class Case:
+    """One claim as the library sees it."""
+
+    claim: Claim
+
+    def open(self, road: str) -> bool:
+        """Whether a road takes claims of this kind."""
+        claim = self.claim
+        finite = claim.game.get("discount") is None
+        if road == "exact":
+            return finite and claim.game["form"] != "local" and not claim.large and not claim.game.get("sparse")
+        if road in ("npz", "script", "folder", "process", "proposed") and claim.arithmetic != "floats":
+            return False
+        if road == "json":
+            return not claim.large and (claim.arithmetic == "floats" or (finite and claim.arithmetic == "rationals"))
+        if road == "script":
+            return finite and claim.game["form"] != "counting" and not claim.large
+        if road in ("infeasible", "solve", "proposed"):
+            return len(claim.weights) > 0 and not claim.large
+        return True
+
+    def game(self) -> Any:
+        """The game, with its mask."""
+        built = build(self.claim.game)
+        return built if self.claim.binds.all() else bind(built, self.claim.binds)
+
+    def policy(self) -> JointPolicy:
+        """The policy."""
+        return JointPolicy(tuple(self.claim.policy))
+
+    def by_certify(self, truth: Truth) -> Answer:
+        """Certify in Python."""
+        said = certify(self.game(), self.policy(), self.claim.multipliers)
+        return contradicted(truth, _record(said)), verdict_of(said)
+
+    def by_numpy(self, truth: Truth) -> Answer:
+        """Certify without the compiled kernels."""
+        with patch.dict(os.environ, CMPG_KERNELS="numpy"):
+            return self.by_certify(truth)
+
+    def by_exact(self, truth: Truth) -> Answer:
+        """Certify in rationals, which leave nothing open."""
+        said = certify(self.game(), self.policy(), self.claim.multipliers, exact=True)
+        wrong = contradicted(truth, _record(said))
+        if said.feasible != truth.feasible and not wrong:
+            wrong.append(f"{said.feasibility.name}, and the truth is the other way round")
+        return wrong, verdict_of(said)
+
+    def by_npz(self, truth: Truth) -> Answer:
+        """Certify files of arrays by the command."""
+        return self._by_command(truth, "npz")
+
+    def by_json(self, truth: Truth) -> Answer:
+        """Certify files of text by the command; rationals with --exact."""
+        exact = ["--exact"] if self.claim.arithmetic == "rationals" else []
+        return self._by_command(truth, "json", *exact)
+
+    def by_proposed(self, truth: Truth) -> Answer:
+        """Certify without multipliers, so that the command proposes some; feasibility alone is compared."""
+        with self._files("npz", multipliers=False) as (game, policy):
+            said = _run_command(["certify", game, policy, "--json"], may_refuse=True)
+        if said["code"] == 2:  # no solver found any, and the error says so
+            return [], "refused"
+        return contradicted(Truth(truth.excess, [None] * len(truth.gains), ()), said), "proposed"
+
+    def by_process(self, truth: Truth) -> Answer:
+        """Certify by the command in a process of its own."""
+        return self._by_command(truth, "npz", run=_run_process)
+
+    def _by_command(self, truth: Truth, ending: str, *options: str, run: Callable[..., Any] | None = None) -> Answer:
+        epsilon = _claimed(truth)
+        with self._files(ending) as (game, policy):
+            said = (run or _run_command)(["certify", game, policy, "--json", "--epsilon", repr(epsilon), *options])
+        wrong = contradicted(truth, said)
+        if said["code"] == 0 and not _holds(truth, epsilon):
+            wrong.append(f"exit code 0 at epsilon {epsilon!r}")
+        return wrong, "PROVED" if said["code"] == 0 else "NOT PROVED"
+
+    def by_script(self, truth: Truth) -> Answer:
+        """Check by the script of the page, with numpy alone."""
+        epsilon, out = _claimed(truth), io.StringIO()
+        with self._files("npz") as files, patch.object(sys, "argv", ["check", *files, repr(epsilon)]):
+            try:
+                with contextlib.redirect_stdout(out), np.errstate(all="ignore"):
+                    independent_check.main()
+                    code: Any = 0
+            except SystemExit as end:
+                code = end.code
+        if code != 0:
+            return [], "NOT PROVED"
+        slack = Fraction(SCRIPT_ROUNDING)
+        over = max((each for each in truth.excess), default=Fraction(0))
+        gains = [gain for gain in truth.gains if gain is not None]
+        wrong = [f"proved, and a threshold is exceeded by {float(over):.3g}"] if over > slack else []
+        if max(gains, default=Fraction(0)) > Fraction(epsilon) + slack or truth.unfounded:
+            wrong.append(f"proved at epsilon {epsilon:.3g}, and by the bound somebody gains {_shown(max(gains))}")
+        return wrong, "PROVED"
+
+    def by_folder(self, truth: Truth) -> Answer:
+        """Write a run folder, and read it back."""
+        game, policy = self.game(), self.policy()
+        said = certify(game, policy, self.claim.multipliers)
+        found = Incumbent(policy, said.multipliers, said)
+        result = Result(Status.LIMIT, "", _claimed(truth), incumbent=found, game=game)
+        with tempfile.TemporaryDirectory() as folder:
+            save_run(Path(folder) / "run", result)
+            again = load_run(Path(folder) / "run").result
+        wrong = contradicted(truth, _record(again.certificate))
+        if again.status is Status.CERTIFIED and not _holds(truth, again.epsilon):
+            wrong.append(f"CERTIFIED at epsilon {again.epsilon!r}")
+        return wrong, again.status.name
+
+    def by_infeasible(self, truth: Truth) -> Answer:
+        """Ask whether some weights prove that no policy meets the thresholds."""
+        game = build(self.claim.game)
+        with np.errstate(all="ignore"):
+            proof = prove_infeasible(game, self.claim.weights)
+        if not proof.holds:
+            return [], "open"
+        if truth.feasible:
+            return ["is called infeasible, and this policy meets every threshold"], "INFEASIBLE"
+        judged = judge(self.claim.game)
+        least = judged.least_cost(self.claim.weights)
+        limit = sum(
+            (Fraction(w) * most for w, most in zip(self.claim.weights.tolist(), judged.thresholds, strict=True)),
+            Fraction(0),
+        )
+        wrong = [f"is called infeasible, and some policy spends {_shown(least)} of {_shown(limit)}"]
+        return wrong if least <= limit else [], "INFEASIBLE"
+
+    def by_solve(self, truth: Truth) -> Answer:
+        """Solve the game, and judge what is said in the end."""
+        game = self.game()
+        result = solve(game, epsilon=suitable_epsilon(_floats(self.claim.game)), time_limit=TIME_LIMIT)
+        drawn = Drawn(self.claim.game, self.claim.form, "any", "claimed", truth.feasible or None)
+        wrong = findings(drawn, result)
+        if result.status is Status.INFEASIBLE and truth.feasible:
+            wrong.append("ends INFEASIBLE, and the claim's policy meets every threshold")
+        return wrong, result.status.name
+
+    @contextlib.contextmanager
+    def _files(self, ending: str, *, multipliers: bool = True) -> Iterator[tuple[str, str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            game, policy = (str(Path(folder) / f"{name}.{ending}") for name in ("game", "policy"))
+            save_game(self.game(), game)
+            self.policy().save(policy, multipliers=self.claim.multipliers if multipliers else None)
+            yield game, policy
+
+
+def contradicted(truth: Truth, said: dict[str, Any]) -> list[str]:
+    """Everything in a certificate, as a record, that is not true."""
+    wrong = []
+    if said["feasibility"] == Feasibility.PROVEN.name and not truth.feasible:
+        wrong.append(f"PROVEN, and a threshold is exceeded by {_shown(max(truth.excess))}")
+    if said["feasibility"] == Feasibility.VIOLATED.name and truth.feasible:
+        wrong.append("VIOLATED, and every threshold is met")
+    for j, (over, most) in enumerate(zip(truth.excess, said["excess"], strict=True)):
+        if over > 0 and _finite(most) and over > Fraction(most):
+            wrong.append(f"constraint {j} may be exceeded by {most:.3g}, and is by {_shown(over)}")
+    for agent, (gain, most) in enumerate(zip(truth.gains, said["gains"], strict=True)):
+        if not _finite(most):
+            continue
+        if agent in truth.unfounded:
+            wrong.append(f"agent {agent} gains at most {most:.3g} by support, and something is left of that budget")
+        elif gain is not None and gain > Fraction(most):
+            wrong.append(f"agent {agent} gains at most {most!r}, and {_shown(gain)} by the bound")
+    return wrong
+
+
+def verdict_of(said: Certificate) -> str:
+    """The verdict, and whether the gains have a bound."""
+    return said.feasibility.name if np.isfinite(said.epsilon) else f"{said.feasibility.name}, gains open"
+
+
+def _record(said: Certificate) -> dict[str, Any]:
+    return {"feasibility": said.feasibility.name, "excess": said.excess.tolist(), "gains": said.gains.tolist()}
+
+
+def _finite(number: Any) -> bool:
+    return number is not None and bool(np.isfinite(number))
+
+
+def _shown(number: Fraction) -> str:
+    try:
+        return f"{float(number)!r}" if float(number) or not number else f"2^-{int(1 / abs(number)).bit_length()}"
+    except OverflowError:
+        return "more than any float"
+
+
+def _claimed(truth: Truth) -> float:
+    """An epsilon that is just too small, and so is not proved by anybody who counts right."""
+    gains = [gain for gain in truth.gains if gain is not None]
+    try:
+        return max(float(max(gains, default=Fraction(0))) * 0.999, 1e-6)
+    except OverflowError:
+        return 1e300
+
+
+def _holds(truth: Truth, epsilon: float) -> bool:
+    return truth.feasible and all(gain is None or gain <= Fraction(epsilon) for gain in truth.gains)
+
+
+def _floats(game: Any) -> Any:
+    tables = {n: t.astype(float) for n, t in game.items() if isinstance(t, np.ndarray) and t.dtype == object}
+    return game | tables
+
+
+def _run_command(words: list[str], *, may_refuse: bool = False) -> dict[str, Any]:
+    """Run the command in this process."""
+    out, complaints = io.StringIO(), io.StringIO()
+    with patch.object(sys, "argv", ["cmpg", *words]), contextlib.redirect_stdout(out):
+        try:
+            with contextlib.redirect_stderr(complaints), np.errstate(all="ignore"):
+                command()
+                code: Any = 0
+        except SystemExit as end:
+            code = end.code
+    if may_refuse and code == 2 and "error: " in complaints.getvalue():
+        return {"code": code}
+    return _command_record(code, out.getvalue(), complaints.getvalue())
+
+
+def _run_process(words: list[str]) -> dict[str, Any]:
+    """Run the command in another process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cmpg", *words], capture_output=True, text=True, timeout=120, check=False
+    )
+    return _command_record(done.returncode, done.stdout, done.stderr)
+
+
+def _command_record(code: Any, out: str, complaints: str) -> dict[str, Any]:
+    if code not in (0, 1, None) or "Traceback" in complaints:
+        raise AssertionError(f"exit code {code}: {complaints.strip()}")
+    record = json.loads(out)
+    names = {each.value: each.name for each in Feasibility} | {each.name: each.name for each in Feasibility}
+    return record | {"code": code or 0, "feasibility": names[record["feasibility"]]}

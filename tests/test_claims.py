@@ -1,0 +1,103 @@
+"""Random claims before an exact judge; `python -m checks claims` judges a hundred thousand of them."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from oracles.claiming import Truth, contradicted, truth_of
+from oracles.judge import NotHard, judge
+from oracles.random_claims import FORMS, draw_claim, hidden
+from oracles.random_games import shapes_of
+
+
+def one_agent(costs, *, rewards, threshold, **length):
+    """A game of one agent and two states: action 0 leads to state 1, which is for ever, and action 1 stays."""
+    transition = np.zeros((1, 2, 2, 2))
+    transition[0, 0, 0, 1] = transition[0, 0, 1, 0] = 1
+    transition[0, 1, :, 1] = 1
+    return {
+        "form": "joint",
+        "initial": np.array([1.0, 0.0]),
+        "transition": transition,
+        "rewards": np.array([[rewards]], dtype=float),
+        "costs": np.array([[costs]], dtype=float),
+        "thresholds": np.array([threshold]),
+        **length,
+    }
+
+
+def test_the_judge_counts_nothing_that_comes_later_at_discount_zero():
+    later = {"rewards": [[1, 0], [0, 0]], "threshold": 0.0}
+    stays = [np.array([[[0.0, 1.0], [0.0, 1.0]]])]
+    at_once = judge(one_agent([[0, 0], [1, 1]], **later, discount=0.0))
+    assert at_once.gain(stays, 0, [np.inf]) == 1
+    for_ever = judge(one_agent([[0, 0], [1, 1]], **later, discount=0.5))
+    assert for_ever.gain(stays, 0, [np.inf]) == 0
+
+
+def test_the_judge_refuses_a_proof_by_support_where_something_is_left():
+    stays = [np.array([[[0.0, 1.0], [0.0, 1.0]]] * 2)]
+    tables = {"rewards": [[1, 0], [0, 0]], "horizon": 2}
+    with pytest.raises(NotHard, match="something is left"):
+        judge(one_agent([[0, 0], [1, 1]], threshold=0.5, **tables)).gain(stays, 0, [np.inf])
+    with pytest.raises(NotHard, match="nothing is feasible"):
+        judge(one_agent([[1, 1], [1, 1]], threshold=0.5, **tables)).gain(stays, 0, [np.inf])
+
+
+def test_no_deviation_that_the_judge_tries_gains_more_than_its_bound():
+    tried = 0
+    for seed in range(150):
+        claim = draw_claim(seed)
+        if claim.large or max(a ** (h * s) for h, s, a in shapes_of(claim.game)) > 32:
+            continue
+        judged, truth = judge(claim.game), truth_of(claim)
+        for agent, bound in enumerate(truth.gains):
+            gain = judged.best_gain(claim.policy, agent, claim.binds[agent])
+            tried += gain is not None and bound is not None
+            assert gain is None or bound is None or gain <= bound, seed
+    assert tried > 60
+
+
+@pytest.mark.parametrize("form", ["joint", "counting", "local"])
+def test_a_game_hidden_among_many_states_is_judged_like_itself(form):
+    seed = next(
+        seed for seed in range(100) if draw_claim(seed).form == form and draw_claim(seed).arithmetic == "floats"
+    )
+    claim = draw_claim(seed)
+    large = hidden(claim.game, np.random.default_rng(0))
+    policy = []
+    for own, (steps, states, actions) in zip(claim.policy, shapes_of(large), strict=True):
+        table = np.broadcast_to(np.eye(actions)[0], (steps, states, actions)).copy()
+        table[:, : own.shape[1]] = own
+        policy.append(table)
+    assert judge(large).costs(policy) == judge(claim.game).costs(claim.policy)
+    assert judge(large).values(policy) == judge(claim.game).values(claim.policy)
+
+
+def test_claims_have_every_form_and_the_numbers_that_hurt():
+    claims = [draw_claim(seed) for seed in range(600)]
+    assert {claim.form for claim in claims} == set(FORMS)
+    rows = [row for claim in claims for own in claim.policy for row in own.reshape(-1, own.shape[-1])]
+    nearly = [row for row in rows if row.dtype == float and row.max() == 1 and np.count_nonzero(row) > 1]
+    assert len(nearly) > 100
+    assert min(row[row > 0].min() for row in nearly) == 5e-324
+    assert any(0 < entry < Fraction(5e-324) for row in rows if row.dtype == object for entry in row)
+    assert sum(bool(np.isinf(claim.multipliers).any()) for claim in claims) > 100
+    assert sum(not claim.binds.all() for claim in claims) > 50
+    assert {claim.game.get("discount") for claim in claims} >= {0.0, 1 - 2.0**-30}
+
+
+def test_a_false_statement_about_a_claim_is_noticed():
+    truth = Truth([Fraction(1, 10**400)], [Fraction(1)], ())
+    honest = {"feasibility": "VIOLATED", "excess": [5e-324], "gains": [1.0]}
+    assert contradicted(truth, honest) == []
+    assert contradicted(truth, honest | {"feasibility": "PROVEN"}) == ["PROVEN, and a threshold is exceeded by 2^-1329"]
+    assert contradicted(truth, honest | {"excess": [0.0]}) == ["constraint 0 may be exceeded by 0, and is by 2^-1329"]
+    assert contradicted(truth, honest | {"gains": [0.5]}) == ["agent 0 gains at most 0.5, and 1.0 by the bound"]
+    met = Truth([Fraction(0)], [None], (0,))
+    assert contradicted(met, honest | {"excess": [0.0], "gains": [None]}) == ["VIOLATED, and every threshold is met"]
+    left = {"feasibility": "PROVEN", "excess": [0.0], "gains": [0.0]}
+    assert contradicted(met, left) == [
+        "agent 0 gains at most 0 by support, and something is left of that budget",
+    ]
