@@ -6,6 +6,7 @@ else unless it says so.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -17,3 +18,12 @@ DATA = Path(os.environ.get("CMPG_DATA", ROOT.parent / "shared" / "data"))
 
 # The oracles, the fuzzer and the browser of the tests are used here as well.
 sys.path.insert(0, str(ROOT / "tests"))
+
+
+def fingerprint(*folders: str) -> str:
+    """Return what identifies the sources of the library, and of the checks and tests in these folders."""
+    digest = hashlib.sha256()
+    for folder in ("src", *folders):
+        for path in sorted(each for each in (ROOT / folder).rglob("*") if each.suffix in (".py", ".c", ".h")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 CHECKS = {
+    "audit": ("checks.audit", "known vulnerabilities of everything that constraints.txt pins"),
     "bench": ("checks.bench.run", "speed beside what a user would use instead"),
     "bounds": ("checks.learning.bounds", "how often the learners' confidence bounds miss, and how tight they are"),
     "claims": ("checks.claims", "random claims of every form, by every road, before an exact judge"),
     "cover": ("checks.cover", "branch coverage of all tests"),
     "digests": ("checks.digests", "record digests of answers, and compare two records"),
+    "evidence": ("checks.evidence", "write docs/evidence.md from what the other checks found last"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),
     "hard-budgets": ("checks.hard_budgets", "thresholds of zero, confirmed by reachability alone"),
     "learning": ("checks.learning.seeds", "coverage and safety of learning over hundreds of seeds"),
-    "learning-samples": ("checks.learning.medians", "samples that learning takes, as medians over seeds"),
+    "learning-samples": ("checks.learning.samples", "samples that learning takes, as medians over seeds"),
+    "lowest": ("checks.lowest", "all tests with the lowest versions that pyproject.toml allows"),
+    "machines": ("checks.machines", "make test in fresh clones: other Pythons, a busy machine, one core"),
     "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
     "oracles": ("checks.oracles.run", "answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy"),
     "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
@@ -24,8 +29,8 @@ CHECKS = {
     "release": ("checks.release", "rehearse a release: build twice, install, solve; publishes nothing"),
     "resilience": ("checks.resilience", "kill sweeps, learners and workers, resume, and compare the results"),
     "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),
+    "sanitize": ("checks.sanitize", "the tests of the C kernels under AddressSanitizer and UBSan"),
     "sweep": ("checks.sweep", "random games before an exact judge"),
-    "tricks": ("checks.tricks", "what each part of the search is worth: solve without it"),
 }
 """Module and one line of each check, by name."""
 
@@ -40,6 +45,7 @@ def main(argv: list[str]) -> int:
     if argv[0] not in CHECKS:
         print(f"there is no check {argv[0]!r}; there are {', '.join(CHECKS)}.", file=sys.stderr)
         return 2
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     module = importlib.import_module(CHECKS[argv[0]][0])
     return int(module.main(argv[1:]) or 0)
 

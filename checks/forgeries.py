@@ -9,13 +9,14 @@ kind there were, and every one that was believed; the exit code is 1 if there is
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+from checks import evidence
 
-def main(argv: list[str]) -> None:
+
+def main(argv: list[str]) -> int:
     """Forge so many claims."""
     from oracles.forging import forged
 
@@ -37,5 +38,8 @@ def main(argv: list[str]) -> None:
                 print(f"claim {seed}, {kind}: was believed", flush=True)
     for kind, count in kinds.most_common():
         print(f"{count:6d}  {kind}")
-    print(f"{sum(kinds.values())} forged claims, {believed} believed")
-    sys.exit(1 if believed else 0)
+    finding = f"{sum(kinds.values()):,} forged claims, proofs and run folders; {believed} believed"
+    print(finding)
+    if (chosen.claims, chosen.private) >= (2_000, 2_000):
+        evidence.record("forgeries", finding)
+    return 1 if believed else 0

@@ -24,7 +24,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from checks import BUILD, ROOT
+from checks import BUILD, evidence, fingerprint
 
 CHUNK = 1000
 """Spoilt files that are tried before anything is written down."""
@@ -43,15 +43,6 @@ SOLVE_CHUNK = 500
 
 MOST_MEMORY = 4 * 2**30
 """Bytes of address space: what asks for more gets a MemoryError, which is a finding, and the machine lives on."""
-
-
-def fingerprint() -> str:
-    """Return what identifies the library and the fuzzer."""
-    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.[ch]"), *(ROOT / "tests" / "fuzzing").glob("*.py")]
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def work(task: tuple[str, int, int]) -> dict:
@@ -116,7 +107,7 @@ SOLVED = 0.6
 
 def own_engine(chosen: argparse.Namespace) -> int:
     """Fuzz with the mutations of tests/fuzzing, in several processes."""
-    path = BUILD / "fuzz" / f"{fingerprint()}.jsonl"
+    path = BUILD / "fuzz" / f"{fingerprint('tests/fuzzing')}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     records = list({(record["door"], record["begin"]): record for record in lines}.values())
@@ -156,8 +147,12 @@ def tell(records: list[dict]) -> int:
     for name in executed:
         print(f"{name:24} {executed[name]:>9,} executions  {seconds[name]:7.1f} s  {found[name]} findings")
     solves = executed.pop("solve", 0)
-    print(f"{sum(executed.values()):,} executions over {len(executed)} doors, {solves:,} solves, "
-          f"{sum(found.values())} findings, {sum(seconds.values()) / 60:.1f} minutes of a processor")  # fmt: skip
+    finding = (
+        f"{sum(executed.values()):,} corrupted files for {len(executed)} parsers and {solves:,} games with extreme "
+        f"numbers; {sum(found.values())} crashes"
+    )
+    print(f"{finding}; {sum(seconds.values()) / 60:.1f} CPU minutes")
+    evidence.record("fuzz", finding)
     return 1 if sum(found.values()) else 0
 
 

@@ -147,8 +147,8 @@ def timed(game: LocalGame) -> tuple[Result, float]:
 HEAD = """\
 # Budgets of zero
 
-Written by `make hard-budgets`. Robots that may never collide, and transformers that may never be overloaded: the
-threshold is zero, no price is high enough, and the certificate proves by support that nobody gains
+Written by `python -m checks hard-budgets`. Robots that may never collide, and transformers that may never be
+overloaded: the threshold is zero, no price is high enough, and the certificate proves by support that nobody gains
 ([certificates.md](certificates.md#hard-budgets-proofs-by-support)).
 
 An answer is *confirmed* if a judge that shares no code with the library (`tests/oracles/reachability.py`) finds that no

@@ -3,7 +3,7 @@
     python -m checks mutants                        a sample of every file, written to build/mutants.md
     python -m checks mutants --sample 0             every mutant there is: hours
     python -m checks mutants --only certificate     one file
-    python -m checks mutants --known --sample 0     the page of all that is known, without trying anything
+    python -m checks mutants --known --sample 0     the table of all that is known, without trying anything
 
 A mutant is a file with one change. It is compiled into a fork of this process, so that nothing is written and nothing
 but the library is imported again, and the tests that concern the file run until one fails. What is done is kept in
@@ -33,14 +33,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checks import BUILD, ROOT
+from checks import BUILD, ROOT, evidence
 
 SOURCE = ROOT / "src"
 JUDGED = Path(__file__).with_name("survivors.json")
 """What was found out about mutants that survived, by file and change."""
 
-SIGHTS = Path(__file__).with_name("first_sights.json")
-"""What became of each mutant when it was tried for the first time, by file and round."""
 
 CPU_SECONDS = 40
 """A mutant that takes longer than this of a processor's time is noticed: nobody waits so long."""
@@ -540,47 +538,6 @@ def sampled(mutants: list[Mutant], size: int) -> list[Mutant]:
     return sorted(drawn, key=lambda each: each.number)
 
 
-class Sights:
-    """What became of each mutant of a file when it was tried for the first time.
-
-    A round is what was tried with the same tests. Mutants for which tests had been written before are `looked_at`.
-    """
-
-    def __init__(self, target: Target) -> None:
-        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
-        own = everything.get(target.name, {})
-        self.looked_at: list[str] = own.get("looked_at", [])
-        self.rounds: list[dict] = own.get("rounds", [])
-        self.target, self.print = target, fingerprint(target)
-
-    def note(self, mutant: Mutant, *, killed: bool) -> None:
-        """Write down a mutant, unless it has been seen before."""
-        if mutant.mark in self.looked_at or any(mutant.mark in each["marks"] for each in self.rounds):
-            return
-        if not self.rounds or self.rounds[-1]["tests"] != self.print:
-            self.rounds.append({"tests": self.print, "marks": [], "survived": []})
-        self.rounds[-1]["marks"].append(mutant.mark)
-        if not killed:
-            self.rounds[-1]["survived"].append(mutant.key)
-        everything = json.loads(SIGHTS.read_text("utf-8")) if SIGHTS.exists() else {}
-        everything[self.target.name] = {"looked_at": self.looked_at, "rounds": self.rounds}
-        SIGHTS.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-    def scores(self, reasons: dict[str, str]) -> list[Score]:
-        """Return the score of each round."""
-        return [
-            Score(len(each["marks"]), len(each["survived"]), sum(_is_same(reasons, key) for key in each["survived"]))
-            for each in self.rounds
-        ]
-
-
-def _since_the_last_that_was_too_low(rounds: list[Score], least: float) -> tuple[list[Score], Score]:
-    """Return the rounds that were too low and those before them, and the sum of all rounds after them."""
-    low = [place for place, each in enumerate(rounds[:-1], start=1) if each.share < least]
-    first = max(low, default=0)
-    return rounds[:first], sum(rounds[first:], start=Score())
-
-
 def _is_same(reasons: dict[str, str], key: str) -> bool:
     return reasons.get(key, "").startswith("same program")
 
@@ -618,7 +575,7 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
     for line in path.read_text().splitlines() if path.exists() else ():
         record = json.loads(line)
         known[record["mark"]] = record
-    mutants, sights = all_mutants((SOURCE / target.path).read_text("utf-8")), Sights(target)
+    mutants = all_mutants((SOURCE / target.path).read_text("utf-8"))
     # Where more is wanted, more has to be seen.
     chosen = sampled(mutants, size if target.least < 0.9 else 5 * size)
     if known_only:
@@ -632,11 +589,10 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
             known[mutant.mark] = {"mark": mutant.mark, "killed": killed, "seconds": seconds}
             log.write(json.dumps(known[mutant.mark]) + "\n")
             log.flush()
-            sights.note(mutant, killed=killed)
             if not killed:
                 print(f"  survives: line {mutant.line}: {mutant.told} ({seconds:.0f} s)", flush=True)
     tried = [(mutant, known[mutant.mark]["killed"]) for mutant in chosen]
-    return {"target": target, "total": len(mutants), "tried": tried, "sights": sights}
+    return {"target": target, "total": len(mutants), "tried": tried}
 
 
 def interval(killed: int, tried: int) -> tuple[float, float]:
@@ -651,69 +607,38 @@ def interval(killed: int, tried: int) -> tuple[float, float]:
 
 INTRODUCTION = """# Mutants
 
-Written by `make mutants`. One operator, operand, comparison, constant, decision, call or jump of a file is changed, and
-the tests that concern the file are run: if none fails, the mutant survives, and somebody has to say why. The score is
-the part of the mutants that some test noticed; those are left out that are the same program, and a judgement below says
-why nobody can tell them apart from outside. Annotations, messages of errors, docstrings, what only shows something, and
-constants of a module (named, and tuned) are not changed. The NumPy twins are used, so that the Python code is what
-runs. `make mutants SAMPLE=100` tries more of each file, and `SAMPLE=0` all of them, which takes hours.
-"""
+Written by `python -m checks mutants`. One operator, operand, comparison, constant, decision, call or jump of a file is
+changed, and the tests that concern the file are run: if none fails, the mutant survives. The score is the share of the
+mutants that some test noticed; mutants that are the same program are left out, and a judgement below says why they
+cannot be told apart from outside. Annotations, messages of errors, docstrings, what only shows something, and constants
+of a module (named, and tuned) are not changed. The NumPy twins are used, so that the Python code is what runs.
+The interval has the score over all mutants in it with 95 % confidence.
 
-BLIND = """## At first sight
-
-Tests are written for survivors, and after that a score over the same mutants is no measure. So every mutant counts here
-as it went when it was tried for the first time, before anybody had seen it. Where a round, in which the tests of a file
-stayed as they were, was too low, tests were written for the whole file, and a fresh sample was drawn: such a round and
-those before it are in the last column, and the figures are those of all rounds after it. Mutants that were looked at
-before first sights were written down are left out. The interval has the score over all mutants in it with 95 %
-confidence, as far as chance goes.
-
-| what | file | mutants | tried | noticed | same program | score | interval | wanted | earlier rounds |
-|---|---|---:|---:|---:|---:|---:|---:|---:|---|"""
-
-NOW = """## Now
-
-All that was tried with the tests as they are, mutants for whose survivors tests were written among them. What had been
-noticed before tests were only added was not tried again.
-
-| what | tried | noticed | same program | score | wanted |
-|---|---:|---:|---:|---:|---:|"""
+| what | file | mutants | tried | noticed | same program | score | interval | wanted |
+|---|---|---:|---:|---:|---:|---:|---:|---:|"""
 
 
-def page(records: list[dict]) -> tuple[str, bool]:
-    """Return build/mutants.md, and whether every score is high enough."""
-    judged = json.loads(JUDGED.read_text("utf-8")) if JUDGED.exists() else {}
-    blind, now, survivors, good = [], [], [], True
-    sums: dict[float, Score] = {}
-    everything = Score()
+def page(records: list[dict]) -> tuple[str, Score, bool]:
+    """Return the page, the score over all files, and whether that of every file is high enough."""
+    judged = json.loads(JUDGED.read_text("utf-8"))
+    rows, survivors, good, everything = [], [], True, Score()
     for record in records:
-        target, tried, sights = record["target"], record["tried"], record["sights"]
+        target, tried = record["target"], record["tried"]
         reasons = judged.get(target.name, {})
-        earlier, last = _since_the_last_that_was_too_low(sights.scores(reasons), target.least)
-        sums[target.least] = sums.get(target.least, Score()) + last
-        low, high = interval(last.noticed, last.tried - last.same)
-        good &= last.share >= target.least
-        before = ", ".join(f"{each.noticed} of {each.tried - each.same}" for each in earlier)
-        blind.append(
-            f"| {target.name} | `{target.path}` | {record['total']} | {last.cells()} | "
-            f"{f'{low:.0%} to {high:.0%}' if last.tried else 'nothing new was tried'} | {target.least:.0%} | "
-            f"{before} |"
-        )
         alive = [mutant for mutant, killed in tried if not killed]
         score = Score(len(tried), len(alive), sum(_is_same(reasons, mutant.key) for mutant in alive))
-        everything += score
+        low, high = interval(score.noticed, score.tried - score.same)
         enough = bool(tried) and score.share >= target.least
-        good &= enough
-        now.append(f"| {target.name} | {score.cells()}{'' if enough else ' **too low**'} | {target.least:.0%} |")
+        everything, good = everything + score, good and enough
+        rows.append(
+            f"| {target.name} | `{target.path}` | {record['total']} | {score.cells()}"
+            f"{'' if enough else ' **too low**'} | {low:.0%} to {high:.0%} | {target.least:.0%} |"
+        )
         survivors += [f"\n### {target.name}\n"] if alive else []
         survivors += [f"- line {m.line}: `{m.told}`: {reasons.get(m.key, '**not judged yet**')}" for m in alive]
-    for least, score in sorted(sums.items(), reverse=True):
-        low, high = interval(score.noticed, score.tried - score.same)
-        blind.append(f"| all that want {least:.0%} | | | {score.cells()} | {low:.0%} to {high:.0%} | {least:.0%} | |")
-    now.append(f"| all | {everything.cells()} | |")
+    rows.append(f"| all | | | {everything.cells()} | | |")
     listed = ["\n## Survivors", *survivors] if survivors else ["\nNone survived."]
-    text = "\n".join([INTRODUCTION, BLIND, *blind, "", NOW, *now, *listed, ""])
-    return text.replace("\n\n\n", "\n\n"), good
+    return "\n".join([INTRODUCTION, *rows, *listed, ""]).replace("\n\n\n", "\n\n"), everything, good
 
 
 def main(argv: list[str]) -> int:
@@ -727,17 +652,19 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--only", nargs="*", help="some files, by their names in the table")
     parser.add_argument("--known", action="store_true", help="try nothing: write the page of what is known")
-    parser.add_argument("--page", type=Path, default=BUILD / "mutants.md")
     chosen = parser.parse_args(argv)
     prepare()
     folder = BUILD / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
     targets = [target for target in TARGETS if chosen.only is None or target.name in chosen.only]
     records = [test_target(target, chosen.sample, folder, known_only=chosen.known) for target in targets]
-    text, good = page(records)
+    text, score, good = page(records)
+    (BUILD / "mutants.md").write_text(text, "utf-8")
+    print(text)
     if chosen.only is None:
-        chosen.page.write_text(text, "utf-8")
-        print(f"{chosen.page} is written")
-    else:
-        print(text)
+        evidence.record(
+            "mutants",
+            f"{score.noticed:,} of {score.tried - score.same:,} changes of one decision were noticed by a test "
+            f"({score.share:.0%}), in {len(records)} files",
+        )
     return 0 if good else 1

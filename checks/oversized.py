@@ -103,7 +103,7 @@ def asked(words: list[str]) -> tuple[str, str]:
     return ending, ""
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> int:
     """Ask for everything, and say how it went."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--requests", type=int, default=100)
@@ -119,4 +119,4 @@ def main(argv: list[str]) -> None:
     for ending, count in endings.most_common():
         print(f"{count:5d}  {ending}")
     print(f"{sum(endings.values())} requests, {wrong} mistakes")
-    sys.exit(1 if wrong else 0)
+    return 1 if wrong else 0

@@ -1,10 +1,9 @@
 """How good are the equilibria that one `solve` finds? A table over scenarios, random games and public problem files.
 
-python -m checks quality record FILE [--only TEXT]   solve every game once, and with 20 restarts; keep the values
-python -m checks quality page                        write build/quality.md from both records, and that of tricks.py
+    python -m checks quality [--only TEXT]
 
-`record` uses nothing but what old versions have too, so that the values of before are recorded by the same file:
-PYTHONPATH=old/src python -m checks quality record experiments/quality_before.json
+Every game is solved once, and with 20 restarts; the value of the first is compared with the best of all and with the
+proved upper bound. What is done is kept in build/quality, and is done again only after the library has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from checks import BUILD, DATA, ROOT
+from checks import BUILD, DATA, evidence, fingerprint
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
@@ -28,9 +27,6 @@ from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import SCENARIOS
-
-BEFORE = ROOT / "checks" / "quality_before.json"
-AFTER = BUILD / "quality" / "quality_after.json"
 
 RESTARTS, SEED = 20, 1
 EPSILON = 1e-4
@@ -44,9 +40,6 @@ def cases() -> Cases:
     """Return what builds each game, by name."""
     found: Cases = {name: each.build for name, each in SCENARIOS.items()}
     found["congestion-counting"] = partial(SCENARIOS["congestion-counting"].build, num_agents=20)
-    robots = SCENARIOS["robots"]
-    # As it was before robots could meet on edges, too: the same game in both records.
-    found["robots"] = partial(robots.build, **({"edges": False} if "edges" in robots.options else {}))
     found |= {f"random joint {seed}": partial(random_joint_game, seed) for seed in range(10)}
     found |= {f"random local {seed}": partial(random_local_game, seed) for seed in range(10)}
     return found | _public_cases()
@@ -69,7 +62,7 @@ def _public_cases() -> Cases:
 
 
 def random_joint_game(seed: int) -> JointGame:
-    """Return a game with one common reward: 2 or 3 agents, 1 or 2 constraints; what pays is dear."""
+    """Return a game with one common reward: 2 or 3 agents, 1 or 2 constraints; what pays is expensive."""
     rng = np.random.default_rng([11, seed])
     agents, constraints, states, horizon = 2 + seed % 2, 1 + seed // 2 % 2, 3 + seed % 4, 3
     table = (states, *(3 for _ in range(agents)))
@@ -88,7 +81,7 @@ def random_joint_game(seed: int) -> JointGame:
 
 
 def random_local_game(seed: int) -> LocalGame:
-    """Return a game of 3 to 7 agents who meet at 3 resources with rising delays and a budget of crowding."""
+    """Return a game of 3 to 7 agents that meet at 3 resources with rising delays and a budget of crowding."""
     rng = np.random.default_rng([12, seed])
     agents, states, actions, resources, horizon = 3 + seed // 2, 3, 3, 3, 3
     members = []
@@ -174,8 +167,8 @@ def record(build: Callable[[], Game]) -> dict[str, Any]:
 
 
 def _bound(result: Any) -> float | None:
-    """Return what no feasible policy exceeds per agent; versions that cannot say so have no `quality`."""
-    if not hasattr(type(result), "quality") or result.incumbent is None or result.quality.welfare.bound is None:
+    """Return what no feasible policy exceeds per agent, if it is known."""
+    if result.incumbent is None or result.quality.welfare.bound is None:
         return None
     return float(result.quality.welfare.bound.value / len(result.values))
 
@@ -202,96 +195,41 @@ def _record_all(path: Path, only: str) -> None:
         print(name, records[name], flush=True)
 
 
+def page(records: Records) -> str:
+    """Return the table of a record."""
+    rows = []
+    for name, each in records.items():
+        one, many = _value(each, "one"), _value(each, "many")
+        bound = "unknown" if each["bound"] is None else f"{each['bound']:.4f}"
+        times = [f"{each[name]:.3f}" for name in ("seconds", "bound_seconds")]
+        rows.append(
+            f"| {name} | {one:.4f} | {many:.4f} | {bound} | {_share(one, max(one, many))} | {' | '.join(times)} |"
+        )
+    head = ("game", "one solve", f"best of {RESTARTS}", "bound", "of the best known", "s", "s of the bound")
+    return "\n".join([HEAD, f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows, ""])
+
+
 HEAD = """\
 # How good are the equilibria?
 
-A certificate proves that nobody gains by leaving. It does not say that no other equilibrium is better. This page has
-the proofs of the upper bounds that every result carries, and a table over {count} games. The table is written by
-`make quality` from two records, of this version and of the one before it had planned starts; nothing is edited by
-hand.
-
-```python
->>> import cmpg
->>> result = cmpg.solve(cmpg.scenarios.routing(num_agents=6))
->>> welfare = result.quality.welfare
->>> bool(welfare.value <= welfare.bound.value)
-True
-
-```
-
-`cmpg solve`, `--json` and the page of a run say it in words: "at least 93 % of the best possible", "within 4 % of
-the best possible" where values are losses, or as a difference where signs vary. The bound is computed when it is
-asked for or printed, so that `cmpg.solve` is as fast as without it.
-
-## Who proves the bound
-
-**A planner (joint games).** One planner who chooses all actions can do whatever the agents can. Its best feasible
-policy solves one CMDP, of the sum of the rewards for the welfare, and of the stage reward whose value is the
-potential for that. For any λ ≥ 0 weak duality bounds it by λ·α + max V^{{r − λ·c}}, one backward induction, at the
-multipliers that the exact solver returns. Agents who cannot correlate may not reach it: the bound is D* of the
-paper's section 4.
-
-**A planner who counts (counting games).** Costs and transitions depend on the class of the counts alone, so it is
-enough that the planner chooses a class, and is given the best stage of all count vectors in it. Private rewards are
-bounded by the largest ones that so many agents could get.
-
-**Common prices (local games).** At multipliers λ ≥ 0 every feasible policy is worth at most
-
-    λ·α + Σ_i V_i(private − λ·costs) − Σ_(h,e) E[f(N)],   f(m) = m·d(m) + λ·g(m)
-
-for the welfare, with Σ_(l ≤ m) d(l) instead of m·d(m) for the potential; N is the load of resource e at step h.
-Choose any price p for a use of (h, e), and let f*(p) = max_m (p·m − f(m)) over loads that can occur. Then f(N) ≥ p·N
-− f*(p) holds for every load, and E[N] is the sum of the agents' usages. So
-
-    λ·α + Σ_(h,e) f*(p) + Σ_i max V_i(private − λ·costs − p·uses)
-
-bounds every feasible policy: n dynamic programs of agents who plan alone. It is convex in (λ, p), and a few dozen
-subgradient steps of Polyak's length find good prices near those of the equilibrium. What it gives away is that loads
-are taken at the convex envelope of f, as if agents could correlate who comes when.
-
-All three include an allowance for every rounding, so that they hold in exact arithmetic. The same prices, with
-rewards left out, prove that a local game has no feasible policy at all.
-
-## Which starts earn their time
-
-`solve` takes the best certified ending of a few cheap starts, and says so. In joint and counting games these are the
-planner's plan (`Planned()`: its mixture split among the agents, moved inside the thresholds where the split breaks
-one, or the best deterministic plan of its ties) and the cheapest policy; the second is left out where the first ends
-at the bound. In local games it is the common price alone, which the table shows to be within a few percent of the
-best known already, and which is as fast as before.
-
-Where the best ending is not proved to be the best possible, pairs of agents trade: at rest every agent has a price of
-its own for what is left of a budget, and if prices differ, one agent gives some of it to another who pays more. What
-such a trade promises is told by one backward induction; only where that is enough it is tried, the ascent goes on
-from there, and the better of both endings is kept (`PairMoves`).
-
-Values are means over the agents. "Best known" is the best of all runs in the row. Seconds are of one solve (CPU),
-before and after, and of the bound.
+Values are means over the agents. Seconds are of one solve, and of its upper bound (CPU).
 """
 
 
-def page(before: Records, after: Records) -> str:
-    """Return the page of two records."""
-    rows, good, never_below = [], 0, 0
-    for name, old in before.items():
-        new = after[name]
-        values = [_value(each, how) for each in (old, new) for how in ("one", "many")]
-        best = max(values)
-        reached = values[2] >= best - 0.05 * abs(best)
-        good, never_below = good + reached, never_below + (values[2] >= values[0] - 1e-6 * abs(values[0]))
-        bound = "unknown" if new["bound"] is None else f"{new['bound']:.4f}"
-        numbers = [f"{value:.4f}" for value in (values[0], values[2], values[1], values[3])]
-        times = [f"{each:.3f}" for each in (old["seconds"], new["seconds"], new["bound_seconds"])]
-        rows.append(f"| {name} | {' | '.join(numbers)} | {bound} | {_share(values[2], best)} | {' | '.join(times)} |")
-    columns = ("game", "one solve before", "after", "best of 20 before", "after", "bound", "of the best known")
-    head = [*columns, "s before", "s after", "s bound"]
-    table = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows]
-    said = (
-        f"One solve reaches at least 95 % of the best known on {good} of {len(rows)} games, and is at least what it "
-        f"was before on {never_below} of {len(rows)}. Certified: "
-        f"{sum(each['one']['status'] == 'CERTIFIED' for each in after.values())} of {len(after)}."
+def finding(records: Records) -> str:
+    """Return the headline: how many games reach 95 % of what is known, and how far the bounds are away."""
+    values = {name: (_value(each, "one"), _value(each, "many")) for name, each in records.items()}
+    good = sum(one >= max(one, many) - 0.05 * abs(max(one, many)) for one, many in values.values())
+    gaps = [
+        (each["bound"] - values[name][0]) / max(abs(each["bound"]), 1e-12)
+        for name, each in records.items()
+        if each["bound"] is not None
+    ]
+    certified = sum(each["one"]["status"] == "CERTIFIED" for each in records.values())
+    return (
+        f"{certified} of {len(records)} games certified by one solve; {good} of them within 5 % of the best of "
+        f"{RESTARTS} restarts; median distance to the proved upper bound {100 * float(np.median(gaps)):.1f} %"
     )
-    return HEAD.format(count=len(rows)) + "\n## The table\n\n" + said + "\n\n" + "\n".join(table) + "\n"
 
 
 def _value(record: Record, how: str) -> float:
@@ -306,18 +244,15 @@ def _share(value: float, best: float) -> str:
 
 
 def main(argv: list[str]) -> None:
-    """Record, or write the page."""
-    parser = argparse.ArgumentParser(description="How good the equilibria of one solve are, over many games.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    recording = commands.add_parser("record", help="solve every game that the record does not have yet")
-    recording.add_argument("file", type=Path)
-    recording.add_argument("--only", default="", help="names that have this in them")
-    commands.add_parser("page", help="write build/quality.md")
+    """Solve what is missing, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="names that have this in them")
     given = parser.parse_args(argv)
-    if given.command == "record":
-        _record_all(given.file, given.only)
-        return
-    from checks import tricks
-
-    before, after, left_out = (json.loads(path.read_text("utf-8")) for path in (BEFORE, AFTER, tricks.FILE))
-    (BUILD / "quality.md").write_text(page(before, after) + tricks.section(left_out), "utf-8")
+    path = BUILD / "quality" / f"{fingerprint()}.json"
+    _record_all(path, given.only)
+    records = json.loads(path.read_text("utf-8"))
+    text = page(records)
+    (BUILD / "quality.md").write_text(text, "utf-8")
+    print(text)
+    if set(records) == set(cases()):
+        evidence.record("quality", finding(records))

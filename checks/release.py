@@ -1,4 +1,4 @@
-"""Rehearse a release, without a secret and without publishing anything: `make release`.
+"""Rehearse a release, without a secret and without publishing anything: `python -m checks release`.
 
 1. Build the source archive and the wheel twice, in two folders; the two wheels must have the same bytes.
 2. For every Python at hand, install the wheel in an empty environment, and solve every scenario far from the sources;
@@ -23,9 +23,9 @@ import tempfile
 from pathlib import Path
 
 from checks import ROOT
+from checks.environments import pythons
 
 DIST = ROOT / "dist"
-PYTHONS = ("3.11", "3.12", "3.13")
 
 SOLVE_EVERYTHING = """
 import cmpg
@@ -110,14 +110,6 @@ def write_parts(python: Path, target: Path) -> None:
     target.write_text(json.dumps(listed, indent=2) + "\n", "utf-8")
 
 
-def pythons() -> list[str]:
-    """Return the Pythons at hand, this one first."""
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    others = [shutil.which(f"python{version}") for version in PYTHONS if version != here]
-    working = [path for path in others if path and subprocess.run([path, "-V"], capture_output=True).returncode == 0]
-    return [sys.executable, *working]
-
-
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", action="store_true", help="also run the tests of the unpacked source archive")
@@ -132,7 +124,7 @@ def main(argv: list[str]) -> None:
             shutil.copyfile(path, DIST / path.name)
             print(f"{digest(path)}  dist/{path.name}", flush=True)
         (archive,) = first.parent.glob("*.tar.gz")
-        for number, python in enumerate(pythons()):
+        for number, python in enumerate(pythons().values()):
             wheel = first if number == 0 else archive  # the wheel is for this Python; the others build their own
             new = environment(folder / f"python-{number}", python, wheel)
             print(run(new, "-V").strip(), flush=True)

@@ -1,4 +1,4 @@
-"""Kill what is long, again and again, and see that nothing is torn and nothing lost: make resilience.
+"""Kill what is long, again and again, and see that nothing is torn and nothing lost.
 
 python -m checks resilience [--sessions FILE] [--kills 20] [--only sweep learn speed]
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
 
-from checks import BUILD, ROOT
+from checks import BUILD, ROOT, evidence
 
 CHUNK = 200
 """Games that are solved before anything is written down."""
@@ -26,10 +26,10 @@ CHUNK = 200
 
 INTRODUCTION = """# The great sweep
 
-Written by `make sweep`. Random games of every form and kind are solved by the library, and every claim is judged by
-`tests/oracles/judge.py`: rationals only, brute force, and not a line of the library in it. The games are small and
-nasty: entries that tie, thresholds that are met with nothing to spare or missed by a hair, scales from 1e-9 to 1e9,
-states that nobody can reach, probabilities of 1e-300, discounts up to 1 − 2⁻²⁰, costs of both signs, no to three
+Written by `python -m checks sweep`. Random games of every form and kind are solved by the library, and every claim is
+judged by `tests/oracles/judge.py`: rationals only, brute force, and not a line of the library in it. The games are
+small and nasty: entries that tie, thresholds that are met with nothing to spare or missed by a hair, scales from
+1e-9 to 1e9, unreachable states, probabilities of 1e-300, discounts up to 1 − 2⁻²⁰, costs of both signs, no to three
 constraints.
 
 A claim is wrong if a policy that is called feasible exceeds a threshold in exact arithmetic by however little, if one
@@ -174,4 +174,8 @@ def main(argv: list[str]) -> int:
         return 1
     chosen.page.write_text(page(records, masked), "utf-8")
     print(f"{chosen.page} is written")
+    games = sum(sum(record["counts"].values()) for record in (*records, *masked))
+    wrong = sum(len(record["wrong"]) for record in (*records, *masked))
+    if chosen.games >= parser.get_default("games"):
+        evidence.record("sweep", f"{games:,} random games of every form; {wrong} wrong claims")
     return 1 if any(record["wrong"] for record in (*records, *masked)) else 0

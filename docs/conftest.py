@@ -1,4 +1,4 @@
-"""Pages whose examples call tools that others wrote are run where those are installed, and by `make oracles`."""
+"""Pages whose examples call the tools of others run where those are installed, as in `python -m checks oracles`."""
 
 from importlib.util import find_spec
 

@@ -1,6 +1,10 @@
-"""Hypothesis tries the same examples on every run; `HYPOTHESIS_PROFILE=explore` tries new ones."""
+"""Tests run in a random order; Hypothesis tries the same examples on every run.
+
+`--order SEED` repeats an order, and `--order 0` is that of the files. `HYPOTHESIS_PROFILE=explore` tries new examples.
+"""
 
 import os
+import random
 import signal
 
 import pytest
@@ -9,6 +13,39 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--order", type=int, metavar="SEED", help="order of the tests; 0 for that of the files")
+
+
+def pytest_configure(config):
+    if config.option.order is None:
+        given = getattr(config, "workerinput", {})  # what a worker of pytest-xdist was given below
+        config.option.order = given.get("order", random.SystemRandom().randrange(1, 1_000_000))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["order"] = node.config.option.order
+
+
+def pytest_collection_modifyitems(config, items):
+    """Shuffle the files, and the tests of each file: what a file builds for its tests is used while it is there."""
+    if config.option.order:
+        rng = random.Random(config.option.order)
+        by_file = {}
+        for item in items:
+            by_file.setdefault(item.path, []).append(item)
+        files = list(by_file.values())
+        rng.shuffle(files)
+        for each in files:
+            rng.shuffle(each)
+        items[:] = [item for each in files for item in each]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    terminalreporter.write_line(f"random order: repeat it with --order {config.option.order}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Whatever the bytes of a file, a door returns what it holds or refuses it with its name; `make fuzz` tries more."""
+"""Whatever the bytes of a file, a parser returns what it holds or refuses it; `python -m checks fuzz` tries more."""
 
 import gzip
 import os

@@ -1,10 +1,12 @@
 """What is written twice about the package must be the same, and what is published must be whole."""
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from checks.__main__ import CHECKS
 
 import cmpg
 
@@ -55,6 +57,17 @@ def test_the_workflow_and_the_guide_call_make_targets_that_exist():
         called = set(re.findall(r"(?:^|`|run: )make ([a-z]+)", path.read_text("utf-8"), re.MULTILINE))
         assert called, path
         assert called <= MAKE_TARGETS, path
+
+
+def test_every_check_that_is_named_exists_and_says_what_it_does():
+    pages = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages += (ROOT / ".github" / "workflows").glob("*.yml")
+    named = {name for path in pages for name in re.findall(r"(?:-m checks |NAME=)([a-z-]+)", path.read_text("utf-8"))}
+    assert named
+    assert named <= set(CHECKS)
+    for module, description in CHECKS.values():
+        assert callable(importlib.import_module(module).main), module
+        assert description
 
 
 def test_the_workflow_tests_every_python_that_is_promised():

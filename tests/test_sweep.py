@@ -1,4 +1,4 @@
-"""Random games of every form and kind before an exact judge; `make sweep` tries a hundred thousand of them."""
+"""Random games of every form and kind before an exact judge; `python -m checks sweep` tries 100,000 of them."""
 
 import ast
 from dataclasses import replace
@@ -190,7 +190,7 @@ def test_claims_that_were_wrong_once_are_so_no_more(seed):
 
 
 def test_forged_claims_proofs_and_folders_are_refused(tmp_path):
-    """Forty of the two thousand of `make forgeries`."""
+    """Forty of the two thousand of `python -m checks forgeries`."""
     for seed in range(40):
         kind, refused = forged_claim(seed, tmp_path)
         assert refused, (seed, kind)

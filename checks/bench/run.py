@@ -1,4 +1,4 @@
-"""`python -m checks bench [--quick] [--page FILE] [name …]`: ratios against what a user would pick instead.
+"""`python -m checks bench [--quick] [name …]`: ratios against what a user would pick instead.
 
 Each benchmark is a module with `main(quick)`, which prints as it goes and returns its outcomes. The last table has all
 of them beside their aims, and the exit code is 1 where one is missed. "Open" is a ratio that is not decided, because
@@ -10,32 +10,44 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import subprocess
+import platform
 import time
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 
+from checks import BUILD, evidence
 from checks.bench.outcome import Outcome, or_broken
-from checks.bench.page import page, read_page
+from checks.bench.page import page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
 
 
-def committed(page: Path) -> str:
-    """Return a page as it was last committed, so that running twice does not compare a run with itself."""
-    shown = ["git", "-C", str(page.absolute().parent), "show", f"HEAD:./{page.name}"]
-    found = subprocess.run(shown, capture_output=True, check=False)
-    if found.returncode == 0:
-        return found.stdout.decode()
-    return page.read_text(encoding="utf-8") if page.exists() else ""
+FEATURED = {
+    "cmpg solve grid-world": "the paper's grid world: the whole command",
+    "joint, S=200 A=4³ H=20: seconds of the processor": "joint game, 3 agents, 200 states, 20 steps",
+    "congestion by counts, 100 agents: solve": "congestion by counts, 100 agents",
+    "congestion by counts, 1000 agents: solve": "congestion by counts, 1,000 agents",
+    "charging, 46 cars: seconds of the processor": "charging, 46 cars",
+    "charging, 10,000 drawn cars: seconds of the processor": "charging, 10,000 cars",
+    "routing, 120 platoons: seconds of the processor": "routing, 120 platoons",
+    "routing, 10,000 platoons: seconds of the processor": "routing, 10,000 platoons",
+    "robots, 30: seconds of the processor": "robots, 30",
+    "robots, 300, on 64 x 64 cells: seconds of the processor": "robots, 300",
+}
+"""What users plan with: outcomes that docs/evidence.md shows, and what they are called there."""
+
+
+def featured(outcomes: Sequence[Outcome]) -> str:
+    """Return the table of docs/evidence.md."""
+    rows = [f"| {FEATURED[each.what]} | {each.found:.2g} |" for each in outcomes if each.what in FEATURED]
+    return "\n".join(["| game | CPU seconds to a certificate |", "|---|---:|", *rows])
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m checks bench", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}; all unless given")
     parser.add_argument("--quick", action="store_true", help="small sizes and short limits: a few minutes in all")
-    parser.add_argument("--page", type=Path, help="write the last table to this file, as Markdown")
     given = parser.parse_args(argv)
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
@@ -52,10 +64,12 @@ def main(argv: list[str]) -> int:
     outcomes = [outcome for each in found.values() for outcome in each]
     print("\n== side by side ==")
     print("\n".join(map(str, outcomes)))
-    if given.page is not None:
-        minutes = (time.perf_counter() - began) / 60
-        given.page.write_text(
-            page(found, load=load, minutes=minutes, before=read_page(committed(given.page))), encoding="utf-8"
+    minutes = (time.perf_counter() - began) / 60
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "bench.md").write_text(page(found, load=load, minutes=minutes), encoding="utf-8")
+    if not given.names and not given.quick:
+        evidence.record(
+            "bench", f"One run on {os.cpu_count()} cores with Python {platform.python_version()}", featured(outcomes)
         )
     missed = [outcome for outcome in outcomes if outcome.verdict == "MISSED"]
     print(f"{len(missed)} of {sum(outcome.aim is not None for outcome in outcomes)} aims missed")

@@ -1,8 +1,9 @@
 """Do the bounds hold as often as they say, and how tight are they? Many repeats, and a negative control that must fail.
 
-python -m checks bounds [--repeats 10000] [--results build/learning] [--page docs/…] counts, for
-δ = 0.1, how often each bound missed the truth: as it is, and, for a tenth of the repeats, with its intervals drawn to a
-tenth of their length. Beside this stand the gaps of `side_by_side`. What is done is kept, and the page is written.
+    python -m checks bounds [--repeats 10000]
+
+Counts, for δ = 0.1, how often each bound missed the truth: as it is, and, for a tenth of the repeats, with its
+intervals drawn to a tenth of their length. Beside this stand the gaps of `side_by_side`. What is done is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from checks import BUILD
+from checks import BUILD, fingerprint
 from checks.learning.runner import Record, read_results
 from checks.learning.side_by_side import compare, hidden_game, random_cmdp
 from cmpg.arrays import FloatArray, IntArray
@@ -179,7 +180,7 @@ negative control its intervals are drawn to {SHRUNK:g} of their length: it has t
 misses would not be seen. Rates are Clopper-Pearson at 95 %."""
 
 GAPS = f"""\
-## Old and new at the same number of samples
+## With and without a box, at the same number of samples
 
 Gaps between ceiling and proved value of random CMDPs, δ = {DELTA:g}, from the same N draws of every entry: by a box
 around the kernel, and without one ([learning-theory.md](learning-theory.md), section 2), which also rolls out
@@ -241,10 +242,9 @@ def main(argv: list[str]) -> None:
     """Run what is missing, and write the page."""
     parser = argparse.ArgumentParser(description="How often bounds miss, and how tight they are.")
     parser.add_argument("--repeats", type=int, default=10_000)
-    parser.add_argument("--results", type=Path, default=BUILD / "learning", help="folder of the records")
-    parser.add_argument("--page", type=Path, default=BUILD / "experiments-bounds.md", help="where to write")
     given = parser.parse_args(argv)
-    path = given.results / "bounds.jsonl"
+    path = BUILD / "learning" / fingerprint() / "bounds.jsonl"
     run_missing(given.repeats, path)
-    given.page.write_text(page(read_results(path)), encoding="utf-8")
-    print(f"written to {given.page}")
+    text = page(read_results(path))
+    (BUILD / "bounds.md").write_text(text, encoding="utf-8")
+    print(text)

@@ -1,4 +1,4 @@
-"""Writes build/experiments.md: every number on it comes from the records of the run."""
+"""Writes build/learning.md: every number on it comes from the records of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cmpg.learning.trials import Proportion
 MODE_NAMES = {"generative": "Algorithm 2, generative", "shared": "shared model", "safe": "Algorithm 2, safe"}
 
 HEAD = """\
-# Experiments
+# Learning over hundreds of seeds
 
 Written by `python -m checks learning`. Every number comes from that run, and nothing is edited by hand. Run it again to
 check: policies, samples and judgements have the same bits for any number of processes; only times differ. This run took
@@ -37,7 +37,7 @@ too. Algorithm 2 needs a feasible start: it is the cheapest joint policy of the 
 random feasible one for every seed."""
 
 STRUCTURED = """\
-# Experiments: local, counting and discounted games
+# Learning over hundreds of seeds: local, counting and discounted games
 
 Written by `python -m checks learning --structured`: every number comes from that run, and nothing is edited by hand.
 This run took {minutes:.0f} minutes on the clock, added up over the seeds, with Python {python} and numpy {numpy}.

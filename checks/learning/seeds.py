@@ -1,6 +1,6 @@
 """Run the experiments that are missing, and write their page: of joint games, or of those with more structure.
 
-python -m checks learning [--structured] [--jobs 2] [--seeds N] [--results build/learning] [--page docs/…]
+python -m checks learning [--structured] [--jobs 2] [--seeds N]
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from checks import BUILD
-from checks.learning.cases import MOST_FAILURES, cases, structured_cases
+from checks import BUILD, evidence, fingerprint
+from checks.learning.cases import DELTA, MOST_FAILURES, cases, structured_cases
 from checks.learning.page import Found, page, structured_page
 from checks.learning.runner import number_missing, read_results, results_of, run_missing
 from checks.learning.throughput import measure
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     given = _arguments(argv)
     wanted = structured_cases() if given.structured else cases()
     chosen = [replace(case, seeds=min(case.seeds, given.seeds)) if given.seeds else case for case in wanted]
-    path = given.results / "seeds.jsonl"
+    path = BUILD / "learning" / fingerprint() / "seeds.jsonl"
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns) as bar:
@@ -37,10 +37,30 @@ def main(argv: list[str]) -> int:
         return 1
     records = read_results(path)
     found = [Found(case, results_of(case, records)) for case in chosen]
-    target = given.page or BUILD / ("experiments-structured.md" if given.structured else "experiments.md")
+    target = BUILD / ("learning-structured.md" if given.structured else "learning.md")
     target.write_text(structured_page(found) if given.structured else page(found, measure()), encoding="utf-8")
     print(f"written to {target}")
+    if not given.seeds:
+        _headline(path)
     return _verdict(found)
+
+
+def _headline(path: Path) -> None:
+    """Record what both lists of cases found, when all of their seeds are there."""
+    records = read_results(path)
+    everything = [Found(case, results_of(case, records)) for case in (*cases(), *structured_cases())]
+    if all(len(each.records) == each.case.seeds for each in everything):
+        wrong = sum(not record["right"] for each in everything for record in each.records)
+        runs = sum(len(each.records) for each in everything)
+        executed, unsafe = (
+            sum(record[name] for each in everything for record in each.records if each.case.experiment == "safety")
+            for name in ("executed_policies", "unsafe_policies")
+        )
+        evidence.record(
+            "learning",
+            f"{runs:,} runs that may fail with probability {DELTA:g}: {wrong} wrong claims; {executed:,} policies "
+            f"executed by safe exploration, {unsafe} unsafe",
+        )
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -49,8 +69,6 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--backend", choices=("loky", "threads", "dask", "ray"), help="where they run; loky if omitted")
     parser.add_argument("--scheduler", help="address of a running dask or ray cluster")
     parser.add_argument("--seeds", type=int, default=0, help="at most so many seeds of everything, for a first look")
-    parser.add_argument("--results", type=Path, default=BUILD / "learning", help="folder of the records")
-    parser.add_argument("--page", type=Path, help="where to write; a page in docs/ if omitted")
     parser.add_argument("--structured", action="store_true", help="local, counting and discounted games")
     return parser.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""`python -m checks oracles [--madp FOLDER] [--page FILE]`: compare answers with those of other tools.
+"""`python -m checks oracles [--madp FOLDER]`: compare answers with those of other tools.
 
 Ends with 1 if an answer differs by more than 1e-8. Everything is drawn by seeds, so that a run can be repeated.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.util
+import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
 
+from checks import BUILD, DATA, ROOT, evidence
+from checks.environments import environment
 from checks.oracles.tally import page
 
 TOOLS = {"stormpy": "stormpy", "open_spiel": "pyspiel", "pygambit": "pygambit", "quantecon": "quantecon"}
@@ -22,12 +25,17 @@ TOOLS |= {"nashpy": "nashpy", "cvxpy": "cvxpy", "gymnasium": "gymnasium"}
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m checks oracles", description=__doc__.splitlines()[0])
-    parser.add_argument("--madp", type=Path, help="folder of .dpomdp files of the MADP toolbox")
-    parser.add_argument("--page", type=Path, help="write the table to this file, as Markdown")
+    madp = DATA / "madp" if (DATA / "madp").is_dir() else None
+    parser.add_argument("--madp", type=Path, default=madp, help="folder of .dpomdp files of the MADP toolbox")
     given = parser.parse_args(argv)
-    missing = [tool for tool, module in TOOLS.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        parser.error(f"{', '.join(missing)} cannot be asked: install them with pip install 'cmpg[oracles]'.")
+    if any(importlib.util.find_spec(module) is None for module in TOOLS.values()):
+        # The tools of others are not pinned: their new releases are what this is for. They have an environment of their
+        # own; of MOMAland only the environments are used.
+        ours = ("-e", ".[oracles,frames,plot,report]", "pytest", "hypothesis", "pygame-ce")
+        python = environment("oracles", ours, ("--no-deps", "momaland"))
+        pages = [python, "-m", "pytest", "-q", "tests/test_interop", "docs/coming-from", "docs/coming-from.md"]
+        tested = subprocess.run(pages, cwd=ROOT).returncode
+        return tested or subprocess.run([python, "-m", "checks", "oracles", *argv], cwd=ROOT).returncode
     from checks.oracles import questions
 
     warnings.simplefilter("ignore", DeprecationWarning)  # of the tools among themselves
@@ -46,8 +54,11 @@ def main(argv: list[str]) -> int:
             print(f"{tally}  ({time.monotonic() - began:.0f} s)", flush=True)
             began = time.monotonic()
     versions = {tool: importlib.metadata.version(tool) for tool in TOOLS}
-    if given.page is not None:
-        given.page.write_text(page(tallies, versions), "utf-8")
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "oracles.md").write_text(page(tallies, versions), "utf-8")
+    answers, tools = sum(tally.answers for tally in tallies), len({tally.tool for tally in tallies})
+    largest = max(tally.difference for tally in tallies)
+    evidence.record("oracles", f"{answers:,} answers beside those of {tools} tools; largest difference {largest:.1e}")
     differ = [tally for tally in tallies if not tally.agrees]
     for tally in differ:
         print(f"DIFFERS: {tally}", file=sys.stderr)

@@ -55,8 +55,8 @@ def page(tallies: Sequence[Tally], versions: Mapping[str, str]) -> str:
     lines = [
         "# Cross-checks: the numbers of others",
         "",
-        "Written by `make oracles`, which asks tools that others wrote, and fails if an answer differs by more than "
-        f"{MOST:g}.",
+        "Written by `python -m checks oracles`, which asks tools that others wrote, and fails if an answer differs by "
+        f"more than {MOST:g}.",
         "",
         f"- {counts[Kind.RESPONSE]:,} best responses, {counts[Kind.EQUILIBRIUM]:,} equilibria, {len(public)} public "
         "problems.",

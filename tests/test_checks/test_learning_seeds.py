@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cmpg.equilibrium.solve import solve
-from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import robots
@@ -121,15 +120,3 @@ def test_budgets_of_zero_are_confirmed_by_reachability_and_false_claims_are_not(
     straight = solve(robots(num_agents=4, seed=3, horizon=16, threshold=1e9, success=1.0)).policy
     uniform = JointPolicy.uniform(game.policy_shapes)
     assert not confirmed(game, claim(straight.mix(uniform, 0.5)))  # they would meet, with some probability
-
-
-def test_a_trick_is_worth_what_leaving_it_out_costs():
-    from checks.tricks import gain, record, section
-
-    row = record(lambda: JointGame.from_matrices([[1, 1], [1, 4]], cost=[[0, 0], [0, 1]], threshold=2.0))
-    assert {name for name in row if name != "default"} == {"planned", "cheapest", "trades", "swaps", "restarts"}
-    assert gain(row, "planned") == pytest.approx(3 / 8)  # both get 4 each instead of 1; the potential rises by 3
-    assert gain(row, "trades") == gain(row, "swaps") == 0
-    page = section({"stag hunt": row})
-    assert "| the planner's start | 1 | 1 | 0 | 37.50 % | 37.50 % |" in page
-    assert "| stag hunt | 4.0000 | 1.0000 | 4.0000 | - | 4.0000 | 4.0000 | 4.0000 |" in page

@@ -1,7 +1,9 @@
 """How many samples learning takes: medians over seeds, at the accuracies and from the starts of the paper's games.
 
-python -m checks learning-samples [--seeds 20] [--only WORDS] [--results build/learning] [--page docs/…] runs the seeds
-that have no record yet, writes a record as soon as one is done, and then the page. It can be stopped and started again.
+    python -m checks learning-samples [--seeds 20] [--only WORDS]
+
+Runs the seeds that have no record yet in build/learning, writes a record as soon as one is done, and then the table. It
+can be stopped and started again.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from checks import BUILD
+from checks import BUILD, evidence, fingerprint
 from checks.learning.runner import Record, read_results
 from cmpg.games.contract import Game
 from cmpg.learning.ascent import learn
@@ -32,15 +34,12 @@ from cmpg.scenarios.spectrum_sharing import spectrum
 DELTA = 0.1
 ENTROPY = 20
 
-HEAD = f"""\
-# Experiments: what learning takes
-
-Written by `python -m checks learning-samples` from its records, and nothing is edited by hand; every seed is learned at
-δ = {DELTA:g}, and judged afterwards with the true game. Samples are draws and steps of episodes, all purposes together.
-
-In the grid world one agent waits where it is for ever, and the other is random, as in the authors' code. The congestion
-game is learned from what is safe whatever the transition is, which `learn` finds by itself, and from random starts as
-in the paper's experiments. Local games and shared models need no start."""
+NOTE = (
+    f"Medians over the seeds at δ = {DELTA:g}; every result was judged afterwards with the true game. Samples are "
+    "draws and steps of episodes, all purposes together. In the grid world one agent waits for ever, and the other "
+    "is random, as in the authors' code. The congestion game is learned from what is safe whatever the transition is, "
+    "which `learn` finds by itself, and from random starts as in the paper's experiments"
+)
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,8 @@ def run_missing(rows: Sequence[Row], seeds: int, path: Path) -> None:
                     print(f"{row.name}, {row.how}, seed {seed}: {total:,}, {record['seconds']:.1f} s", flush=True)
 
 
-def page(rows: Sequence[Row], records: Sequence[Record]) -> str:
-    """Return the page; of rows that have records."""
+def table(rows: Sequence[Row], records: Sequence[Record]) -> str:
+    """Return the table of the rows that have records."""
     columns = ("game", "method", "ε", "seeds", "certified and right", "median", "least", "most", "seconds a seed")
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     for row in rows:
@@ -137,18 +136,17 @@ def page(rows: Sequence[Row], records: Sequence[Record]) -> str:
             numbers = [f"{number:,.0f}" for number in (np.median(totals), min(totals), max(totals))]
             cells = [row.name, row.how, f"{row.epsilon:g}", str(len(own)), str(right), *numbers, f"{seconds:.1f}"]
             lines.append(f"| {' | '.join(cells)} |")
-    return HEAD + "\n\n" + "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def main(argv: list[str]) -> None:
-    """Run what is missing, and write the page."""
-    parser = argparse.ArgumentParser(description="What learning takes: medians over seeds.")
+    """Run what is missing, and record the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20, help="at most so many seeds of everything, for a first look")
     parser.add_argument("--only", default="", help="games and methods with these words in their names")
-    parser.add_argument("--results", type=Path, default=BUILD / "learning", help="folder of the records")
-    parser.add_argument("--page", type=Path, default=BUILD / "experiments-samples.md", help="where to write")
     given = parser.parse_args(argv)
-    path = given.results / "medians.jsonl"
+    path = BUILD / "learning" / fingerprint() / "samples.jsonl"
     run_missing([row for row in ROWS if given.only in f"{row.name}, {row.how}"], given.seeds, path)
-    given.page.write_text(page(ROWS, read_results(path)), encoding="utf-8")
-    print(f"written to {given.page}")
+    found = table(ROWS, read_results(path))
+    print(found)
+    evidence.record("learning-samples", NOTE, found)

@@ -1,0 +1,138 @@
+"""Is `make test` green on any machine? Run it in fresh clones: other Pythons, a busy machine, one core, random orders.
+
+    python -m checks machines              all ten runs; those that this commit has had already are not repeated
+    python -m checks machines --only 3.12  the runs whose names contain this text
+    python -m checks machines --list
+
+Logs and outcomes are in build/machines. The order of the tests is random in every run, and part of the outcome, so
+that `make test ORDER=…` repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from checks import BUILD, ROOT, evidence
+from checks.environments import pythons
+
+FOLDER = BUILD / "machines"
+BUSY_LOOPS = 4
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How one run of `make test` is made harder."""
+
+    python: str
+    busy: bool = False
+    one_core: bool = False
+    repetition: int = 1
+
+    @property
+    def name(self) -> str:
+        """What the run is called in tables, and its log."""
+        hard = [f"{BUSY_LOOPS} busy loops"] * self.busy + ["one core"] * self.one_core
+        return ", ".join([f"Python {self.python}", *hard, f"run {self.repetition}"])
+
+
+MACHINES = (
+    *(Machine(version) for version in ("3.11", "3.12", "3.13")),
+    *(Machine(version, busy=True) for version in ("3.11", "3.12", "3.13")),
+    *(Machine(version, one_core=True) for version in ("3.11", "3.13")),
+    *(Machine(version, repetition=2) for version in ("3.11", "3.12")),
+)
+
+
+@contextmanager
+def busy_loops(number: int) -> Iterator[None]:
+    """Keep so many processes busy beside what runs inside."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def run(machine: Machine, python: str, commit: str) -> dict[str, object]:
+    """Clone, run `make test`, and return the outcome."""
+    log = FOLDER / f"{machine.name.replace(', ', '-').replace(' ', '-')}.log"
+    core = ["taskset", "-c", "0"] if machine.one_core else []
+    environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    with tempfile.TemporaryDirectory() as scratch, busy_loops(BUSY_LOOPS if machine.busy else 0):
+        clone = Path(scratch) / "cmpg"
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        subprocess.run(["git", "checkout", "--quiet", commit], cwd=clone, check=True)
+        began = time.monotonic()
+        with log.open("w") as output:
+            words = [*core, "make", "test", f"PYTHON={python}"]
+            code = subprocess.run(words, cwd=clone, env=environment, stdout=output, stderr=output).returncode
+    text = log.read_text("utf-8", errors="replace")
+    ending = re.findall(r"^.*(?:passed|failed|error).* in .*$", text, re.MULTILINE)
+    order = re.findall(r"--order (\d+)", text)
+    return {
+        "machine": machine.name,
+        "commit": commit,
+        "passed": code == 0,
+        "outcome": ending[-1].strip("= ") if ending else f"ended with {code}",
+        "order": int(order[-1]) if order else None,
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "failed": re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE),
+    }
+
+
+def main(argv: list[str]) -> int:
+    """Run what is missing, and print the table of outcomes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="text that the names of the runs contain")
+    parser.add_argument("--list", action="store_true", help="print the names of the runs")
+    given = parser.parse_args(argv)
+    chosen = [machine for machine in MACHINES if given.only in machine.name]
+    if given.list:
+        print("\n".join(machine.name for machine in chosen))
+        return 0
+    available = pythons()
+    missing = {machine.python for machine in chosen} - set(available)
+    if missing:
+        parser.error(f"Python {', '.join(sorted(missing))} is not installed here; put it on the path, or use --only.")
+    if any(machine.one_core for machine in chosen) and shutil.which("taskset") is None:
+        parser.error("taskset is not installed here, and pins a run to one core; use --only.")
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    record = FOLDER / "outcomes.jsonl"
+    lines = record.read_text("utf-8").splitlines() if record.exists() else []
+    known = {each["machine"]: each for each in map(json.loads, lines) if each["commit"] == commit}
+    for machine in chosen:
+        if machine.name not in known:
+            print(f"{machine.name} …", flush=True)
+            known[machine.name] = run(machine, available[machine.python], commit)
+            with record.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(known[machine.name]) + "\n")
+    for machine in chosen:
+        each = known[machine.name]
+        print(f"{machine.name:36} {'green' if each['passed'] else 'RED':6} {each['outcome']} (--order {each['order']})")
+        for test in each["failed"]:
+            print(f"    {test}")
+    green = sum(bool(known[machine.name]["passed"]) for machine in chosen)
+    if chosen == list(MACHINES):
+        evidence.record(
+            "machines",
+            f"{green} of {len(chosen)} runs of `make test` in fresh clones passed: Python 3.11 to 3.13, beside "
+            f"{BUSY_LOOPS} busy loops, on one core, in random orders",
+        )
+    return 0 if green == len(chosen) else 1
