@@ -1,0 +1,81 @@
+"""What is called proved is true, at the numbers that tempt an implementation to drop something small."""
+
+
+import numpy as np
+import pytest
+
+from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.games.counting.classes import LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.policy import JointPolicy
+from oracles.judge import judge
+
+
+def meeting(*, cost=0.0, reward=0.0, threshold=1.0):
+    """Two agents on two roads: both on one costs `cost`, and on road 0 is worth `reward` to each."""
+    tables = {
+        "rewards": np.zeros((1, 1, 2, 3)),
+        "class_rewards": [[[[0.0, reward], [0.0, 0.0]]]],
+        "transition": np.ones((1, 1, 2, 1)),
+        "costs": [[[[0.0, cost]]]],
+        "thresholds": [threshold],
+        "initial": [1.0],
+        "horizon": 1,
+    }
+    game = CountingGame(classes=LargestCount((1,)), **tables)
+    return game, judge({"form": "counting", "boundaries": [1], **{name: np.asarray(tables[name]) for name in tables}})
+
+
+NEARLY_CERTAIN = ([[[1.0, 0.0]]], [[[1e-17, 1.0]]])
+
+
+# --- Rows that are nearly certain -------------------------------------------------------------------------------------
+
+
+def test_a_counting_game_spends_what_a_nearly_certain_row_spends():
+    game, judged = meeting(cost=1e20)
+    certificate = certify(game, JointPolicy(NEARLY_CERTAIN))
+    assert certificate.costs[0] == pytest.approx(float(judged.costs(NEARLY_CERTAIN)[0])) == pytest.approx(1000)
+    assert certificate.feasibility is Feasibility.VIOLATED
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-200, 1e-17, 1e-16])
+def test_a_budget_of_zero_is_not_kept_by_a_row_that_may_break_it(tiny):
+    game, judged = meeting(cost=1.0, threshold=0.0)
+    policy = ([[[1.0, 0.0]]], [[[tiny, 1.0]]])
+    assert judged.costs(policy)[0] > 0
+    assert not certify(game, JointPolicy(policy)).feasible
+    assert not certify(game, JointPolicy(policy), [[np.inf], [np.inf]]).feasible
+
+
+def test_a_counting_game_bounds_the_gain_against_a_nearly_certain_row():
+    game, judged = meeting(reward=-1e20)
+    certificate = certify(game, JointPolicy(NEARLY_CERTAIN))
+    gains = judged.gains(NEARLY_CERTAIN, [[0], [0]])
+    assert all(bound >= gain for bound, gain in zip(certificate.gains, gains, strict=True))
+    assert certificate.values[0] == pytest.approx(-1000)
+
+
+@pytest.mark.parametrize("states", [2, 300, 600])  # averages of more than 2**19 entries are taken block by block
+def test_a_joint_game_of_any_size_follows_a_nearly_certain_row(states):
+    transition = np.zeros((1, states, 2, 2, states))
+    transition[0, :, :, :, 0] = 1.0
+    transition[0, 0, :, 1] = np.eye(states)[1]
+    costs = np.zeros((1, 1, states, 2, 2))
+    costs[0, 0, 1] = 1e20
+    game = JointGame(
+        transition=transition,
+        rewards=np.zeros((2, 1, states, 2, 2)),
+        costs=costs,
+        thresholds=[1.0],
+        initial=np.eye(states)[0],
+        horizon=2,
+    )
+    sure, nearly = np.zeros((2, states, 2)), np.zeros((2, states, 2))
+    sure[..., 0] = nearly[..., 0] = 1.0
+    nearly[:, 0, 1] = 1e-17
+    certificate = certify(game, JointPolicy((sure, nearly)))
+    assert certificate.costs[0] == pytest.approx(1000)
+    assert certificate.feasibility is Feasibility.VIOLATED
+    assert not certify(game.with_thresholds([0.0]), JointPolicy((sure, nearly)), [[np.inf], [np.inf]]).feasible
