@@ -79,3 +79,16 @@ def test_a_joint_game_of_any_size_follows_a_nearly_certain_row(states):
     assert certificate.costs[0] == pytest.approx(1000)
     assert certificate.feasibility is Feasibility.VIOLATED
     assert not certify(game.with_thresholds([0.0]), JointPolicy((sure, nearly)), [[np.inf], [np.inf]]).feasible
+
+
+@pytest.mark.parametrize("states", [500, 600])  # below and above the size from which averages are taken in blocks
+def test_a_game_of_one_agent_may_have_any_number_of_states(states):
+    game = JointGame(
+        transition=np.full((1, states, 2, states), 1 / states),
+        rewards=np.ones((1, 1, states, 2)),
+        costs=np.zeros((0, 1, states, 2)),
+        thresholds=[],
+        initial=np.full(states, 1 / states),
+        horizon=2,
+    )
+    assert certify(game, game.uniform_policy()).values[0] == pytest.approx(2.0)

@@ -56,6 +56,8 @@ class Others:
         [H, S, A_keep, …]
             Of a single agent's game, the table itself.
         """
+        if len(self.policy) == 1:
+            return table
         states = table.shape[1]
         block = max(1, states * BLOCK // max(self.start_size(table, keep=keep), 1))
         if block >= states:
