@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from cmpg import solve
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
@@ -92,3 +93,37 @@ def test_a_game_of_one_agent_may_have_any_number_of_states(states):
         horizon=2,
     )
     assert certify(game, game.uniform_policy()).values[0] == pytest.approx(2.0)
+
+
+# --- Discount 0 -------------------------------------------------------------------------------------------------------
+
+
+def later_costs(discount):
+    """Action 0 earns 1 and leads to a state in which everything costs 1; action 1 stays and earns nothing."""
+    transition = np.zeros((1, 2, 2, 2))
+    transition[0, 0, 0, 1] = transition[0, 0, 1, 0] = transition[0, 1, :, 1] = 1
+    rewards, costs = np.zeros((1, 1, 2, 2)), np.zeros((1, 1, 2, 2))
+    rewards[0, 0, 0, 0] = costs[0, 0, 1] = 1
+    return JointGame(
+        transition=transition, rewards=rewards, costs=costs, thresholds=[0.0], initial=[1.0, 0.0], discount=discount
+    )
+
+
+STAY, LEAVE = JointPolicy(([[[0.0, 1.0]] * 2],)), JointPolicy(([[[1.0, 0.0]] * 2],))
+
+
+@pytest.mark.parametrize(("discount", "gain"), [(0.0, 1.0), (5e-324, 0.0), (0.5, 0.0)])
+def test_a_proof_by_support_looks_ahead_only_where_the_future_counts(discount, gain):
+    assert certify(later_costs(discount), STAY, [[np.inf]]).epsilon == pytest.approx(gain, abs=1e-9)
+
+
+@pytest.mark.parametrize(("discount", "kept"), [(0.0, True), (5e-324, False), (0.5, False)])
+def test_a_hard_budget_is_spent_later_only_where_the_future_counts(discount, kept):
+    certificate = certify(later_costs(discount), LEAVE, [[np.inf]])
+    assert certificate.feasible is kept
+
+
+def test_a_discount_of_zero_is_solved():
+    result = solve(later_costs(0.0))
+    assert result.certified
+    assert result.values[0] == 1.0
