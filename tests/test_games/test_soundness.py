@@ -1,10 +1,13 @@
 """What is called proved is true, at the numbers that tempt an implementation to drop something small."""
 
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from cmpg import solve
+from cmpg import load_game, solve
+from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
@@ -127,3 +130,40 @@ def test_a_discount_of_zero_is_solved():
     result = solve(later_costs(0.0))
     assert result.certified
     assert result.values[0] == 1.0
+
+
+# --- Numbers below the least float ------------------------------------------------------------------------------------
+
+TINY = Fraction(1, 10**400)
+
+
+def forbidden_action():
+    """One agent, of whose two actions the second costs 1; nothing may be spent."""
+    return JointGame.from_matrices([0.0, 0.0], cost=[0.0, 1.0], threshold=0.0)
+
+
+@pytest.mark.parametrize("multiplier", [0.0, np.inf])
+def test_a_rational_below_the_least_float_is_possible(multiplier):
+    policy = JointPolicy(([[[1 - TINY, TINY]]],))
+    assert not certify(forbidden_action(), policy, [[multiplier]]).feasible
+    assert not certify(forbidden_action().exact(), policy, [[multiplier]]).feasible
+
+
+@pytest.mark.parametrize("written", ["1e-400", "0." + "0" * 399 + "1", '"1e-400"', '"1/1' + "0" * 400 + '"'])
+def test_a_file_whose_numbers_are_below_the_least_float_is_not_read_as_zeros(tmp_path, written):
+    game = tmp_path / "game.json"
+    game.write_text(
+        """{"format": "cmpg-game", "version": 1, "form": "joint", "horizon": 2, "initial": [1, 0],
+        "transition": [[[[1, TINY]], [[0, 1]]]], "rewards": [[[[0], [0]]]], "costs": [[[[0], [1]]]],
+        "thresholds": [0]}""".replace("TINY", written)
+    )
+    loaded = load_game(game)
+    assert loaded.transition[0, 0, 0, 1] > 0
+    for multiplier in (0.0, np.inf):
+        assert not certify(loaded, loaded.uniform_policy(), [[multiplier]]).feasible
+
+
+def test_rounding_to_floats_keeps_the_sign_of_every_rational():
+    given = np.array([TINY, -TINY, Fraction(0), Fraction(1, 3)])
+    assert np.sign(to_floats(given)).tolist() == [1, -1, 0, 1]
+    assert to_floats(given)[3] == 1 / 3
