@@ -1,6 +1,5 @@
 """What is called proved is true, at the numbers that tempt an implementation to drop something small."""
 
-
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from cmpg import load_game, solve
 from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.result import Status
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
@@ -167,3 +167,66 @@ def test_rounding_to_floats_keeps_the_sign_of_every_rational():
     given = np.array([TINY, -TINY, Fraction(0), Fraction(1, 3)])
     assert np.sign(to_floats(given)).tolist() == [1, -1, 0, 1]
     assert to_floats(given)[3] == 1 / 3
+
+
+# --- Numbers that floats cannot weigh ---------------------------------------------------------------------------------
+
+
+def test_costs_of_the_least_float_are_solved():
+    one = {"transition": [[[[1.0]]]], "rewards": [[[[1.0]]]], "initial": [1.0]}
+    result = solve(JointGame(**one, costs=[[[[1.0]]], [[[5e-324]]]], thresholds=[2.0, 1e-323], horizon=2))
+    assert result.certified
+
+
+def test_a_threshold_just_below_zero_is_infeasible():
+    game = JointGame(
+        transition=[[[[[1.0]]]]],
+        rewards=[[[[[1.0]]]]] * 2,
+        costs=[[[[[0.0]]]], [[[[1.0]]]]],
+        thresholds=[-5e-324, 2.0],
+        initial=[1.0],
+        discount=0.5,
+    )
+    assert solve(game).status is Status.INFEASIBLE
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_every_game_ends_with_a_status_however_far_apart_its_numbers_are(seed):
+    rng = np.random.default_rng(seed)
+    numbers = [0.0, 1.0, 2.0, 5e-324, 1e-310, 1e-160, 1e20, 1e160, -5e-324, -1.0]
+    transition = rng.dirichlet([1.0, 1.0], size=(1, 2, 2, 2))
+    game = JointGame(
+        transition=transition,
+        rewards=np.repeat(rng.choice([0.0, 1.0, 2.0], size=(1, 1, 2, 2, 2)), 2, axis=0),
+        costs=rng.choice(numbers, size=(3, 1, 2, 2, 2)),
+        thresholds=rng.choice(numbers, size=3),
+        initial=[1.0, 0.0],
+        horizon=2,
+    )
+    result = solve(game)
+    assert isinstance(result.status, Status)
+    if result.certified:
+        judged = judge({"form": "joint", **{name: getattr(game, name) for name in (*TABLES, "horizon")}})
+        costs = judged.costs(list(result.policy))
+        assert all(cost <= Fraction(limit) for cost, limit in zip(costs, game.thresholds.tolist(), strict=True))
+
+
+TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
+
+
+@pytest.mark.parametrize("time", [{"horizon": 3}, {"discount": 0.5}])
+def test_the_exact_proof_decides_about_an_exact_game(time):
+    large = Fraction(10**9)
+    game = JointGame(
+        transition=np.full((1, 1, 2, 2, 1), Fraction(1)),
+        rewards=[[[[[large, 0], [0, 2 * large]]]]] * 2,
+        costs=[[[[[0, Fraction(1)], [1, 1]]]]],
+        thresholds=[Fraction(1, 3)],
+        initial=[Fraction(1)],
+        **time,
+    )
+    assert solve(game.floats(), epsilon=1e-6).status is Status.LIMIT  # rounding hides more than epsilon
+    result = solve(game, epsilon=1e-6)
+    assert result.certified
+    assert result.certificate.arithmetic == "exact"
