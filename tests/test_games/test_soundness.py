@@ -12,6 +12,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from oracles.judge import judge
 
@@ -59,6 +60,55 @@ def test_a_counting_game_bounds_the_gain_against_a_nearly_certain_row():
     gains = judged.gains(NEARLY_CERTAIN, [[0], [0]])
     assert all(bound >= gain for bound, gain in zip(certificate.gains, gains, strict=True))
     assert certificate.values[0] == pytest.approx(-1000)
+
+
+def at_a_desk(*, initial=(1.0,), **tables):
+    """Two agents and a desk: agent 0 may sit down in its first state, agent 1 by its second action."""
+    states = len(initial)
+    first = {
+        "transition": np.eye(states)[None, :, None].repeat(2, axis=2),
+        "reward": np.zeros((1, states, 2)),
+        "uses": np.array([[[[1.0], [0.0]]] + [[[0.0], [0.0]]] * (states - 1)]),
+        "initial": np.array(initial),
+    }
+    second = {
+        "transition": np.ones((1, 1, 2, 1)),
+        "reward": np.zeros((1, 1, 2)),
+        "uses": np.array([[[[0.0], [1.0]]]]),
+        "initial": np.ones(1),
+    }
+    limits = tables.pop("thresholds", [])
+    tables = {"delay": np.zeros((1, 1, 3)), "load_costs": np.zeros((0, 1, 1, 3))} | {
+        name: np.asarray(table, dtype=float) for name, table in tables.items()
+    }
+    game = LocalGame(agents=(LocalAgent(**first), LocalAgent(**second)), **tables, thresholds=limits, horizon=1)
+    plain = {"form": "local", "horizon": 1, "agents": [first | {"cost": None}, second | {"cost": None}]}
+    plain |= {"delay": tables["delay"], "load_cost": tables["load_costs"], "thresholds": np.array(limits)}
+    return game, judge(plain)
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+@pytest.mark.parametrize(
+    ("row", "initial"), [([1.0, 1e-17], (1.0,)), ([1.0, 0.0], (1.0, 1e-17))], ids=["policy", "initial state"]
+)
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"delay": [[[0, -1e20, 0]]]},
+        {"delay": [[[0, -1e20, 1]]]},
+        {"load_costs": [[[[0, 1e20, 1e20]]]], "thresholds": [1e30]},
+    ],
+    ids=["a falling delay", "a delay of both signs", "a falling increment"],
+)
+def test_a_local_game_bounds_what_depends_on_a_load_that_is_nearly_certain(tables, row, initial, kernels, monkeypatch):
+    monkeypatch.setenv("CMPG_KERNELS", kernels)
+    game, judged = at_a_desk(initial=initial, **tables)
+    policy = [np.array([[row] * len(initial)]), np.array([[[1.0, 0.0]]])]
+    for multiplier in (0.0, 1e3, 1e9):
+        multipliers = np.full((2, len(game.thresholds)), multiplier)
+        certificate = certify(game, JointPolicy(policy), multipliers)
+        gains = judged.gains(policy, multipliers.tolist())
+        assert all(bound >= gain for bound, gain in zip(certificate.gains, gains, strict=True))
 
 
 @pytest.mark.parametrize("states", [2, 300, 600])  # averages of more than 2**19 entries are taken block by block
