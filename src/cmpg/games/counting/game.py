@@ -46,10 +46,13 @@ from cmpg.games.counting.tables import (
     joint_tables,
     why_potential,
 )
-from cmpg.games.counting.vectors import CountClasses
+from cmpg.games.counting.vectors import CountClasses, LargestCount
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy, PolicyShape
+
+if TYPE_CHECKING:
+    from cmpg.proof.claim import CountingTables
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +306,20 @@ class CountingGame:
     def _samples(self) -> IntArray:
         """One count vector of each class that occurs: [classes that occur, A]."""
         return self.classes.samples(self.num_agents, self.num_actions[0])
+
+    def claim_tables(self) -> CountingTables:
+        """Return the tables as a proof reads them."""
+        from cmpg.proof.claim import CountingTables
+
+        return CountingTables(
+            initial=self.initial,
+            transition=tuple(self.transition.reshape(len(self.transition), -1, self.num_states)),
+            rewards=self.rewards,
+            private_rewards=self.private_rewards,
+            class_rewards=self.class_rewards,
+            costs=self.costs,
+            boundaries=self.classes.boundaries if isinstance(self.classes, LargestCount) else None,
+        )
 
     def exact(self) -> CountingGame:
         """Read all numbers as rationals, each row of probabilities divided by its exact sum."""

@@ -50,6 +50,7 @@ from cmpg.policy import JointPolicy, PolicyShape, certain_table
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
+    from cmpg.proof.claim import JointTables
 
 MAX_JOINT_ENTRIES = 50_000_000
 """Tables over joint actions with more entries than this are not written out."""
@@ -269,6 +270,18 @@ class JointGame:
             discount=self.discount,
             trusted=True,
         )
+
+    def claim_tables(self) -> JointTables:
+        """Return the tables as a proof reads them."""
+        from cmpg.proof.claim import Csr, JointTables
+
+        rows = self.num_states * int(np.prod(self.num_actions))
+        matrices = (
+            tuple(Csr(each.indptr, each.indices, each.data, self.num_states) for each in self.transition)
+            if self.is_sparse
+            else tuple(self.transition.reshape(len(self.transition), rows, self.num_states))
+        )
+        return JointTables(self.initial, matrices, self.rewards, self.costs)
 
     def exact(self) -> JointGame:
         """Read all numbers as rationals, each row of probabilities divided by its exact sum."""

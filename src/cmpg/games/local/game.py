@@ -54,6 +54,9 @@ from cmpg.games.local.sparse import SparseLoads
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import JointPolicy, PolicyShape
 
+if TYPE_CHECKING:
+    from cmpg.proof.claim import LocalTables
+
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
 
 
@@ -270,19 +273,16 @@ class LocalGame:
     def cancelling(self) -> FloatArray:
         """How much more |r_i| and delays can sum to than their difference, where they can have the same sign: [n].
 
-        That is at most 2·|r_i|; where delays have both signs, which averages hide, it is all that there is. Where the
-        size of a delay falls as the load grows, the error of its average is not relative to the average alone.
+        That is at most 2·|r_i|; where delays have both signs, which averages hide, it is all that there is.
         """
-        uses = {id(agent.uses): agent.uses_at_once for agent in self.agents}
-        falling = np.array([uses[id(agent.uses)] for agent in self.agents]) * self.tables.falling_delay
         low, high = (float(end) for end in (self.delay[..., 1:].min(), self.delay[..., 1:].max()))
         if low < 0 < high:
-            return frozen(self.reward_sizes + falling)
+            return self.reward_sizes
         rewards = {id(agent.reward): thin(agent.reward) for agent in self.agents}
         sizes = {key: np.abs(table).reshape(len(table), -1).max(axis=1) for key, table in rewards.items()}
         alike = {key: max(high * table.max(), low * table.min()) > 0 for key, table in rewards.items()}
         most = {key: 2 * float(self._over_time(sizes[key][None])[0]) * alike[key] for key in rewards}
-        return frozen(np.array([most[id(agent.reward)] for agent in self.agents]) + falling)
+        return frozen(np.array([most[id(agent.reward)] for agent in self.agents]))
 
     @cached_property
     def reward_sizes(self) -> FloatArray:
@@ -331,6 +331,23 @@ class LocalGame:
         accounts = [self.account(agent, table) for agent, table in zip(self.agents, told, strict=True)]
         values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
         return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
+
+    def claim_tables(self) -> LocalTables:
+        """Return the tables as a proof reads them; agents share there what they share here."""
+        from cmpg.proof.claim import AgentTables, Csr, LocalTables
+
+        known: dict[int, tuple[Csr, ...]] = {}
+
+        def matrices(given: Any) -> tuple[Csr, ...]:
+            if id(given) not in known:
+                known[id(given)] = tuple(Csr(each.indptr, each.indices, each.data, each.shape[1]) for each in given)
+            return known[id(given)]
+
+        agents = tuple(
+            AgentTables(each.initial, matrices(each.transition), matrices(each.uses), each.reward, each.costs)
+            for each in self.agents
+        )
+        return LocalTables(agents, self.delay, self.load_costs)
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Rosenthal's potential of a policy, less that of the uniform policy."""

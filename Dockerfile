@@ -1,4 +1,4 @@
-# docker build -t cmpg -f packaging/Dockerfile . && docker run --rm -v "$PWD:/work" cmpg solve grid-world --out run
+# docker build -t cmpg . && docker run --rm -v "$PWD:/work" cmpg solve grid-world --out run
 FROM python:3.12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /source

@@ -1,0 +1,289 @@
+"""The check of a claim in floats. It uses numpy alone: no solver, no cache, no compiled code of this library.
+
+For any λ_i ≥ 0, weak duality bounds what agent i could get by any deviation that meets the thresholds,
+    gain_i ≤ λ_i·α + max_π V^{r_i − λ_i·c}(π, π_{−i}) − V^{r_i}(π_i, π_{−i}),
+and the maximum is found by backward induction. An infinite λ_ij stands for a proof by support (`support`): constraint j
+is left out, and actions are forbidden instead. The claim is proved if every threshold is met and every bound is at
+most ε.
+
+Rounding. All numbers are balls (`rounding`), so every quantity below comes with a bound on its error:
+
+- U_h(s) is a float that is at least the upper end of r − λ·c + P U_{h+1} for every action that is allowed. By induction
+  U_h ≥ max V_h, whatever the rounding of the steps before: the proof is the inequality, not the way to it.
+- V^{r_i} and V^{c_j} of the policy are balls that are carried backwards; in local games forwards, as occupancies.
+- Discounted sums: for any table v with T v ≤ v + ρ in all states, where T is the operator of Bellman with rows that sum
+  to one exactly, max V ≤ v + ρ / (1 − γ); and if |T_π v − v| ≤ ρ in all states that π may come to, V_π is within
+  ρ / (1 − γ) of v there. So v may come from anywhere: here from policy iteration in floats, of which nothing is
+  believed. ρ is taken from the upper ends of balls.
+
+Where the ball of a cost holds its threshold, floats leave open whether it is met; `exact` may decide then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cmpg.proof.claim import Claim, JointTables, LocalTables
+from cmpg.proof.local import check_local
+from cmpg.proof.rounding import UNIT, Array, Ball, Rows, exactly, stacked
+from cmpg.proof.shared import Counting, Joint, Shared
+from cmpg.proof.support import closure, forbidden, whole
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What was found out about a claim; gains and costs are bounds that hold in exact arithmetic."""
+
+    values: Ball  # [n]
+    bounds: Array  # [n]: what each agent could get at most
+    costs: Ball  # [k]
+    gains: Array  # [n]
+    kept: tuple[bool | None, ...] = field(default=())  # [k]: whether the support of the policy keeps a threshold
+
+    @property
+    def rounding(self) -> Array:
+        """How much of each gain is an allowance for rounding: [n]."""
+        gaps = np.maximum(self.bounds - self.values.mid, 0.0)
+        return np.asarray(np.maximum(self.gains - gaps, 0.0))
+
+
+def check(claim: Claim) -> Checked:
+    """Judge a claim whose tables hold floats."""
+    with np.errstate(all="ignore"):  # what overflows is not finite, and proves nothing
+        if isinstance(claim.tables, LocalTables):
+            values, bounds, costs, kept = check_local(claim)
+        else:
+            values, bounds, costs, kept = _check_shared(claim)
+        gains = np.maximum((exactly(bounds) - values).upper, 0.0)
+    gains = np.where(np.isnan(gains), np.inf, gains)
+    return Checked(values, np.where(np.isnan(bounds), np.inf, bounds), costs, gains, kept)
+
+
+def _check_shared(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...]]:
+    game: Shared = Joint(claim) if isinstance(claim.tables, JointTables) else Counting(claim)
+    agents, states = len(claim.policy), len(game.initial)
+    hard = claim.multipliers == np.inf
+    multipliers = np.where(hard, 0.0, claim.multipliers)
+    closed, kept = _closed(claim, game, hard)
+    if claim.discount is None:
+        best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
+        for step in reversed(range(claim.steps)):
+            worth, current = _step(game, step, multipliers, best, current)
+            best = np.stack([_maximum(q, mask, step) for q, mask in zip(worth, closed, strict=True)], axis=1)
+    else:
+        best, current = _discounted(claim, game, multipliers, closed)
+    start = Rows(game.initial[None])
+    totals, most = start.mean(current)[0], start.mean(exactly(best))[0]
+    bounds = []
+    for i, own in enumerate(multipliers):
+        bound = most[i]
+        for price, limit in zip(own, claim.thresholds, strict=True):
+            bound = bound + exactly(price) * exactly(limit)
+        lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.initial > 0))
+        bounds.append(np.inf if lost else bound.upper)
+    return totals[:agents], np.array(bounds), totals[agents:], kept
+
+
+def _step(
+    game: Shared, step: int, multipliers: Array, best: Array, current: Ball, discount: float = 1.0
+) -> tuple[list[Ball], Ball]:
+    """Go one step back.
+
+    Parameters
+    ----------
+    game
+        The game.
+    step
+        h.
+    multipliers : [n, k]
+        λ, zero where a proof is by support.
+    best, current : [S, n], [S, n + k]
+        What each agent can get at most from the next step on; and what the policy gets and costs.
+    discount
+        γ, or one.
+
+    Returns
+    -------
+    n of [S, A_i], [S, n + k]
+        What each action is worth at most, with λ·c charged; and what the policy gets and costs from this step on.
+    """
+    agents, (states, columns) = len(multipliers), current.mid.shape
+    ahead = at_moves(game, step).mean(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
+    ahead = (ahead if discount == 1 else ahead * exactly(discount)).reshape(states, -1, agents + columns)
+    costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
+    worth, totals = [], []
+    for i, own in enumerate(multipliers):
+        charged = ahead[..., i]
+        for j in np.flatnonzero(own):
+            charged = charged - costs[..., j] * exactly(own[j])
+        reward = game.reward(step, i)
+        worth.append(reward + game.average(step, i, charged[..., None])[..., 0])
+        totals.append(game.mixtures[step][i].over(reward))
+    follows = ahead[..., agents:]
+    spent = game.mixtures[step][0].over(game.average(step, 0, follows[..., :agents]))
+    paid = game.mixtures[step][0].over(game.average(step, 0, follows[..., agents:] + costs))
+    now = spent + stacked(totals, axis=1)
+    return worth, Ball(np.hstack([now.mid, paid.mid]), np.hstack([now.rad, paid.rad]))
+
+
+def at_moves(game: Shared, step: int) -> Rows:
+    """Return the transition of a step."""
+    return game.moves[0 if len(game.moves) == 1 else step]
+
+
+def _maximum(worth: Ball, closed: Array | None, step: int) -> Array:
+    """Return the greatest of what is allowed in each state, rounded up; zero where nothing is: no play comes there."""
+    if closed is None:  # the claim is not true, and this agent's bound is infinite in the end
+        return np.zeros(len(worth.mid))
+    lost = closed[step].all(axis=1)
+    return np.where(lost, 0.0, np.where(closed[step], -np.inf, worth.upper).max(axis=1))
+
+
+def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> tuple[Array, Ball]:
+    """Return what each agent can get at most from each state [S, n], and what the policy gets and costs [S, n + k]."""
+    discount, (states, agents) = float(claim.discount), (len(game.initial), len(claim.policy))
+    shape = (states, agents + len(claim.thresholds))
+    far = 1.0 - discount
+
+    def widened(residual: Array) -> Array:
+        return np.asarray(np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) * (residual != 0))
+
+    own = [rows.table for rows in game.mixtures[0]]
+    stay = _chain(game, 0, own[0])
+    system = np.eye(states) - discount * stay
+    zero, current = np.zeros((states, agents)), np.zeros(shape)
+    for _ in range(3):  # the first solves, the others refine
+        now = _step(game, 0, multipliers, zero, exactly(current), discount)[1].mid
+        current = current + np.linalg.solve(system, now - current)
+    reached = _reached(claim, game, discount)[0]
+    after = _step(game, 0, multipliers, zero, exactly(current), discount)[1] - exactly(current)
+    off = np.maximum(np.abs(after.upper), np.abs(after.lower))[reached].max(axis=0)
+    held = Ball(current, np.broadcast_to(widened(off), shape))
+
+    best = np.zeros((states, agents))
+    usable = [
+        np.zeros((1, *rows.shape), dtype=bool) if mask is None else mask for rows, mask in zip(own, closed, strict=True)
+    ]
+    for i in range(agents):
+        best[:, i] = _policy_iteration(claim, game, multipliers, i, usable[i][0])
+    worth = _step(game, 0, multipliers, best, exactly(np.zeros(shape)), discount)[0]
+    for i, mask in enumerate(usable):
+        lost = mask[0].all(axis=1)
+        above = np.where(mask[0] | lost[:, None], -np.inf, (worth[i] - exactly(best[:, i : i + 1])).upper)
+        residual = max(float(above.max()), 0.0)
+        best[:, i] = (exactly(best[:, i]) + exactly(widened(np.array(residual)))).upper
+    return best, held
+
+
+def _chain(game: Shared, agent: int, own: Array) -> Array:
+    """Return about how likely each next state is if one agent plays rows [S, A]: [S, S]. It proves nothing."""
+    rows, states = game.moves[0], len(own)
+    weights = (own[:, :, None] * game.likely(0, agent)).sum(axis=1).ravel()
+    matrix = np.zeros(states * states)
+    outcomes = len(weights) // states
+    np.add.at(matrix, rows.row // outcomes * states + rows.indices, weights[rows.row] * rows.data)
+    return matrix.reshape(states, states)
+
+
+def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int, closed: Array) -> Array:
+    """Return about what one agent can get from each state [S] by what is allowed. It proves nothing."""
+    discount, states, agents = float(claim.discount), len(game.initial), len(claim.policy)
+    nothing = exactly(np.zeros((states, agents + len(claim.thresholds))))
+    best, chosen = np.zeros((states, agents)), np.full(states, -1)
+
+    def worth() -> Array:
+        table = _step(game, 0, multipliers, best, nothing, discount)[0][agent].mid
+        return np.where(closed & ~closed.all(axis=1, keepdims=True), -np.inf, table)
+
+    stage = worth()
+    for _ in range(100):
+        scores = worth()
+        better = scores.argmax(axis=1)
+        gain = scores.max(axis=1) - scores[np.arange(states), chosen]
+        move = (chosen < 0) | (gain > 1e-14 * (1 + np.abs(scores).max(where=np.isfinite(scores), initial=0.0)))
+        if not move.any():
+            break
+        chosen = np.where(move, better, chosen)
+        rows = np.eye(closed.shape[1])[chosen]
+        system = np.eye(states) - discount * _chain(game, agent, rows)
+        best[:, agent] = np.linalg.solve(system, stage[np.arange(states), chosen])
+    return best[:, agent]
+
+
+def _closed(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[bool | None, ...]]:
+    """Return what proofs by support forbid each agent [H, S, A], and whether the policy keeps each such threshold.
+
+    None in place of a mask where a claim of that kind is not true.
+    """
+    kept: list[bool | None] = [None] * len(claim.thresholds)
+    closed: list[Any] = []
+    for i, table in enumerate(claim.policy):
+        constraints, masks = np.flatnonzero(hard[i]).tolist(), [np.zeros(table.shape, dtype=bool)]
+        for j in constraints:
+            mask = _forbidden(claim, game, i, j)
+            masks.append(mask)
+            if mask is not None:
+                reached = _reached(claim, game, 1.0 if claim.discount is None else float(claim.discount))
+                kept[j] = not np.any(reached[..., None] & (table > 0) & mask)
+        if any(mask is None for mask in masks):
+            closed.append(None)
+            continue
+        if claim.discount == 0:
+            closed.append(np.logical_or.reduce(masks))
+            continue
+
+        def leads(step: int, states: Array, agent: int = i) -> Array:
+            return _among(game, step, agent, at_moves(game, step).highest(states))[1]
+
+        closed.append(closure(masks, leads, for_ever=claim.discount is not None) if constraints else masks[0])
+    return closed, tuple(kept)
+
+
+def _forbidden(claim: Claim, game: Shared, agent: int, constraint: int) -> Any:
+    """Return what one constraint, of which nothing is left, forbids one agent: [H, S, A], or None."""
+    shape, limit = claim.policy[agent].shape, Fraction(claim.thresholds[constraint].item())
+    steps = range(claim.steps)
+    if claim.discount is not None:
+        least, most = _among(game, 0, agent, game.costs(0)[constraint].ravel())
+        return (most > 0)[None] if limit == 0 and not (least < 0).any() else None
+    costs, unit = whole(np.stack([game.costs(step)[constraint].ravel() for step in steps]), times=len(steps) + 1)
+
+    def outcomes(step: int, ahead: Array) -> tuple[Array, Array]:
+        moves = at_moves(game, step)
+        low = _among(game, step, agent, costs[0][step] + moves.lowest(ahead))[0]
+        return low, _among(game, step, agent, costs[0][step] + moves.highest(ahead))[1]
+
+    return forbidden(outcomes, game.initial, limit * unit, shape, costs[0].dtype)
+
+
+def _among(game: Shared, step: int, agent: int, table: Array) -> tuple[Array, Array]:
+    """Return the least and the greatest entry of a table [S·O] over what is possible by one agent's own action."""
+    possible = game.possible(step, agent)
+    full = table.reshape(len(possible), 1, -1)
+    return np.where(possible, full, table.max()).min(axis=2), np.where(possible, full, table.min()).max(axis=2)
+
+
+def _reached(claim: Claim, game: Shared, discount: float) -> Array:
+    """Return which states the policy may come to at each step [H, S]; discounted, ever [1, S]."""
+    present = game.initial > 0
+    if claim.discount is not None:
+        while discount > 0:
+            wider = present | _next(game, 0, present)
+            if np.array_equal(wider, present):
+                break
+            present = wider
+        return present[None]
+    found = [present]
+    for step in range(claim.steps - 1):
+        found.append(_next(game, step, found[-1]))
+    return np.stack(found)
+
+
+def _next(game: Shared, step: int, present: Array) -> Array:
+    """Return which states may follow some states [S] under the policy."""
+    played = (game.possible(step, 0) & game.mixtures[step][0].possible[..., None]).any(axis=1)
+    return at_moves(game, step).entered((played & present[:, None]).ravel()) > 0

@@ -1,0 +1,346 @@
+"""Local games as the check sees them: agents on states of their own, who meet at resources.
+
+All agents are followed side by side: their states stand in one row, agent after agent, and so do the pairs of state and
+action, and the resources as each agent sees them. Forwards there are occupancies, and from them how likely each agent
+uses each resource at each step, a cell (h, e). Agents are independent, so the load of a cell is a sum of independent
+draws. Whoever surely uses a cell, because every pair that it may be at does, is counted and not drawn; with m others
+X_1, …, X_m, who use it with probability p_r,
+    T_m = f,    T_{r−1}(t) = (1 − p_r)·T_r(t) + p_r·T_r(t + 1),    E f(t + ΣX) = T_0(t),
+    E f(t + Σ_{l ≠ r} X_l) = Σ_q P(X_1 + … + X_{r−1} = q)·T_r(t + q),
+so what each of m users meets takes m² operations for all of them together. Agent i's problem is then a CMDP on its own
+states with
+    reward − Σ_{e used} E delay(1 + N_{−i}),    cost_j + Σ_{e used} E[g_j(1 + N_{−i}) − g_j(N_{−i})],
+and what is left of α_j is α_j − Σ_{h, e} E g_j(N_{−i}) − what the others spend by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cmpg.proof.claim import Claim, LocalTables, at_step
+from cmpg.proof.rounding import Array, Ball, Csr, Rows, difference, exactly, gathered, joined, probabilities, stacked
+from cmpg.proof.support import closure, forbidden, whole
+
+
+def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...]]:
+    """Return values [n], bounds [n], costs [k], and whether the support of the policy keeps each threshold."""
+    game = Fleet(claim)
+    forward = _forward(claim, game)
+    loads = Loads(game.tables, forward)
+    hard = claim.multipliers == np.inf
+    multipliers = np.where(hard, 0.0, claim.multipliers)
+    costs = forward.costs.sum(axis=0) + loads.spent(None)
+    kept: list[bool | None] = [None] * len(costs.mid)
+    agents = range(len(claim.policy))
+    closed = [_closed(claim, game, i, forward, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
+    prices = [loads.prices(i) for i in agents]  # each [1 + k, H, E]
+    best = _best(claim, game, prices, multipliers, closed)
+    values, bounds = [], np.full(len(agents), np.inf)
+    for i, price in enumerate(prices):
+        values.append(forward.values[i] - (forward.used[i] * price[0]).sum())
+        bound = best[i]
+        if multipliers[i].any():
+            left = exactly(claim.thresholds) - (forward.costs[np.arange(len(agents)) != i].sum(axis=0) + loads.spent(i))
+            bound = bound + (exactly(multipliers[i]) * left).sum()
+        lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.tables.agents[i].initial > 0))
+        bounds[i] = np.inf if lost else float(bound.upper)
+    return stacked(values), bounds, costs, tuple(kept)
+
+
+class Fleet:
+    """All agents of a local game in one row: their states, their pairs of state and action, the resources of each."""
+
+    def __init__(self, claim: Claim) -> None:
+        """Read the tables."""
+        assert isinstance(claim.tables, LocalTables)
+        self.tables = claim.tables
+        self.members = members = claim.tables.agents
+        shapes = [member.reward.shape[1:] for member in members]
+        states = np.array([shape[0] for shape in shapes])
+        choices = np.repeat([shape[1] for shape in shapes], states)
+        self.resources = claim.tables.delay.shape[1]
+        self.first_pair = np.concatenate([[0], np.cumsum([s * a for s, a in shapes])])
+        self.first_state = np.concatenate([[0], np.cumsum(states)])
+        self.pair_starts = np.cumsum(choices) - choices  # where the pairs of each state begin
+        self.state_of = np.repeat(np.arange(len(choices)), choices)
+        self.agent_of = np.repeat(np.arange(len(members)), [s * a for s, a in shapes])
+        self._known: dict[Any, Rows] = {}
+
+    def moves(self, step: int) -> Rows:
+        """Return the transition of a step: [pairs, states]."""
+        return self._union([at_step(each.transition, step) for each in self.members], self.first_state, divided=True)
+
+    def uses(self, step: int) -> Rows:
+        """Return who uses what at a step: [pairs, n·E]."""
+        columns = np.arange(len(self.members) + 1) * self.resources
+        return self._union([at_step(each.uses, step) for each in self.members], columns, divided=False)
+
+    def _union(self, matrices: list[Csr], columns: Array, *, divided: bool) -> Rows:
+        key = tuple(id(matrix.indices) for matrix in matrices)
+        if key not in self._known:
+            offsets = np.cumsum([0, *(len(matrix.indices) for matrix in matrices)])
+            starts = [matrix.indptr[:-1] + offset for matrix, offset in zip(matrices, offsets[:-1], strict=True)]
+            indices = [matrix.indices + first for matrix, first in zip(matrices, columns[:-1], strict=True)]
+            data = np.concatenate([matrix.data for matrix in matrices])
+            union = Csr(np.concatenate([*starts, offsets[-1:]]), np.concatenate(indices), data, int(columns[-1]))
+            self._known[key] = Rows(union, divided=divided)
+        return self._known[key]
+
+    def stage(self, tables: list[Array], step: int) -> Array:
+        """Return tables [H or 1, S, A] of all agents at a step: [pairs]."""
+        return np.concatenate([at_step(table, step).ravel() for table in tables])
+
+    def private_costs(self, constraint: int, step: int) -> Array:
+        """Return what constraint j pays for each agent by itself at a step: [pairs]."""
+        none = [np.zeros((1, each.reward[0].size)) for each in self.members]
+        each = zip(self.members, none, strict=True)
+        given = [zeros if member.costs is None else member.costs[constraint] for member, zeros in each]
+        return self.stage(given, step)
+
+
+@dataclass(frozen=True, eq=False)
+class Forward:
+    """What each agent does by its policy, whatever the others do."""
+
+    values: Ball  # [n]: private rewards
+    costs: Ball  # [n, k]: private costs
+    used: Ball  # [n, H, E]: how likely it uses each resource
+    may: Array  # [n, H, E]: whether it may
+    sure: Array  # [n, H, E]: whether it surely does
+    pairs: Array  # [H, pairs]: where each agent may come to
+
+    def pairs_of(self, game: Fleet, agent: int) -> Array:
+        """Return where one agent may come to: [H, S, A]."""
+        own = self.pairs[:, game.first_pair[agent] : game.first_pair[agent + 1]]
+        return own.reshape(len(own), *game.members[agent].reward.shape[1:])
+
+
+def _forward(claim: Claim, game: Fleet) -> Forward:
+    """Follow every agent by itself."""
+    members, (agents, constraints) = game.members, claim.multipliers.shape
+    mass = joined([Rows(member.initial[None]).push(exactly(np.ones(1))) for member in members])
+    there = np.concatenate([member.initial > 0 for member in members])
+    values, costs = exactly(np.zeros(agents)), [exactly(np.zeros(agents)) for _ in range(constraints)]
+    used, may, sure, pairs = [], [], [], []
+    spenders = [i for i, member in enumerate(members) if member.costs is not None]
+    for step in range(claim.steps):
+        rows = np.concatenate([table[step].ravel() for table in claim.policy])
+        visits = probabilities(rows, game.pair_starts) * mass[game.state_of]
+        reach = (rows > 0) & there[game.state_of]
+        uses, moves = game.uses(step), game.moves(step)
+        drawn, users = uses.push(visits).reshape(agents, -1), uses.entered(reach).reshape(agents, -1)
+        certain = users == np.add.reduceat(reach, game.first_pair[:-1], dtype=np.int64)[:, None]
+        used.append(Ball(np.where(certain, 1.0, drawn.mid), np.where(certain | (users == 0), 0.0, drawn.rad)))
+        may.append(users > 0)
+        sure.append(certain)
+        pairs.append(reach)
+        values = values + gathered(
+            visits * exactly(game.stage([each.reward for each in members], step)), game.agent_of, agents
+        )
+        for j in range(constraints) if spenders else ():
+            costs[j] = costs[j] + gathered(visits * exactly(game.private_costs(j, step)), game.agent_of, agents)
+        mass, there = moves.push(visits), moves.entered(reach) > 0
+    spent = stacked(costs, axis=1) if costs else exactly(np.zeros((agents, 0)))
+    return Forward(values, spent, stacked(used, axis=1), np.stack(may, 1), np.stack(sure, 1), np.stack(pairs))
+
+
+class Loads:
+    """What the loads of the cells make agents expect, of functions of the load of the others: the delay of one more,
+    what each constraint pays, and by how much that rises with one more: [1 + 2k, cells].
+    """
+
+    def __init__(self, tables: LocalTables, forward: Forward) -> None:
+        """Compute all expectations."""
+        agents, steps, resources = forward.may.shape
+        self._constraints, self._shape = len(tables.load_costs), (steps, resources)
+        delay = np.broadcast_to(tables.delay, (steps, resources, agents + 1))
+        costs = np.broadcast_to(tables.load_costs, (self._constraints, *delay.shape))
+        rises = difference(costs[..., 1:], costs[..., :-1])
+        functions = joined([exactly(delay[None, ..., 1:]), exactly(costs[..., :-1]), rises])
+        self._functions = functions.reshape(len(functions.mid), steps * resources, agents)
+        self._costs = exactly(costs).reshape(self._constraints, steps * resources, agents + 1)
+        may, self._sure = forward.may.reshape(agents, -1), forward.sure.reshape(agents, -1)
+        self._drawn, self._used = may & ~self._sure, forward.used.reshape(agents, -1)
+        self._users = [np.flatnonzero(row) for row in may]
+        self._without = [exactly(np.zeros((len(functions.mid), len(own)))) for own in self._users]
+        self._free = exactly(
+            np.zeros((len(functions.mid), steps * resources))
+        )  # as one meets it who does not use it now
+        self._total = exactly(np.zeros((self._constraints, steps * resources)))
+        count = self._drawn.sum(axis=0)
+        for many in np.unique(count).tolist():
+            cells = np.flatnonzero(count == many)
+            for begin in range(0, len(cells), 1 + 100_000 // (many + 1) ** 2):
+                self._fill(cells[begin : begin + 1 + 100_000 // (many + 1) ** 2], many)
+
+    def _fill(self, cells: Array, many: int) -> None:
+        """Compute the expectations on cells in which so many agents are drawn."""
+        who = np.nonzero(self._drawn[:, cells].T)[1].reshape(len(cells), many)
+        chances = self._used[who, cells[:, None]]  # [cells, many]
+        idle, base = exactly(1.0) - chances, self._sure[:, cells].sum(axis=0)
+
+        def chain(table: Ball, first: Array, length: int) -> list[Ball]:
+            """Return T_0, …, T_many, read from some loads on; what lies outside of the table is never used."""
+            loads = np.clip(first[:, None] + np.arange(length), 0, table.mid.shape[2] - 1)
+            found = [table[:, cells[:, None], loads]]
+            for r in reversed(range(many)):
+                last = found[-1]
+                found.append(last[..., :-1] * idle[:, r, None] + last[..., 1:] * chances[:, r, None])
+            return found[::-1]
+
+        _put(self._total, cells, chain(self._costs, base, many + 1)[0][..., 0])
+        tables = chain(self._functions, base - 1, many + 2)
+        _put(self._free, cells, tables[0][..., 1])
+        for agent in np.flatnonzero(self._sure[:, cells].any(axis=1)).tolist():  # one of those who are sure is left out
+            self._leave_out(agent, cells, self._sure[agent, cells], tables[0][..., 0])
+        before, none = exactly(np.ones((len(cells), 1))), exactly(np.zeros((len(cells), 1)))
+        for r in range(many):
+            expected = (before * tables[r + 1][..., 1 : r + 2]).sum(axis=2)
+            for agent in np.unique(who[:, r]).tolist():
+                self._leave_out(agent, cells, who[:, r] == agent, expected)
+            stay, join = before * idle[:, r, None], before * chances[:, r, None]
+            before = _beside(stay, none) + _beside(none, join)
+
+    def _leave_out(self, agent: int, cells: Array, mask: Array, table: Ball) -> None:
+        _put(self._without[agent], np.searchsorted(self._users[agent], cells[mask]), table[:, mask])
+
+    def _seen(self, agent: int) -> Ball:
+        """Return all expectations as one agent meets them: [1 + 2k, cells]."""
+        seen = Ball(self._free.mid.copy(), self._free.rad.copy())
+        _put(seen, self._users[agent], self._without[agent])
+        return seen
+
+    def prices(self, agent: int) -> Ball:
+        """Return the delay that an agent meets on each cell, and what it adds to each cost: [1 + k, H, E]."""
+        kept = [0, *range(1 + self._constraints, 1 + 2 * self._constraints)]
+        return self._seen(agent)[kept].reshape(1 + self._constraints, *self._shape)
+
+    def spent(self, agent: int | None) -> Ball:
+        """Return what the loads cost, or what they cost without one agent: [k]."""
+        return (self._total if agent is None else self._seen(agent)[1 : 1 + self._constraints]).sum(axis=1)
+
+
+def _put(table: Ball, places: Array, entries: Ball) -> None:
+    """Write into columns of a table, in place."""
+    table.mid[:, places], table.rad[:, places] = entries.mid, entries.rad
+
+
+def _beside(first: Ball, second: Ball) -> Ball:
+    return Ball(np.hstack([first.mid, second.mid]), np.hstack([first.rad, second.rad]))
+
+
+def _best(claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, closed: list[Any]) -> list[Ball]:
+    """Return max V^{r − λ·c} of each agent among what is allowed, from above."""
+    members = game.members
+    charged = []  # what each cell costs each agent, with λ·c: n of [H, E]
+    for own, price in zip(multipliers, prices, strict=True):
+        weights = exactly(np.concatenate([[1.0], own])[:, None, None])
+        charged.append((price * weights).sum(axis=0))
+    charge = stacked(charged, axis=1).reshape(claim.steps, -1)  # [H, n·E]
+    mask = None
+    if any(each is not None and each.any() for each in closed):
+        masks = [
+            np.zeros((claim.steps, each.reward[0].size)) if m is None else m
+            for m, each in zip(closed, members, strict=True)
+        ]
+        mask = np.concatenate([each.reshape(claim.steps, -1) for each in masks], axis=1)
+    best = np.zeros(game.first_state[-1])
+    for step in reversed(range(claim.steps)):
+        worth = exactly(game.stage([each.reward for each in members], step)) - game.uses(step).mean(charge[step])
+        for j in np.flatnonzero(multipliers.any(axis=0)).tolist():
+            if any(member.costs is not None for member in members):
+                worth = worth - exactly(game.private_costs(j, step)) * exactly(multipliers[game.agent_of, j])
+        if step + 1 < claim.steps:
+            worth = worth + game.moves(step).mean(exactly(best))
+        upper = worth.upper
+        if mask is not None:
+            upper = np.where(mask[step], -np.inf, upper)
+        best = np.maximum.reduceat(upper, game.pair_starts)
+        if mask is not None:  # no play comes to a state in which everything is forbidden
+            best = np.where(np.logical_and.reduceat(mask[step], game.pair_starts), 0.0, best)
+    ends = zip(members, game.first_state[:-1], game.first_state[1:], strict=True)
+    return [Rows(member.initial[None]).mean(exactly(best[first:end]))[0] for member, first, end in ends]
+
+
+def _closed(
+    claim: Claim, game: Fleet, agent: int, forward: Forward, constraints: list[int], kept: list[bool | None]
+) -> Any:
+    """Return what proofs by support forbid one agent [H, S, A], or None where such a claim is not true.
+
+    Whether the policy keeps each threshold is noted in `kept`.
+    """
+    masks = [np.zeros(claim.policy[agent].shape, dtype=bool)]
+    if not constraints:
+        return masks[0]
+    moves = [Rows(matrix) for matrix in game.members[agent].transition]
+    for j in constraints:
+        found = _forbidden(claim, game, agent, j, forward, moves)
+        if found is None:
+            return None
+        kept[j] = not np.any(forward.pairs_of(game, agent) & found)
+        masks.append(found)
+
+    def leads(step: int, states: Array) -> Array:
+        return np.asarray(at_step(moves, step).highest(states).reshape(masks[0].shape[1:]))
+
+    return closure(masks, leads, for_ever=False)
+
+
+def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, forward: Forward, moves: list[Rows]) -> Any:
+    """Return what one constraint, of which nothing is left, forbids one agent; None where that is not certain.
+
+    Between the least and the greatest number of others on a cell the load cost must be the same, and so must be what
+    each other spends by itself at each step. Whoever is neither sure to use a cell nor sure not to use it makes what is
+    added there uncertain, and then what is expected is above the least: so an action may be forbidden for it even if
+    several such cells do not reach their greatest together.
+    """
+    members, steps = game.members, claim.steps
+    others = np.arange(len(members)) != agent
+    private = {id(each.costs): each.costs for each in members if each.costs is not None}
+    most_used = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in members[agent].uses)
+    (loads, *parts), unit = whole(
+        game.tables.load_costs[constraint],
+        *(table[constraint] for table in private.values()),
+        times=4 * steps * (most_used + 1),
+    )
+    paid = dict(zip(private, parts, strict=True))
+    left = Fraction(claim.thresholds[constraint].item()) * unit
+    for i in np.flatnonzero(others).tolist():
+        if members[i].costs is not None:
+            ways = forward.pairs_of(game, i)
+            for step in range(steps):
+                spent = at_step(paid[id(members[i].costs)], step)[ways[step]]
+                if (spent != spent[0]).any():
+                    return None
+                left -= int(spent[0])
+    loads = np.broadcast_to(loads, (steps, *loads.shape[1:]))
+    low, high = forward.sure[others].sum(axis=0)[..., None], forward.may[others].sum(axis=0)[..., None]
+    changes = np.cumsum(np.diff(loads, axis=-1, prepend=loads[..., :1]) != 0, axis=-1)
+    if (np.take_along_axis(changes, low, axis=-1) != np.take_along_axis(changes, high, axis=-1)).any():
+        return None
+    before, after = (np.take_along_axis(loads, index, axis=-1)[..., 0] for index in (low, high + 1))
+    left -= sum(before.ravel().tolist())
+    rises, open_ = after - before, (high > low)[..., 0]
+    least, most = np.where(open_, np.minimum(rises, 0), rises), np.where(open_, np.maximum(rises, 0), rises)
+    shape = claim.policy[agent].shape
+    uses = [Rows(matrix, divided=False) for matrix in members[agent].uses]
+    own = members[agent].costs
+
+    def outcomes(step: int, ahead: Array) -> tuple[Array, Array]:
+        stage: Any = 0 if own is None else at_step(paid[id(own)], step).ravel()
+        low = stage + _added(at_step(uses, step), least[step]) + at_step(moves, step).lowest(ahead)
+        high = stage + _added(at_step(uses, step), most[step]) + at_step(moves, step).highest(ahead)
+        return low.reshape(shape[1:]), high.reshape(shape[1:])
+
+    return forbidden(outcomes, members[agent].initial, left, shape, loads.dtype)
+
+
+def _added(uses: Rows, prices: Array) -> Array:
+    """Return the sum of whole numbers [E] over what is used: [S·A]."""
+    total = np.zeros(len(uses.counts), dtype=prices.dtype)
+    np.add.at(total, uses.row, prices[uses.indices])
+    return total

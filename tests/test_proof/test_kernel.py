@@ -1,0 +1,159 @@
+"""The kernel against an exact judge, and the claims that were once proved and false."""
+
+import ast
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cmpg.proof
+from cmpg.games import JointGame, LocalAgent, LocalGame
+from cmpg.policy import JointPolicy
+from cmpg.proof.check import check
+from cmpg.proof.claim import Claim, ClaimError
+from cmpg.scenarios import counter_example, grid_world
+from oracles.claiming import truth_of
+from oracles.judge import judge
+from oracles.random_claims import draw_claim
+from oracles.sweeping import build
+
+
+def claimed(game, policy, multipliers, binds=None):
+    shape = (game.num_agents, len(game.thresholds))
+    mask = np.ones(shape, dtype=bool) if binds is None else np.asarray(binds, dtype=bool)
+    tables = JointPolicy(tuple(policy)).tables
+    return Claim(
+        game.claim_tables(), game.horizon, game.discount, game.thresholds, mask, tables, np.asarray(multipliers)
+    )
+
+
+def within(ball, i, exact):
+    low, high = float(ball.lower[i]), float(ball.upper[i])
+    return not np.isfinite([low, high]).all() or Fraction(low) <= exact <= Fraction(high)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("block", range(10))
+def test_nothing_that_the_kernel_says_of_random_claims_is_refuted_by_an_exact_judge(block):
+    finite = 0
+    for seed in range(40 * block, 40 * block + 40):
+        claim = draw_claim(seed)
+        if claim.arithmetic != "floats" or claim.large:
+            continue
+        said = check(claimed(build(claim.game), claim.policy, claim.multipliers, claim.binds))
+        judged, truth = judge(claim.game), truth_of(claim)
+        for i, value in enumerate(judged.values(claim.policy)):
+            assert within(said.values, i, value), seed
+        for j, over in enumerate(truth.excess):
+            assert within(said.costs, j, over + judged.thresholds[j]), seed
+            assert said.kept[j] in (None, over <= 0), seed
+        for i, gain in enumerate(truth.gains):
+            if np.isfinite(said.gains[i]):
+                finite += 1
+                assert i not in truth.unfounded, seed
+                assert gain is None or gain <= Fraction(float(said.gains[i])), seed
+    assert finite > 20
+
+
+def test_the_kernel_imports_nothing_of_the_library_and_nothing_but_numpy_besides():
+    for path in Path(cmpg.proof.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                top = name.split(".")[0]
+                assert name.startswith("cmpg.proof") or top == "numpy" or top in sys.stdlib_module_names, (path, name)
+
+
+def test_bounds_are_tight_on_the_grid_world():
+    game = grid_world()
+    claim = claimed(game, game.uniform_policy(), np.ones((2, 1)))
+    said = check(claim)
+    assert (said.costs.rad < 1e-12).all()
+    assert (said.values.rad < 1e-11).all()
+    # The same bound from another evaluation, which has a rounding of its own.
+    cmdp = game.at(game.uniform_policy()).induced_cmdp(0)
+    from cmpg.cmdp.planning import dual_bound
+
+    assert said.bounds[0] == pytest.approx(dual_bound(cmdp, np.ones(1)), rel=1e-12)
+
+
+def test_a_deviation_that_is_worth_more_is_seen():
+    game = counter_example()
+    said = check(claimed(game, game.uniform_policy(), np.zeros((2, 1))))
+    assert said.gains == pytest.approx([0.25, 0.25])
+
+
+def nearly_certain(states):
+    """Agent 1 plays [1, 1e-17] in state 0, and thereby leads to a state of cost 1e20; all other states are idle."""
+    transition, costs = np.zeros((1, states, 1, 2, states)), np.zeros((1, 1, states, 1, 2))
+    transition[0, :, :, :, 0] = 1
+    transition[0, 0, 0, 1] = np.eye(states)[1]
+    costs[0, 0, 1] = 1e20
+    initial = np.eye(states)[0]
+    rewards = np.zeros((2, 1, states, 1, 2))
+    game = JointGame(transition=transition, rewards=rewards, costs=costs, thresholds=[1.0], initial=initial, horizon=2)
+    own = np.broadcast_to([1.0, 1e-17], (2, states, 2))
+    return game, (np.ones((2, states, 1)), own)
+
+
+@pytest.mark.parametrize("states", [2, 600])
+def test_a_row_that_is_nearly_certain_costs_what_it_may_lead_to(states):
+    game, policy = nearly_certain(states)
+    said = check(claimed(game, policy, np.zeros((2, 1))))
+    assert said.costs.lower[0] > 999
+
+
+def test_with_discount_zero_only_the_first_step_is_forbidden_anything():
+    transition, costs = np.zeros((1, 2, 2, 2)), np.zeros((1, 1, 2, 2))
+    transition[0, 0, 0, 1] = transition[0, 0, 1, 0] = 1
+    transition[0, 1, :, 1] = 1
+    costs[0, 0, 1] = 1
+    rewards = np.zeros((1, 1, 2, 2))
+    rewards[0, 0, 0, 0] = 1
+    game = JointGame(
+        transition=transition, rewards=rewards, costs=costs, thresholds=[0.0], initial=[1.0, 0.0], discount=0.0
+    )
+    said = check(claimed(game, ([[[0.0, 1.0], [0.0, 1.0]]],), [[np.inf]]))
+    assert said.gains[0] >= 1
+    assert said.kept == (True,)
+
+
+def test_a_delay_that_falls_with_the_load_is_met_with_the_probability_that_others_are_idle():
+    own = {"transition": np.ones((1, 1, 2, 1)), "reward": np.zeros((1, 1, 2)), "initial": [1.0]}
+    first = LocalAgent(uses=np.array([[[[1.0], [0.0]]]]), **own)
+    second = LocalAgent(uses=np.array([[[[0.0], [1.0]]]]), **own)
+    delay = np.array([[[0.0, -1e20, 0.0]]])
+    game = LocalGame(agents=(first, second), delay=delay, load_costs=np.zeros((0, 1, 1, 3)), thresholds=[], horizon=1)
+    said = check(claimed(game, ([[[1.0, 1e-17]]], [[[1.0, 0.0]]]), np.zeros((2, 0))))
+    assert said.gains[1] >= 1000
+
+
+def test_an_agent_may_ignore_what_does_not_bind_it():
+    game = counter_example()
+    game = game.with_thresholds([0.0])
+    policy = ([[[1.0, 0.0]]], [[[1.0, 0.0]]])
+    assert check(claimed(game, policy, [[0.0], [np.inf]], [[0], [1]])).gains[1] == 0
+    with pytest.raises(ClaimError, match="does not bind"):
+        claimed(game, policy, [[1.0], [0.0]], [[0], [1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"multipliers": np.array([[-1.0], [0.0]])}, "negative"),
+        ({"multipliers": np.array([[np.nan], [0.0]])}, "not a finite number"),
+        ({"thresholds": np.zeros(2)}, "shape"),
+        ({"horizon": None}, "exactly one"),
+        ({"policy": (np.array([[[0.5, 0.6]]]), np.array([[[1.0, 0.0]]]))}, "no probability distribution"),
+        ({"policy": (np.array([[[1.5, -0.5]]]), np.array([[[1.0, 0.0]]]))}, "no probability distribution"),
+        ({"policy": (np.array([[[1.0, 0.0]]]),)}, "shape"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(change, message):
+    game = counter_example()
+    claim = claimed(game, game.uniform_policy(), np.zeros((2, 1)))
+    with pytest.raises(ClaimError, match=message):
+        Claim(**{**vars(claim), **change})
