@@ -4,6 +4,7 @@
 # make docs        the documentation as a site in site/, built without a network
 # make reproduce   every figure, number and claim of the paper, as a page in reproduction/
 # make bench       speed beside what a user would use instead
+# make verified    the checker that is proved correct in Coq: cmpg-verify, and its proofs where Coq is installed
 # make check       list all other checks; make check NAME="sweep --games 1000" runs one
 # make clean       remove everything that was built
 
@@ -13,7 +14,7 @@ VENV := .venv$(if $(filter-out python python3,$(PYTHON)),-$(shell $(PYTHON) -c '
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test browser lint docs reproduce bench check clean
+.PHONY: demo test browser lint docs reproduce bench verified check clean
 
 # The kernels in C are built by the installation, and again after a change.
 $(VENV)/installed: pyproject.toml constraints.txt setup.py $(shell find src -name '*.[ch]')
@@ -63,6 +64,9 @@ bench: $(VENV)/installed-dev
 
 check: $(VENV)/installed-dev
 	$(BIN)/python -m checks $(NAME)
+
+verified:
+	$(MAKE) -C verified
 
 clean:
 	rm -rf .venv .venv-* site build dist reproduction .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,5 @@
+(** The checkers in OCaml, with Coq's own numbers: booleans, options, pairs and lists are those of OCaml, all else is as
+    it was proved. *)
+From Coq Require Import QArith Extraction ExtrOcamlBasic.
+From Cmpg Require Import Semantics Checker.
+Extraction "extracted/plain/checker.ml" check_nash check_infeasible.

@@ -1,0 +1,916 @@
+
+(** val negb : bool -> bool **)
+
+let negb = function
+| true -> false
+| false -> true
+
+(** val fst : ('a1 * 'a2) -> 'a1 **)
+
+let fst = function
+| (x, _) -> x
+
+(** val snd : ('a1 * 'a2) -> 'a2 **)
+
+let snd = function
+| (_, y) -> y
+
+(** val length : 'a1 list -> int **)
+
+let rec length = function
+| [] -> 0
+| _ :: l' -> Integer.next (length l')
+
+(** val app : 'a1 list -> 'a1 list -> 'a1 list **)
+
+let rec app l m =
+  match l with
+  | [] -> m
+  | a :: l1 -> a :: (app l1 m)
+
+type comparison =
+| Eq
+| Lt
+| Gt
+
+(** val compOpp : comparison -> comparison **)
+
+let compOpp = function
+| Eq -> Eq
+| Lt -> Gt
+| Gt -> Lt
+
+module Nat =
+ struct
+ end
+
+module Pos =
+ struct
+  type mask =
+  | IsNul
+  | IsPos of Integer.t
+  | IsNeg
+ end
+
+module Coq_Pos =
+ struct
+  (** val succ : Integer.t -> Integer.t **)
+
+  let rec succ x =
+    Integer.by_cases_positive
+      (fun p -> Integer.even (succ p))
+      (fun p -> Integer.odd p)
+      (fun _ -> Integer.even Integer.one)
+      x
+
+  (** val add : Integer.t -> Integer.t -> Integer.t **)
+
+  let rec add x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.even (add_carry p q0))
+        (fun q0 -> Integer.odd (add p q0))
+        (fun _ -> Integer.even (succ p))
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.odd (add p q0))
+        (fun q0 -> Integer.even (add p q0))
+        (fun _ -> Integer.odd p)
+        y)
+      (fun _ ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.even (succ q0))
+        (fun q0 -> Integer.odd q0)
+        (fun _ -> Integer.even Integer.one)
+        y)
+      x
+
+  (** val add_carry : Integer.t -> Integer.t -> Integer.t **)
+
+  and add_carry x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.odd (add_carry p q0))
+        (fun q0 -> Integer.even (add_carry p q0))
+        (fun _ -> Integer.odd (succ p))
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.even (add_carry p q0))
+        (fun q0 -> Integer.odd (add p q0))
+        (fun _ -> Integer.even (succ p))
+        y)
+      (fun _ ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.odd (succ q0))
+        (fun q0 -> Integer.even (succ q0))
+        (fun _ -> Integer.odd Integer.one)
+        y)
+      x
+
+  (** val pred_double : Integer.t -> Integer.t **)
+
+  let rec pred_double x =
+    Integer.by_cases_positive
+      (fun p -> Integer.odd (Integer.even p))
+      (fun p -> Integer.odd (pred_double p))
+      (fun _ -> Integer.one)
+      x
+
+  type mask = Pos.mask =
+  | IsNul
+  | IsPos of Integer.t
+  | IsNeg
+
+  (** val succ_double_mask : mask -> mask **)
+
+  let succ_double_mask = function
+  | IsNul -> IsPos Integer.one
+  | IsPos p -> IsPos (Integer.odd p)
+  | IsNeg -> IsNeg
+
+  (** val double_mask : mask -> mask **)
+
+  let double_mask = function
+  | IsPos p -> IsPos (Integer.even p)
+  | x0 -> x0
+
+  (** val double_pred_mask : Integer.t -> mask **)
+
+  let double_pred_mask x =
+    Integer.by_cases_positive
+      (fun p -> IsPos (Integer.even (Integer.even p)))
+      (fun p -> IsPos (Integer.even (pred_double p)))
+      (fun _ -> IsNul)
+      x
+
+  (** val sub_mask : Integer.t -> Integer.t -> mask **)
+
+  let rec sub_mask x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> double_mask (sub_mask p q0))
+        (fun q0 -> succ_double_mask (sub_mask p q0))
+        (fun _ -> IsPos (Integer.even p))
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> succ_double_mask (sub_mask_carry p q0))
+        (fun q0 -> double_mask (sub_mask p q0))
+        (fun _ -> IsPos (pred_double p))
+        y)
+      (fun _ ->
+      Integer.by_cases_positive
+        (fun _ -> IsNeg)
+        (fun _ -> IsNeg)
+        (fun _ -> IsNul)
+        y)
+      x
+
+  (** val sub_mask_carry : Integer.t -> Integer.t -> mask **)
+
+  and sub_mask_carry x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> succ_double_mask (sub_mask_carry p q0))
+        (fun q0 -> double_mask (sub_mask p q0))
+        (fun _ -> IsPos (pred_double p))
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> double_mask (sub_mask_carry p q0))
+        (fun q0 -> succ_double_mask (sub_mask_carry p q0))
+        (fun _ -> double_pred_mask p)
+        y)
+      (fun _ -> IsNeg)
+      x
+
+  (** val sub : Integer.t -> Integer.t -> Integer.t **)
+
+  let sub x y =
+    match sub_mask x y with
+    | IsPos z0 -> z0
+    | _ -> Integer.one
+
+  (** val size_nat : Integer.t -> int **)
+
+  let rec size_nat p =
+    Integer.by_cases_positive
+      (fun p0 -> Integer.next (size_nat p0))
+      (fun p0 -> Integer.next (size_nat p0))
+      (fun _ -> Integer.next 0)
+      p
+
+  (** val compare_cont :
+      comparison -> Integer.t -> Integer.t -> comparison **)
+
+  let rec compare_cont r x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> compare_cont r p q0)
+        (fun q0 -> compare_cont Gt p q0)
+        (fun _ -> Gt)
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> compare_cont Lt p q0)
+        (fun q0 -> compare_cont r p q0)
+        (fun _ -> Gt)
+        y)
+      (fun _ ->
+      Integer.by_cases_positive
+        (fun _ -> Lt)
+        (fun _ -> Lt)
+        (fun _ -> r)
+        y)
+      x
+
+  (** val compare : Integer.t -> Integer.t -> comparison **)
+
+  let compare =
+    compare_cont Eq
+
+  (** val gcdn : int -> Integer.t -> Integer.t -> Integer.t **)
+
+  let rec gcdn n a b =
+    Integer.by_cases_nat
+      (fun _ -> Integer.one)
+      (fun n0 ->
+      Integer.by_cases_positive
+        (fun a' ->
+        Integer.by_cases_positive
+          (fun b' ->
+          match compare a' b' with
+          | Eq -> a
+          | Lt -> gcdn n0 (sub b' a') a
+          | Gt -> gcdn n0 (sub a' b') b)
+          (fun b0 -> gcdn n0 a b0)
+          (fun _ -> Integer.one)
+          b)
+        (fun a0 ->
+        Integer.by_cases_positive
+          (fun _ -> gcdn n0 a0 b)
+          (fun b0 -> Integer.even (gcdn n0 a0 b0))
+          (fun _ -> Integer.one)
+          b)
+        (fun _ -> Integer.one)
+        a)
+      n
+
+  (** val gcd : Integer.t -> Integer.t -> Integer.t **)
+
+  let gcd a b =
+    gcdn ((+) (size_nat a) (size_nat b)) a b
+ end
+
+module Z =
+ struct
+  (** val double : Integer.t -> Integer.t **)
+
+  let double x =
+    Integer.by_cases
+      (fun _ -> Integer.zero)
+      (fun p -> (Integer.even p))
+      (fun p -> Integer.neg (Integer.even p))
+      x
+
+  (** val succ_double : Integer.t -> Integer.t **)
+
+  let succ_double x =
+    Integer.by_cases
+      (fun _ -> Integer.one)
+      (fun p -> (Integer.odd p))
+      (fun p -> Integer.neg (Coq_Pos.pred_double p))
+      x
+
+  (** val pred_double : Integer.t -> Integer.t **)
+
+  let pred_double x =
+    Integer.by_cases
+      (fun _ -> Integer.neg Integer.one)
+      (fun p -> (Coq_Pos.pred_double p))
+      (fun p -> Integer.neg (Integer.odd p))
+      x
+
+  (** val pos_sub : Integer.t -> Integer.t -> Integer.t **)
+
+  let rec pos_sub x y =
+    Integer.by_cases_positive
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> double (pos_sub p q0))
+        (fun q0 -> succ_double (pos_sub p q0))
+        (fun _ -> (Integer.even p))
+        y)
+      (fun p ->
+      Integer.by_cases_positive
+        (fun q0 -> pred_double (pos_sub p q0))
+        (fun q0 -> double (pos_sub p q0))
+        (fun _ -> (Coq_Pos.pred_double p))
+        y)
+      (fun _ ->
+      Integer.by_cases_positive
+        (fun q0 -> Integer.neg (Integer.even q0))
+        (fun q0 -> Integer.neg (Coq_Pos.pred_double q0))
+        (fun _ -> Integer.zero)
+        y)
+      x
+
+  (** val sub : Integer.t -> Integer.t -> Integer.t **)
+
+  let sub m n =
+    Integer.add m (Integer.neg n)
+
+  (** val compare : Integer.t -> Integer.t -> comparison **)
+
+  let compare x y =
+    Integer.by_cases
+      (fun _ ->
+      Integer.by_cases
+        (fun _ -> Eq)
+        (fun _ -> Lt)
+        (fun _ -> Gt)
+        y)
+      (fun x' ->
+      Integer.by_cases
+        (fun _ -> Gt)
+        (fun y' -> Coq_Pos.compare x' y')
+        (fun _ -> Gt)
+        y)
+      (fun x' ->
+      Integer.by_cases
+        (fun _ -> Lt)
+        (fun _ -> Lt)
+        (fun y' -> compOpp (Coq_Pos.compare x' y'))
+        y)
+      x
+
+  (** val ltb : Integer.t -> Integer.t -> bool **)
+
+  let ltb x y =
+    match compare x y with
+    | Lt -> true
+    | _ -> false
+
+  (** val abs : Integer.t -> Integer.t **)
+
+  let abs z0 =
+    Integer.by_cases
+      (fun _ -> Integer.zero)
+      (fun p -> p)
+      (fun p -> p)
+      z0
+
+  (** val pos_div_eucl : Integer.t -> Integer.t -> Integer.t * Integer.t **)
+
+  let rec pos_div_eucl a b =
+    Integer.by_cases_positive
+      (fun a' ->
+      let (q0, r) = pos_div_eucl a' b in
+      let r' =
+        Integer.add (Integer.mul (Integer.even Integer.one) r) Integer.one
+      in
+      if ltb r' b
+      then ((Integer.mul (Integer.even Integer.one) q0), r')
+      else ((Integer.add (Integer.mul (Integer.even Integer.one) q0)
+              Integer.one), (sub r' b)))
+      (fun a' ->
+      let (q0, r) = pos_div_eucl a' b in
+      let r' = Integer.mul (Integer.even Integer.one) r in
+      if ltb r' b
+      then ((Integer.mul (Integer.even Integer.one) q0), r')
+      else ((Integer.add (Integer.mul (Integer.even Integer.one) q0)
+              Integer.one), (sub r' b)))
+      (fun _ ->
+      if Integer.leq (Integer.even Integer.one) b
+      then (Integer.zero, Integer.one)
+      else (Integer.one, Integer.zero))
+      a
+
+  (** val div_eucl : Integer.t -> Integer.t -> Integer.t * Integer.t **)
+
+  let div_eucl a b =
+    Integer.by_cases
+      (fun _ -> (Integer.zero, Integer.zero))
+      (fun a' ->
+      Integer.by_cases
+        (fun _ -> (Integer.zero, a))
+        (fun _ -> pos_div_eucl a' b)
+        (fun b' ->
+        let (q0, r) = pos_div_eucl a' b' in
+        (Integer.by_cases
+           (fun _ -> ((Integer.neg q0), Integer.zero))
+           (fun _ -> ((Integer.neg (Integer.add q0 Integer.one)),
+           (Integer.add b r)))
+           (fun _ -> ((Integer.neg (Integer.add q0 Integer.one)),
+           (Integer.add b r)))
+           r))
+        b)
+      (fun a' ->
+      Integer.by_cases
+        (fun _ -> (Integer.zero, a))
+        (fun _ ->
+        let (q0, r) = pos_div_eucl a' b in
+        (Integer.by_cases
+           (fun _ -> ((Integer.neg q0), Integer.zero))
+           (fun _ -> ((Integer.neg (Integer.add q0 Integer.one)),
+           (sub b r)))
+           (fun _ -> ((Integer.neg (Integer.add q0 Integer.one)), (sub b r)))
+           r))
+        (fun b' -> let (q0, r) = pos_div_eucl a' b' in (q0, (Integer.neg r)))
+        b)
+      a
+ end
+
+(** val nth : int -> 'a1 list -> 'a1 -> 'a1 **)
+
+let rec nth n l default =
+  Integer.by_cases_nat
+    (fun _ -> match l with
+              | [] -> default
+              | x :: _ -> x)
+    (fun m -> match l with
+              | [] -> default
+              | _ :: t -> nth m t default)
+    n
+
+(** val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list **)
+
+let rec map f = function
+| [] -> []
+| a :: t -> (f a) :: (map f t)
+
+(** val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list **)
+
+let rec flat_map f = function
+| [] -> []
+| x :: t -> app (f x) (flat_map f t)
+
+(** val forallb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec forallb f = function
+| [] -> true
+| a :: l0 -> (&&) (f a) (forallb f l0)
+
+(** val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list **)
+
+let rec filter f = function
+| [] -> []
+| x :: l0 -> if f x then x :: (filter f l0) else filter f l0
+
+(** val seq : int -> int -> int list **)
+
+let rec seq start0 len =
+  Integer.by_cases_nat
+    (fun _ -> [])
+    (fun len0 -> start0 :: (seq (Integer.next start0) len0))
+    len
+
+type q = { qnum : Integer.t; qden : Integer.t }
+
+(** val qeq_bool : q -> q -> bool **)
+
+let qeq_bool x y =
+  Integer.equal (Integer.mul x.qnum y.qden) (Integer.mul y.qnum x.qden)
+
+(** val qle_bool : q -> q -> bool **)
+
+let qle_bool x y =
+  Integer.leq (Integer.mul x.qnum y.qden) (Integer.mul y.qnum x.qden)
+
+(** val qplus : q -> q -> q **)
+
+let qplus x y =
+  { qnum =
+    (Integer.add (Integer.mul x.qnum y.qden) (Integer.mul y.qnum x.qden));
+    qden = (Integer.mul x.qden y.qden) }
+
+(** val qmult : q -> q -> q **)
+
+let qmult x y =
+  { qnum = (Integer.mul x.qnum y.qnum); qden = (Integer.mul x.qden y.qden) }
+
+(** val qopp : q -> q **)
+
+let qopp x =
+  { qnum = (Integer.neg x.qnum); qden = x.qden }
+
+type 'a process = { states : int; horizon : int; actions : 'a list;
+                    initial : (int -> q);
+                    transition : (int -> int -> 'a -> (int * q) list) }
+
+type game = { num_actions : int list; num_states : int; num_steps : int;
+              num_constraints : int; start : (int -> q);
+              next : (int -> int -> int list -> (int * q) list);
+              reward : (int -> int -> int -> int list -> q);
+              cost : (int -> int -> int -> int list -> q);
+              threshold : (int -> q); binds : (int -> int -> bool) }
+
+(** val tuples : int list -> int list list **)
+
+let rec tuples = function
+| [] -> [] :: []
+| n :: rest ->
+  flat_map (fun x -> map (fun x0 -> x :: x0) (tuples rest)) (seq 0 n)
+
+(** val dynamics : game -> int list process **)
+
+let dynamics g =
+  { states = g.num_states; horizon = g.num_steps; actions =
+    (tuples g.num_actions); initial = g.start; transition = g.next }
+
+type policy = int -> int -> int -> int -> q
+
+(** val num_agents : game -> int **)
+
+let num_agents g =
+  length g.num_actions
+
+(** val lowest : q -> q **)
+
+let lowest q0 =
+  let d = q0.qden in
+  let k = Integer.gcd q0.qnum d in
+  (Integer.by_cases
+     (fun _ -> q0)
+     (fun e -> { qnum = (Integer.div q0.qnum k); qden = e })
+     (fun _ -> q0)
+     (Integer.div d k))
+
+(** val is_zero : q -> bool **)
+
+let is_zero q0 =
+  Integer.equal q0.qnum Integer.zero
+
+(** val is_one : q -> bool **)
+
+let is_one q0 =
+  Integer.equal q0.qnum q0.qden
+
+(** val add0 : q -> q -> q **)
+
+let add0 p q0 =
+  if Integer.equal p.qden q0.qden
+  then { qnum = (Integer.add p.qnum q0.qnum); qden = p.qden }
+  else if is_zero p then q0 else if is_zero q0 then p else lowest (qplus p q0)
+
+(** val sub0 : q -> q -> q **)
+
+let sub0 p q0 =
+  add0 p (qopp q0)
+
+(** val mul : q -> q -> q **)
+
+let mul p q0 =
+  if is_zero p
+  then { qnum = Integer.zero; qden = Integer.one }
+  else if is_one p then q0 else lowest (qmult p q0)
+
+(** val total_of : 'a1 list -> ('a1 -> q) -> q **)
+
+let rec total_of l f =
+  match l with
+  | [] -> { qnum = Integer.zero; qden = Integer.one }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> add0 (f x) (total_of rest f))
+
+(** val larger : q -> q -> q **)
+
+let larger p q0 =
+  if qle_bool p q0 then q0 else p
+
+(** val largest : 'a1 list -> ('a1 -> q) -> q **)
+
+let rec largest l f =
+  match l with
+  | [] -> { qnum = Integer.zero; qden = Integer.one }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> larger (f x) (largest rest f))
+
+type precision = Integer.t option
+
+(** val above : Integer.t -> Integer.t -> Integer.t -> q **)
+
+let above t d n =
+  { qnum = (Integer.neg (Integer.div (Integer.neg t) d)); qden = n }
+
+(** val up : precision -> q -> q **)
+
+let up n q0 =
+  match n with
+  | Some n0 ->
+    if Integer.equal q0.qden n0
+    then q0
+    else above (Integer.mul q0.qnum n0) q0.qden n0
+  | None -> q0
+
+(** val mul_up : precision -> q -> q -> q **)
+
+let mul_up n p q0 =
+  match n with
+  | Some n0 ->
+    if (&&) (is_one p) (Integer.equal q0.qden n0)
+    then q0
+    else if Integer.equal q0.qden n0
+         then above (Integer.mul p.qnum q0.qnum) p.qden n0
+         else above (Integer.mul (Integer.mul p.qnum q0.qnum) n0)
+                (Integer.mul p.qden q0.qden) n0
+  | None -> mul p q0
+
+type 'x tree =
+| Leaf of 'x
+| Node of int * 'x tree * 'x tree
+
+(** val get : 'a1 tree -> int -> 'a1 **)
+
+let rec get t s =
+  match t with
+  | Leaf x -> x
+  | Node (k, l, r) -> if Integer.less_nat s k then get l s else get r s
+
+(** val build : int -> int -> int -> (int -> 'a1) -> 'a1 tree **)
+
+let rec build fuel lo n f =
+  Integer.by_cases_nat
+    (fun _ -> Leaf (f lo))
+    (fun fuel' ->
+    if Integer.leq_nat n (Integer.next 0)
+    then Leaf (f lo)
+    else let half = Integer.half n in
+         Node (((+) lo half), (build fuel' lo half f),
+         (build fuel' ((+) lo half) (Integer.monus n half) f)))
+    fuel
+
+(** val tabulate : int -> (int -> 'a1) -> 'a1 tree **)
+
+let tabulate n f =
+  build n 0 n f
+
+type failure =
+| InitialRow of int option
+| TransitionRow of int option * int * int * int list
+| Usage of int * int * int * int
+| PolicyRow of int * int * int
+| Multiplier of int option * int
+| Threshold of int * q
+| Gain of int * q
+| Margin of q
+
+type verdict =
+| Accepted
+| Refused of failure
+
+(** val require : bool -> failure -> verdict **)
+
+let require condition reason =
+  if condition then Accepted else Refused reason
+
+(** val each : 'a1 list -> ('a1 -> verdict) -> verdict **)
+
+let rec each l check =
+  match l with
+  | [] -> Accepted
+  | x :: rest ->
+    (match check x with
+     | Accepted -> each rest check
+     | Refused reason -> Refused reason)
+
+(** val below_each : int -> (int -> verdict) -> verdict **)
+
+let below_each n check =
+  each (seq 0 n) check
+
+(** val is_distribution : 'a1 list -> ('a1 -> q) -> bool **)
+
+let is_distribution l f =
+  (&&)
+    (forallb (fun x ->
+      qle_bool { qnum = Integer.zero; qden = Integer.one } (f x)) l)
+    (qeq_bool (total_of l f) { qnum = Integer.one; qden = Integer.one })
+
+(** val is_row : int -> (int * q) list -> bool **)
+
+let is_row n row =
+  (&&) (forallb (fun entry -> Integer.less_nat (fst entry) n) row)
+    (is_distribution row snd)
+
+(** val check_process :
+    'a1 process -> int option -> ('a1 -> int list) -> verdict **)
+
+let check_process m agent name =
+  match require (is_distribution (seq 0 m.states) m.initial) (InitialRow
+          agent) with
+  | Accepted ->
+    below_each m.horizon (fun h ->
+      below_each m.states (fun s ->
+        each m.actions (fun a ->
+          require (is_row m.states (m.transition h s a)) (TransitionRow
+            (agent, h, s, (name a))))))
+  | Refused reason -> Refused reason
+
+(** val outcome :
+    precision -> 'a1 process -> q -> q tree -> int -> int -> 'a1 -> q **)
+
+let outcome n m now next0 h s a =
+  add0 (up n now)
+    (total_of (m.transition h s a) (fun entry ->
+      mul_up n (snd entry) (get next0 (fst entry))))
+
+(** val backward_table :
+    'a1 process -> (q tree -> int -> int -> q) -> int -> int -> q tree **)
+
+let rec backward_table m step remaining h =
+  Integer.by_cases_nat
+    (fun _ -> Leaf { qnum = Integer.zero; qden = Integer.one })
+    (fun k ->
+    let next0 = backward_table m step k (Integer.next h) in
+    tabulate m.states (fun s -> step next0 h s))
+    remaining
+
+(** val bound :
+    precision -> 'a1 process -> (q tree -> int -> int -> q) -> q **)
+
+let bound n m step =
+  let table = backward_table m step m.horizon 0 in
+  total_of (seq 0 m.states) (fun s -> mul_up n (m.initial s) (get table s))
+
+(** val best_of :
+    precision -> 'a1 process -> 'a1 list -> (int -> int -> 'a1 -> q) -> q
+    tree -> int -> int -> q **)
+
+let best_of n m l f next0 h s =
+  largest l (fun a -> outcome n m (f h s a) next0 h s a)
+
+(** val combinations : (int * q) list list -> (int list * q) list **)
+
+let rec combinations = function
+| [] -> ([], { qnum = Integer.one; qden = Integer.one }) :: []
+| row :: rest ->
+  let tail = combinations rest in
+  flat_map (fun entry ->
+    map (fun joint -> (((fst entry) :: (fst joint)),
+      (mul (snd entry) (snd joint)))) tail) row
+
+(** val policy_row : game -> policy -> int -> int -> int -> (int * q) list **)
+
+let policy_row g p i h s =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun x -> (x, (p i h s x))) (seq 0 (nth i g.num_actions 0)))
+
+(** val policy_rows : game -> policy -> int -> int -> (int * q) list list **)
+
+let policy_rows g p h s =
+  map (fun i -> policy_row g p i h s) (seq 0 (num_agents g))
+
+(** val rows_with :
+    game -> policy -> int -> int -> int -> int -> (int * q) list list **)
+
+let rows_with g p i x h s =
+  map (fun k ->
+    if Integer.equal_nat k i
+    then (x, { qnum = Integer.one; qden = Integer.one }) :: []
+    else policy_row g p k h s) (seq 0 (num_agents g))
+
+(** val mixture :
+    precision -> int list process -> (int * q) list list -> (int -> int ->
+    int list -> q) -> q tree -> int -> int -> q **)
+
+let mixture n m rows f next0 h s =
+  total_of (combinations rows) (fun joint ->
+    mul_up n (snd joint)
+      (outcome n m (f h s (fst joint)) next0 h s (fst joint)))
+
+(** val followed :
+    precision -> game -> int list process -> policy -> (int -> int -> int
+    list -> q) -> q tree -> int -> int -> q **)
+
+let followed n g m p f next0 h s =
+  mixture n m (policy_rows g p h s) f next0 h s
+
+(** val deviated :
+    precision -> game -> int list process -> policy -> int -> (int -> int ->
+    int list -> q) -> q tree -> int -> int -> q **)
+
+let deviated n g m p i f next0 h s =
+  largest (seq 0 (nth i g.num_actions 0)) (fun x ->
+    mixture n m (rows_with g p i x h s) f next0 h s)
+
+(** val value_above :
+    precision -> game -> int list process -> policy -> (int -> int -> int
+    list -> q) -> q **)
+
+let value_above n g m p f =
+  bound n m (followed n g m p f)
+
+(** val value_below :
+    precision -> game -> int list process -> policy -> (int -> int -> int
+    list -> q) -> q **)
+
+let value_below n g m p f =
+  qopp (bound n m (followed n g m p (fun h s a -> qopp (f h s a))))
+
+(** val lagrangian :
+    game -> (int -> int -> q) -> int -> int -> int -> int list -> q **)
+
+let lagrangian g multipliers i h s a =
+  sub0 (g.reward i h s a)
+    (total_of (seq 0 g.num_constraints) (fun j ->
+      mul (multipliers i j) (g.cost j h s a)))
+
+(** val gain :
+    precision -> game -> int list process -> policy -> (int -> int -> q) -> q
+    list -> int -> q **)
+
+let gain n g m p multipliers costs i =
+  add0
+    (sub0 (bound n m (deviated n g m p i (lagrangian g multipliers i)))
+      (value_below n g m p (lagrangian g multipliers i)))
+    (total_of (seq 0 g.num_constraints) (fun j ->
+      mul (multipliers i j)
+        (sub0 (g.threshold j)
+          (nth j costs { qnum = Integer.zero; qden = Integer.one }))))
+
+(** val check_with :
+    precision -> game -> int list process -> policy -> (int -> int -> q) -> q
+    -> verdict **)
+
+let check_with n g m p multipliers eps =
+  match check_process m None (fun a -> a) with
+  | Accepted ->
+    (match below_each (num_agents g) (fun i ->
+             below_each g.num_steps (fun h ->
+               below_each g.num_states (fun s ->
+                 require
+                   (is_distribution (seq 0 (nth i g.num_actions 0)) (p i h s))
+                   (PolicyRow (i, h, s))))) with
+     | Accepted ->
+       (match below_each (num_agents g) (fun i ->
+                below_each g.num_constraints (fun j ->
+                  require
+                    ((&&)
+                      (qle_bool { qnum = Integer.zero; qden = Integer.one }
+                        (multipliers i j))
+                      ((||) (g.binds i j) (is_zero (multipliers i j))))
+                    (Multiplier ((Some i), j)))) with
+        | Accepted ->
+          (match below_each g.num_constraints (fun j ->
+                   let c = value_above n g m p (g.cost j) in
+                   require (qle_bool c (g.threshold j)) (Threshold (j, c))) with
+           | Accepted ->
+             let costs =
+               map (fun j -> value_below n g m p (g.cost j))
+                 (seq 0 g.num_constraints)
+             in
+             below_each (num_agents g) (fun i ->
+               let x = gain n g m p multipliers costs i in
+               require (qle_bool x eps) (Gain (i, x)))
+           | Refused reason -> Refused reason)
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val check_nash :
+    precision -> game -> policy -> (int -> int -> q) -> q -> verdict **)
+
+let check_nash n g p multipliers eps =
+  check_with n g (dynamics g) p multipliers eps
+
+(** val margin : precision -> game -> int list process -> (int -> q) -> q **)
+
+let margin n g m multipliers =
+  let weighted = fun h s a ->
+    total_of (seq 0 g.num_constraints) (fun j ->
+      qopp (mul (multipliers j) (g.cost j h s a)))
+  in
+  qopp
+    (add0 (bound n m (best_of n m m.actions weighted))
+      (total_of (seq 0 g.num_constraints) (fun j ->
+        mul (multipliers j) (g.threshold j))))
+
+(** val check_infeasible : precision -> game -> (int -> q) -> verdict **)
+
+let check_infeasible n g multipliers =
+  let m = dynamics g in
+  (match check_process m None (fun a -> a) with
+   | Accepted ->
+     (match below_each g.num_constraints (fun j ->
+              require
+                (qle_bool { qnum = Integer.zero; qden = Integer.one }
+                  (multipliers j)) (Multiplier (None, j))) with
+      | Accepted ->
+        let x = margin n g m multipliers in
+        require
+          (negb (qle_bool x { qnum = Integer.zero; qden = Integer.one }))
+          (Margin x)
+      | Refused reason -> Refused reason)
+   | Refused reason -> Refused reason)

@@ -1,0 +1,254 @@
+
+val negb : bool -> bool
+
+val fst : ('a1 * 'a2) -> 'a1
+
+val snd : ('a1 * 'a2) -> 'a2
+
+val length : 'a1 list -> int
+
+val app : 'a1 list -> 'a1 list -> 'a1 list
+
+type comparison =
+| Eq
+| Lt
+| Gt
+
+val compOpp : comparison -> comparison
+
+module Nat :
+ sig
+ end
+
+module Pos :
+ sig
+  type mask =
+  | IsNul
+  | IsPos of Integer.t
+  | IsNeg
+ end
+
+module Coq_Pos :
+ sig
+  val succ : Integer.t -> Integer.t
+
+  val add : Integer.t -> Integer.t -> Integer.t
+
+  val add_carry : Integer.t -> Integer.t -> Integer.t
+
+  val pred_double : Integer.t -> Integer.t
+
+  type mask = Pos.mask =
+  | IsNul
+  | IsPos of Integer.t
+  | IsNeg
+
+  val succ_double_mask : mask -> mask
+
+  val double_mask : mask -> mask
+
+  val double_pred_mask : Integer.t -> mask
+
+  val sub_mask : Integer.t -> Integer.t -> mask
+
+  val sub_mask_carry : Integer.t -> Integer.t -> mask
+
+  val sub : Integer.t -> Integer.t -> Integer.t
+
+  val size_nat : Integer.t -> int
+
+  val compare_cont : comparison -> Integer.t -> Integer.t -> comparison
+
+  val compare : Integer.t -> Integer.t -> comparison
+
+  val gcdn : int -> Integer.t -> Integer.t -> Integer.t
+
+  val gcd : Integer.t -> Integer.t -> Integer.t
+ end
+
+module Z :
+ sig
+  val double : Integer.t -> Integer.t
+
+  val succ_double : Integer.t -> Integer.t
+
+  val pred_double : Integer.t -> Integer.t
+
+  val pos_sub : Integer.t -> Integer.t -> Integer.t
+
+  val sub : Integer.t -> Integer.t -> Integer.t
+
+  val compare : Integer.t -> Integer.t -> comparison
+
+  val ltb : Integer.t -> Integer.t -> bool
+
+  val abs : Integer.t -> Integer.t
+
+  val pos_div_eucl : Integer.t -> Integer.t -> Integer.t * Integer.t
+
+  val div_eucl : Integer.t -> Integer.t -> Integer.t * Integer.t
+ end
+
+val nth : int -> 'a1 list -> 'a1 -> 'a1
+
+val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
+
+val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
+
+val forallb : ('a1 -> bool) -> 'a1 list -> bool
+
+val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list
+
+val seq : int -> int -> int list
+
+type q = { qnum : Integer.t; qden : Integer.t }
+
+val qeq_bool : q -> q -> bool
+
+val qle_bool : q -> q -> bool
+
+val qplus : q -> q -> q
+
+val qmult : q -> q -> q
+
+val qopp : q -> q
+
+type 'a process = { states : int; horizon : int; actions : 'a list;
+                    initial : (int -> q);
+                    transition : (int -> int -> 'a -> (int * q) list) }
+
+type game = { num_actions : int list; num_states : int; num_steps : int;
+              num_constraints : int; start : (int -> q);
+              next : (int -> int -> int list -> (int * q) list);
+              reward : (int -> int -> int -> int list -> q);
+              cost : (int -> int -> int -> int list -> q);
+              threshold : (int -> q); binds : (int -> int -> bool) }
+
+val tuples : int list -> int list list
+
+val dynamics : game -> int list process
+
+type policy = int -> int -> int -> int -> q
+
+val num_agents : game -> int
+
+val lowest : q -> q
+
+val is_zero : q -> bool
+
+val is_one : q -> bool
+
+val add0 : q -> q -> q
+
+val sub0 : q -> q -> q
+
+val mul : q -> q -> q
+
+val total_of : 'a1 list -> ('a1 -> q) -> q
+
+val larger : q -> q -> q
+
+val largest : 'a1 list -> ('a1 -> q) -> q
+
+type precision = Integer.t option
+
+val above : Integer.t -> Integer.t -> Integer.t -> q
+
+val up : precision -> q -> q
+
+val mul_up : precision -> q -> q -> q
+
+type 'x tree =
+| Leaf of 'x
+| Node of int * 'x tree * 'x tree
+
+val get : 'a1 tree -> int -> 'a1
+
+val build : int -> int -> int -> (int -> 'a1) -> 'a1 tree
+
+val tabulate : int -> (int -> 'a1) -> 'a1 tree
+
+type failure =
+| InitialRow of int option
+| TransitionRow of int option * int * int * int list
+| Usage of int * int * int * int
+| PolicyRow of int * int * int
+| Multiplier of int option * int
+| Threshold of int * q
+| Gain of int * q
+| Margin of q
+
+type verdict =
+| Accepted
+| Refused of failure
+
+val require : bool -> failure -> verdict
+
+val each : 'a1 list -> ('a1 -> verdict) -> verdict
+
+val below_each : int -> (int -> verdict) -> verdict
+
+val is_distribution : 'a1 list -> ('a1 -> q) -> bool
+
+val is_row : int -> (int * q) list -> bool
+
+val check_process : 'a1 process -> int option -> ('a1 -> int list) -> verdict
+
+val outcome :
+  precision -> 'a1 process -> q -> q tree -> int -> int -> 'a1 -> q
+
+val backward_table :
+  'a1 process -> (q tree -> int -> int -> q) -> int -> int -> q tree
+
+val bound : precision -> 'a1 process -> (q tree -> int -> int -> q) -> q
+
+val best_of :
+  precision -> 'a1 process -> 'a1 list -> (int -> int -> 'a1 -> q) -> q tree
+  -> int -> int -> q
+
+val combinations : (int * q) list list -> (int list * q) list
+
+val policy_row : game -> policy -> int -> int -> int -> (int * q) list
+
+val policy_rows : game -> policy -> int -> int -> (int * q) list list
+
+val rows_with :
+  game -> policy -> int -> int -> int -> int -> (int * q) list list
+
+val mixture :
+  precision -> int list process -> (int * q) list list -> (int -> int -> int
+  list -> q) -> q tree -> int -> int -> q
+
+val followed :
+  precision -> game -> int list process -> policy -> (int -> int -> int list
+  -> q) -> q tree -> int -> int -> q
+
+val deviated :
+  precision -> game -> int list process -> policy -> int -> (int -> int ->
+  int list -> q) -> q tree -> int -> int -> q
+
+val value_above :
+  precision -> game -> int list process -> policy -> (int -> int -> int list
+  -> q) -> q
+
+val value_below :
+  precision -> game -> int list process -> policy -> (int -> int -> int list
+  -> q) -> q
+
+val lagrangian :
+  game -> (int -> int -> q) -> int -> int -> int -> int list -> q
+
+val gain :
+  precision -> game -> int list process -> policy -> (int -> int -> q) -> q
+  list -> int -> q
+
+val check_with :
+  precision -> game -> int list process -> policy -> (int -> int -> q) -> q
+  -> verdict
+
+val check_nash :
+  precision -> game -> policy -> (int -> int -> q) -> q -> verdict
+
+val margin : precision -> game -> int list process -> (int -> q) -> q
+
+val check_infeasible : precision -> game -> (int -> q) -> verdict

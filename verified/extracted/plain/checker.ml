@@ -1,0 +1,999 @@
+
+(** val negb : bool -> bool **)
+
+let negb = function
+| true -> false
+| false -> true
+
+type nat =
+| O
+| S of nat
+
+(** val fst : ('a1 * 'a2) -> 'a1 **)
+
+let fst = function
+| (x, _) -> x
+
+(** val snd : ('a1 * 'a2) -> 'a2 **)
+
+let snd = function
+| (_, y) -> y
+
+(** val length : 'a1 list -> nat **)
+
+let rec length = function
+| [] -> O
+| _ :: l' -> S (length l')
+
+(** val app : 'a1 list -> 'a1 list -> 'a1 list **)
+
+let rec app l m =
+  match l with
+  | [] -> m
+  | a :: l1 -> a :: (app l1 m)
+
+type comparison =
+| Eq
+| Lt
+| Gt
+
+(** val compOpp : comparison -> comparison **)
+
+let compOpp = function
+| Eq -> Eq
+| Lt -> Gt
+| Gt -> Lt
+
+module Coq__1 = struct
+ (** val add : nat -> nat -> nat **)
+ let rec add n m =
+   match n with
+   | O -> m
+   | S p -> S (add p m)
+end
+include Coq__1
+
+(** val sub : nat -> nat -> nat **)
+
+let rec sub n m =
+  match n with
+  | O -> n
+  | S k -> (match m with
+            | O -> n
+            | S l -> sub k l)
+
+type positive =
+| XI of positive
+| XO of positive
+| XH
+
+type z =
+| Z0
+| Zpos of positive
+| Zneg of positive
+
+module Nat =
+ struct
+  (** val eqb : nat -> nat -> bool **)
+
+  let rec eqb n m =
+    match n with
+    | O -> (match m with
+            | O -> true
+            | S _ -> false)
+    | S n' -> (match m with
+               | O -> false
+               | S m' -> eqb n' m')
+
+  (** val leb : nat -> nat -> bool **)
+
+  let rec leb n m =
+    match n with
+    | O -> true
+    | S n' -> (match m with
+               | O -> false
+               | S m' -> leb n' m')
+
+  (** val ltb : nat -> nat -> bool **)
+
+  let ltb n m =
+    leb (S n) m
+
+  (** val div2 : nat -> nat **)
+
+  let rec div2 = function
+  | O -> O
+  | S n0 -> (match n0 with
+             | O -> O
+             | S n' -> S (div2 n'))
+ end
+
+module Pos =
+ struct
+  type mask =
+  | IsNul
+  | IsPos of positive
+  | IsNeg
+ end
+
+module Coq_Pos =
+ struct
+  (** val succ : positive -> positive **)
+
+  let rec succ = function
+  | XI p -> XO (succ p)
+  | XO p -> XI p
+  | XH -> XO XH
+
+  (** val add : positive -> positive -> positive **)
+
+  let rec add x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> XO (add_carry p q0)
+       | XO q0 -> XI (add p q0)
+       | XH -> XO (succ p))
+    | XO p ->
+      (match y with
+       | XI q0 -> XI (add p q0)
+       | XO q0 -> XO (add p q0)
+       | XH -> XI p)
+    | XH -> (match y with
+             | XI q0 -> XO (succ q0)
+             | XO q0 -> XI q0
+             | XH -> XO XH)
+
+  (** val add_carry : positive -> positive -> positive **)
+
+  and add_carry x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> XI (add_carry p q0)
+       | XO q0 -> XO (add_carry p q0)
+       | XH -> XI (succ p))
+    | XO p ->
+      (match y with
+       | XI q0 -> XO (add_carry p q0)
+       | XO q0 -> XI (add p q0)
+       | XH -> XO (succ p))
+    | XH ->
+      (match y with
+       | XI q0 -> XI (succ q0)
+       | XO q0 -> XO (succ q0)
+       | XH -> XI XH)
+
+  (** val pred_double : positive -> positive **)
+
+  let rec pred_double = function
+  | XI p -> XI (XO p)
+  | XO p -> XI (pred_double p)
+  | XH -> XH
+
+  type mask = Pos.mask =
+  | IsNul
+  | IsPos of positive
+  | IsNeg
+
+  (** val succ_double_mask : mask -> mask **)
+
+  let succ_double_mask = function
+  | IsNul -> IsPos XH
+  | IsPos p -> IsPos (XI p)
+  | IsNeg -> IsNeg
+
+  (** val double_mask : mask -> mask **)
+
+  let double_mask = function
+  | IsPos p -> IsPos (XO p)
+  | x0 -> x0
+
+  (** val double_pred_mask : positive -> mask **)
+
+  let double_pred_mask = function
+  | XI p -> IsPos (XO (XO p))
+  | XO p -> IsPos (XO (pred_double p))
+  | XH -> IsNul
+
+  (** val sub_mask : positive -> positive -> mask **)
+
+  let rec sub_mask x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> double_mask (sub_mask p q0)
+       | XO q0 -> succ_double_mask (sub_mask p q0)
+       | XH -> IsPos (XO p))
+    | XO p ->
+      (match y with
+       | XI q0 -> succ_double_mask (sub_mask_carry p q0)
+       | XO q0 -> double_mask (sub_mask p q0)
+       | XH -> IsPos (pred_double p))
+    | XH -> (match y with
+             | XH -> IsNul
+             | _ -> IsNeg)
+
+  (** val sub_mask_carry : positive -> positive -> mask **)
+
+  and sub_mask_carry x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> succ_double_mask (sub_mask_carry p q0)
+       | XO q0 -> double_mask (sub_mask p q0)
+       | XH -> IsPos (pred_double p))
+    | XO p ->
+      (match y with
+       | XI q0 -> double_mask (sub_mask_carry p q0)
+       | XO q0 -> succ_double_mask (sub_mask_carry p q0)
+       | XH -> double_pred_mask p)
+    | XH -> IsNeg
+
+  (** val sub : positive -> positive -> positive **)
+
+  let sub x y =
+    match sub_mask x y with
+    | IsPos z0 -> z0
+    | _ -> XH
+
+  (** val mul : positive -> positive -> positive **)
+
+  let rec mul x y =
+    match x with
+    | XI p -> add y (XO (mul p y))
+    | XO p -> XO (mul p y)
+    | XH -> y
+
+  (** val size_nat : positive -> nat **)
+
+  let rec size_nat = function
+  | XI p0 -> S (size_nat p0)
+  | XO p0 -> S (size_nat p0)
+  | XH -> S O
+
+  (** val compare_cont : comparison -> positive -> positive -> comparison **)
+
+  let rec compare_cont r x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> compare_cont r p q0
+       | XO q0 -> compare_cont Gt p q0
+       | XH -> Gt)
+    | XO p ->
+      (match y with
+       | XI q0 -> compare_cont Lt p q0
+       | XO q0 -> compare_cont r p q0
+       | XH -> Gt)
+    | XH -> (match y with
+             | XH -> r
+             | _ -> Lt)
+
+  (** val compare : positive -> positive -> comparison **)
+
+  let compare =
+    compare_cont Eq
+
+  (** val eqb : positive -> positive -> bool **)
+
+  let rec eqb p q0 =
+    match p with
+    | XI p0 -> (match q0 with
+                | XI q1 -> eqb p0 q1
+                | _ -> false)
+    | XO p0 -> (match q0 with
+                | XO q1 -> eqb p0 q1
+                | _ -> false)
+    | XH -> (match q0 with
+             | XH -> true
+             | _ -> false)
+
+  (** val gcdn : nat -> positive -> positive -> positive **)
+
+  let rec gcdn n a b =
+    match n with
+    | O -> XH
+    | S n0 ->
+      (match a with
+       | XI a' ->
+         (match b with
+          | XI b' ->
+            (match compare a' b' with
+             | Eq -> a
+             | Lt -> gcdn n0 (sub b' a') a
+             | Gt -> gcdn n0 (sub a' b') b)
+          | XO b0 -> gcdn n0 a b0
+          | XH -> XH)
+       | XO a0 ->
+         (match b with
+          | XI _ -> gcdn n0 a0 b
+          | XO b0 -> XO (gcdn n0 a0 b0)
+          | XH -> XH)
+       | XH -> XH)
+
+  (** val gcd : positive -> positive -> positive **)
+
+  let gcd a b =
+    gcdn (Coq__1.add (size_nat a) (size_nat b)) a b
+ end
+
+module Z =
+ struct
+  (** val double : z -> z **)
+
+  let double = function
+  | Z0 -> Z0
+  | Zpos p -> Zpos (XO p)
+  | Zneg p -> Zneg (XO p)
+
+  (** val succ_double : z -> z **)
+
+  let succ_double = function
+  | Z0 -> Zpos XH
+  | Zpos p -> Zpos (XI p)
+  | Zneg p -> Zneg (Coq_Pos.pred_double p)
+
+  (** val pred_double : z -> z **)
+
+  let pred_double = function
+  | Z0 -> Zneg XH
+  | Zpos p -> Zpos (Coq_Pos.pred_double p)
+  | Zneg p -> Zneg (XI p)
+
+  (** val pos_sub : positive -> positive -> z **)
+
+  let rec pos_sub x y =
+    match x with
+    | XI p ->
+      (match y with
+       | XI q0 -> double (pos_sub p q0)
+       | XO q0 -> succ_double (pos_sub p q0)
+       | XH -> Zpos (XO p))
+    | XO p ->
+      (match y with
+       | XI q0 -> pred_double (pos_sub p q0)
+       | XO q0 -> double (pos_sub p q0)
+       | XH -> Zpos (Coq_Pos.pred_double p))
+    | XH ->
+      (match y with
+       | XI q0 -> Zneg (XO q0)
+       | XO q0 -> Zneg (Coq_Pos.pred_double q0)
+       | XH -> Z0)
+
+  (** val add : z -> z -> z **)
+
+  let add x y =
+    match x with
+    | Z0 -> y
+    | Zpos x' ->
+      (match y with
+       | Z0 -> x
+       | Zpos y' -> Zpos (Coq_Pos.add x' y')
+       | Zneg y' -> pos_sub x' y')
+    | Zneg x' ->
+      (match y with
+       | Z0 -> x
+       | Zpos y' -> pos_sub y' x'
+       | Zneg y' -> Zneg (Coq_Pos.add x' y'))
+
+  (** val opp : z -> z **)
+
+  let opp = function
+  | Z0 -> Z0
+  | Zpos x0 -> Zneg x0
+  | Zneg x0 -> Zpos x0
+
+  (** val sub : z -> z -> z **)
+
+  let sub m n =
+    add m (opp n)
+
+  (** val mul : z -> z -> z **)
+
+  let mul x y =
+    match x with
+    | Z0 -> Z0
+    | Zpos x' ->
+      (match y with
+       | Z0 -> Z0
+       | Zpos y' -> Zpos (Coq_Pos.mul x' y')
+       | Zneg y' -> Zneg (Coq_Pos.mul x' y'))
+    | Zneg x' ->
+      (match y with
+       | Z0 -> Z0
+       | Zpos y' -> Zneg (Coq_Pos.mul x' y')
+       | Zneg y' -> Zpos (Coq_Pos.mul x' y'))
+
+  (** val compare : z -> z -> comparison **)
+
+  let compare x y =
+    match x with
+    | Z0 -> (match y with
+             | Z0 -> Eq
+             | Zpos _ -> Lt
+             | Zneg _ -> Gt)
+    | Zpos x' -> (match y with
+                  | Zpos y' -> Coq_Pos.compare x' y'
+                  | _ -> Gt)
+    | Zneg x' ->
+      (match y with
+       | Zneg y' -> compOpp (Coq_Pos.compare x' y')
+       | _ -> Lt)
+
+  (** val leb : z -> z -> bool **)
+
+  let leb x y =
+    match compare x y with
+    | Gt -> false
+    | _ -> true
+
+  (** val ltb : z -> z -> bool **)
+
+  let ltb x y =
+    match compare x y with
+    | Lt -> true
+    | _ -> false
+
+  (** val eqb : z -> z -> bool **)
+
+  let eqb x y =
+    match x with
+    | Z0 -> (match y with
+             | Z0 -> true
+             | _ -> false)
+    | Zpos p -> (match y with
+                 | Zpos q0 -> Coq_Pos.eqb p q0
+                 | _ -> false)
+    | Zneg p -> (match y with
+                 | Zneg q0 -> Coq_Pos.eqb p q0
+                 | _ -> false)
+
+  (** val abs : z -> z **)
+
+  let abs = function
+  | Zneg p -> Zpos p
+  | x -> x
+
+  (** val pos_div_eucl : positive -> z -> z * z **)
+
+  let rec pos_div_eucl a b =
+    match a with
+    | XI a' ->
+      let (q0, r) = pos_div_eucl a' b in
+      let r' = add (mul (Zpos (XO XH)) r) (Zpos XH) in
+      if ltb r' b
+      then ((mul (Zpos (XO XH)) q0), r')
+      else ((add (mul (Zpos (XO XH)) q0) (Zpos XH)), (sub r' b))
+    | XO a' ->
+      let (q0, r) = pos_div_eucl a' b in
+      let r' = mul (Zpos (XO XH)) r in
+      if ltb r' b
+      then ((mul (Zpos (XO XH)) q0), r')
+      else ((add (mul (Zpos (XO XH)) q0) (Zpos XH)), (sub r' b))
+    | XH -> if leb (Zpos (XO XH)) b then (Z0, (Zpos XH)) else ((Zpos XH), Z0)
+
+  (** val div_eucl : z -> z -> z * z **)
+
+  let div_eucl a b =
+    match a with
+    | Z0 -> (Z0, Z0)
+    | Zpos a' ->
+      (match b with
+       | Z0 -> (Z0, a)
+       | Zpos _ -> pos_div_eucl a' b
+       | Zneg b' ->
+         let (q0, r) = pos_div_eucl a' (Zpos b') in
+         (match r with
+          | Z0 -> ((opp q0), Z0)
+          | _ -> ((opp (add q0 (Zpos XH))), (add b r))))
+    | Zneg a' ->
+      (match b with
+       | Z0 -> (Z0, a)
+       | Zpos _ ->
+         let (q0, r) = pos_div_eucl a' b in
+         (match r with
+          | Z0 -> ((opp q0), Z0)
+          | _ -> ((opp (add q0 (Zpos XH))), (sub b r)))
+       | Zneg b' -> let (q0, r) = pos_div_eucl a' (Zpos b') in (q0, (opp r)))
+
+  (** val div : z -> z -> z **)
+
+  let div a b =
+    let (q0, _) = div_eucl a b in q0
+
+  (** val gcd : z -> z -> z **)
+
+  let gcd a b =
+    match a with
+    | Z0 -> abs b
+    | Zpos a0 ->
+      (match b with
+       | Z0 -> abs a
+       | Zpos b0 -> Zpos (Coq_Pos.gcd a0 b0)
+       | Zneg b0 -> Zpos (Coq_Pos.gcd a0 b0))
+    | Zneg a0 ->
+      (match b with
+       | Z0 -> abs a
+       | Zpos b0 -> Zpos (Coq_Pos.gcd a0 b0)
+       | Zneg b0 -> Zpos (Coq_Pos.gcd a0 b0))
+ end
+
+(** val zeq_bool : z -> z -> bool **)
+
+let zeq_bool x y =
+  match Z.compare x y with
+  | Eq -> true
+  | _ -> false
+
+(** val nth : nat -> 'a1 list -> 'a1 -> 'a1 **)
+
+let rec nth n l default =
+  match n with
+  | O -> (match l with
+          | [] -> default
+          | x :: _ -> x)
+  | S m -> (match l with
+            | [] -> default
+            | _ :: t -> nth m t default)
+
+(** val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list **)
+
+let rec map f = function
+| [] -> []
+| a :: t -> (f a) :: (map f t)
+
+(** val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list **)
+
+let rec flat_map f = function
+| [] -> []
+| x :: t -> app (f x) (flat_map f t)
+
+(** val forallb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec forallb f = function
+| [] -> true
+| a :: l0 -> (&&) (f a) (forallb f l0)
+
+(** val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list **)
+
+let rec filter f = function
+| [] -> []
+| x :: l0 -> if f x then x :: (filter f l0) else filter f l0
+
+(** val seq : nat -> nat -> nat list **)
+
+let rec seq start0 = function
+| O -> []
+| S len0 -> start0 :: (seq (S start0) len0)
+
+type q = { qnum : z; qden : positive }
+
+(** val qeq_bool : q -> q -> bool **)
+
+let qeq_bool x y =
+  zeq_bool (Z.mul x.qnum (Zpos y.qden)) (Z.mul y.qnum (Zpos x.qden))
+
+(** val qle_bool : q -> q -> bool **)
+
+let qle_bool x y =
+  Z.leb (Z.mul x.qnum (Zpos y.qden)) (Z.mul y.qnum (Zpos x.qden))
+
+(** val qplus : q -> q -> q **)
+
+let qplus x y =
+  { qnum = (Z.add (Z.mul x.qnum (Zpos y.qden)) (Z.mul y.qnum (Zpos x.qden)));
+    qden = (Coq_Pos.mul x.qden y.qden) }
+
+(** val qmult : q -> q -> q **)
+
+let qmult x y =
+  { qnum = (Z.mul x.qnum y.qnum); qden = (Coq_Pos.mul x.qden y.qden) }
+
+(** val qopp : q -> q **)
+
+let qopp x =
+  { qnum = (Z.opp x.qnum); qden = x.qden }
+
+type 'a process = { states : nat; horizon : nat; actions : 'a list;
+                    initial : (nat -> q);
+                    transition : (nat -> nat -> 'a -> (nat * q) list) }
+
+type game = { num_actions : nat list; num_states : nat; num_steps : nat;
+              num_constraints : nat; start : (nat -> q);
+              next : (nat -> nat -> nat list -> (nat * q) list);
+              reward : (nat -> nat -> nat -> nat list -> q);
+              cost : (nat -> nat -> nat -> nat list -> q);
+              threshold : (nat -> q); binds : (nat -> nat -> bool) }
+
+(** val tuples : nat list -> nat list list **)
+
+let rec tuples = function
+| [] -> [] :: []
+| n :: rest ->
+  flat_map (fun x -> map (fun x0 -> x :: x0) (tuples rest)) (seq O n)
+
+(** val dynamics : game -> nat list process **)
+
+let dynamics g =
+  { states = g.num_states; horizon = g.num_steps; actions =
+    (tuples g.num_actions); initial = g.start; transition = g.next }
+
+type policy = nat -> nat -> nat -> nat -> q
+
+(** val num_agents : game -> nat **)
+
+let num_agents g =
+  length g.num_actions
+
+(** val lowest : q -> q **)
+
+let lowest q0 =
+  let d = Zpos q0.qden in
+  let k = Z.gcd q0.qnum d in
+  (match Z.div d k with
+   | Zpos e -> { qnum = (Z.div q0.qnum k); qden = e }
+   | _ -> q0)
+
+(** val is_zero : q -> bool **)
+
+let is_zero q0 =
+  Z.eqb q0.qnum Z0
+
+(** val is_one : q -> bool **)
+
+let is_one q0 =
+  Z.eqb q0.qnum (Zpos q0.qden)
+
+(** val add0 : q -> q -> q **)
+
+let add0 p q0 =
+  if Coq_Pos.eqb p.qden q0.qden
+  then { qnum = (Z.add p.qnum q0.qnum); qden = p.qden }
+  else if is_zero p then q0 else if is_zero q0 then p else lowest (qplus p q0)
+
+(** val sub0 : q -> q -> q **)
+
+let sub0 p q0 =
+  add0 p (qopp q0)
+
+(** val mul0 : q -> q -> q **)
+
+let mul0 p q0 =
+  if is_zero p
+  then { qnum = Z0; qden = XH }
+  else if is_one p then q0 else lowest (qmult p q0)
+
+(** val total_of : 'a1 list -> ('a1 -> q) -> q **)
+
+let rec total_of l f =
+  match l with
+  | [] -> { qnum = Z0; qden = XH }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> add0 (f x) (total_of rest f))
+
+(** val larger : q -> q -> q **)
+
+let larger p q0 =
+  if qle_bool p q0 then q0 else p
+
+(** val largest : 'a1 list -> ('a1 -> q) -> q **)
+
+let rec largest l f =
+  match l with
+  | [] -> { qnum = Z0; qden = XH }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> larger (f x) (largest rest f))
+
+type precision = positive option
+
+(** val above : z -> z -> positive -> q **)
+
+let above t d n =
+  { qnum = (Z.opp (Z.div (Z.opp t) d)); qden = n }
+
+(** val up : precision -> q -> q **)
+
+let up n q0 =
+  match n with
+  | Some n0 ->
+    if Coq_Pos.eqb q0.qden n0
+    then q0
+    else above (Z.mul q0.qnum (Zpos n0)) (Zpos q0.qden) n0
+  | None -> q0
+
+(** val mul_up : precision -> q -> q -> q **)
+
+let mul_up n p q0 =
+  match n with
+  | Some n0 ->
+    if (&&) (is_one p) (Coq_Pos.eqb q0.qden n0)
+    then q0
+    else if Coq_Pos.eqb q0.qden n0
+         then above (Z.mul p.qnum q0.qnum) (Zpos p.qden) n0
+         else above (Z.mul (Z.mul p.qnum q0.qnum) (Zpos n0)) (Zpos
+                (Coq_Pos.mul p.qden q0.qden)) n0
+  | None -> mul0 p q0
+
+type 'x tree =
+| Leaf of 'x
+| Node of nat * 'x tree * 'x tree
+
+(** val get : 'a1 tree -> nat -> 'a1 **)
+
+let rec get t s =
+  match t with
+  | Leaf x -> x
+  | Node (k, l, r) -> if Nat.ltb s k then get l s else get r s
+
+(** val build : nat -> nat -> nat -> (nat -> 'a1) -> 'a1 tree **)
+
+let rec build fuel lo n f =
+  match fuel with
+  | O -> Leaf (f lo)
+  | S fuel' ->
+    if Nat.leb n (S O)
+    then Leaf (f lo)
+    else let half = Nat.div2 n in
+         Node ((add lo half), (build fuel' lo half f),
+         (build fuel' (add lo half) (sub n half) f))
+
+(** val tabulate : nat -> (nat -> 'a1) -> 'a1 tree **)
+
+let tabulate n f =
+  build n O n f
+
+type failure =
+| InitialRow of nat option
+| TransitionRow of nat option * nat * nat * nat list
+| Usage of nat * nat * nat * nat
+| PolicyRow of nat * nat * nat
+| Multiplier of nat option * nat
+| Threshold of nat * q
+| Gain of nat * q
+| Margin of q
+
+type verdict =
+| Accepted
+| Refused of failure
+
+(** val require : bool -> failure -> verdict **)
+
+let require condition reason =
+  if condition then Accepted else Refused reason
+
+(** val each : 'a1 list -> ('a1 -> verdict) -> verdict **)
+
+let rec each l check =
+  match l with
+  | [] -> Accepted
+  | x :: rest ->
+    (match check x with
+     | Accepted -> each rest check
+     | Refused reason -> Refused reason)
+
+(** val below_each : nat -> (nat -> verdict) -> verdict **)
+
+let below_each n check =
+  each (seq O n) check
+
+(** val is_distribution : 'a1 list -> ('a1 -> q) -> bool **)
+
+let is_distribution l f =
+  (&&) (forallb (fun x -> qle_bool { qnum = Z0; qden = XH } (f x)) l)
+    (qeq_bool (total_of l f) { qnum = (Zpos XH); qden = XH })
+
+(** val is_row : nat -> (nat * q) list -> bool **)
+
+let is_row n row =
+  (&&) (forallb (fun entry -> Nat.ltb (fst entry) n) row)
+    (is_distribution row snd)
+
+(** val check_process :
+    'a1 process -> nat option -> ('a1 -> nat list) -> verdict **)
+
+let check_process m agent name =
+  match require (is_distribution (seq O m.states) m.initial) (InitialRow
+          agent) with
+  | Accepted ->
+    below_each m.horizon (fun h ->
+      below_each m.states (fun s ->
+        each m.actions (fun a ->
+          require (is_row m.states (m.transition h s a)) (TransitionRow
+            (agent, h, s, (name a))))))
+  | Refused reason -> Refused reason
+
+(** val outcome :
+    precision -> 'a1 process -> q -> q tree -> nat -> nat -> 'a1 -> q **)
+
+let outcome n m now next0 h s a =
+  add0 (up n now)
+    (total_of (m.transition h s a) (fun entry ->
+      mul_up n (snd entry) (get next0 (fst entry))))
+
+(** val backward_table :
+    'a1 process -> (q tree -> nat -> nat -> q) -> nat -> nat -> q tree **)
+
+let rec backward_table m step remaining h =
+  match remaining with
+  | O -> Leaf { qnum = Z0; qden = XH }
+  | S k ->
+    let next0 = backward_table m step k (S h) in
+    tabulate m.states (fun s -> step next0 h s)
+
+(** val bound :
+    precision -> 'a1 process -> (q tree -> nat -> nat -> q) -> q **)
+
+let bound n m step =
+  let table = backward_table m step m.horizon O in
+  total_of (seq O m.states) (fun s -> mul_up n (m.initial s) (get table s))
+
+(** val best_of :
+    precision -> 'a1 process -> 'a1 list -> (nat -> nat -> 'a1 -> q) -> q
+    tree -> nat -> nat -> q **)
+
+let best_of n m l f next0 h s =
+  largest l (fun a -> outcome n m (f h s a) next0 h s a)
+
+(** val combinations : (nat * q) list list -> (nat list * q) list **)
+
+let rec combinations = function
+| [] -> ([], { qnum = (Zpos XH); qden = XH }) :: []
+| row :: rest ->
+  let tail = combinations rest in
+  flat_map (fun entry ->
+    map (fun joint -> (((fst entry) :: (fst joint)),
+      (mul0 (snd entry) (snd joint)))) tail) row
+
+(** val policy_row : game -> policy -> nat -> nat -> nat -> (nat * q) list **)
+
+let policy_row g p i h s =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun x -> (x, (p i h s x))) (seq O (nth i g.num_actions O)))
+
+(** val policy_rows : game -> policy -> nat -> nat -> (nat * q) list list **)
+
+let policy_rows g p h s =
+  map (fun i -> policy_row g p i h s) (seq O (num_agents g))
+
+(** val rows_with :
+    game -> policy -> nat -> nat -> nat -> nat -> (nat * q) list list **)
+
+let rows_with g p i x h s =
+  map (fun k ->
+    if Nat.eqb k i
+    then (x, { qnum = (Zpos XH); qden = XH }) :: []
+    else policy_row g p k h s) (seq O (num_agents g))
+
+(** val mixture :
+    precision -> nat list process -> (nat * q) list list -> (nat -> nat ->
+    nat list -> q) -> q tree -> nat -> nat -> q **)
+
+let mixture n m rows f next0 h s =
+  total_of (combinations rows) (fun joint ->
+    mul_up n (snd joint)
+      (outcome n m (f h s (fst joint)) next0 h s (fst joint)))
+
+(** val followed :
+    precision -> game -> nat list process -> policy -> (nat -> nat -> nat
+    list -> q) -> q tree -> nat -> nat -> q **)
+
+let followed n g m p f next0 h s =
+  mixture n m (policy_rows g p h s) f next0 h s
+
+(** val deviated :
+    precision -> game -> nat list process -> policy -> nat -> (nat -> nat ->
+    nat list -> q) -> q tree -> nat -> nat -> q **)
+
+let deviated n g m p i f next0 h s =
+  largest (seq O (nth i g.num_actions O)) (fun x ->
+    mixture n m (rows_with g p i x h s) f next0 h s)
+
+(** val value_above :
+    precision -> game -> nat list process -> policy -> (nat -> nat -> nat
+    list -> q) -> q **)
+
+let value_above n g m p f =
+  bound n m (followed n g m p f)
+
+(** val value_below :
+    precision -> game -> nat list process -> policy -> (nat -> nat -> nat
+    list -> q) -> q **)
+
+let value_below n g m p f =
+  qopp (bound n m (followed n g m p (fun h s a -> qopp (f h s a))))
+
+(** val lagrangian :
+    game -> (nat -> nat -> q) -> nat -> nat -> nat -> nat list -> q **)
+
+let lagrangian g multipliers i h s a =
+  sub0 (g.reward i h s a)
+    (total_of (seq O g.num_constraints) (fun j ->
+      mul0 (multipliers i j) (g.cost j h s a)))
+
+(** val gain :
+    precision -> game -> nat list process -> policy -> (nat -> nat -> q) -> q
+    list -> nat -> q **)
+
+let gain n g m p multipliers costs i =
+  add0
+    (sub0 (bound n m (deviated n g m p i (lagrangian g multipliers i)))
+      (value_below n g m p (lagrangian g multipliers i)))
+    (total_of (seq O g.num_constraints) (fun j ->
+      mul0 (multipliers i j)
+        (sub0 (g.threshold j) (nth j costs { qnum = Z0; qden = XH }))))
+
+(** val check_with :
+    precision -> game -> nat list process -> policy -> (nat -> nat -> q) -> q
+    -> verdict **)
+
+let check_with n g m p multipliers eps =
+  match check_process m None (fun a -> a) with
+  | Accepted ->
+    (match below_each (num_agents g) (fun i ->
+             below_each g.num_steps (fun h ->
+               below_each g.num_states (fun s ->
+                 require
+                   (is_distribution (seq O (nth i g.num_actions O)) (p i h s))
+                   (PolicyRow (i, h, s))))) with
+     | Accepted ->
+       (match below_each (num_agents g) (fun i ->
+                below_each g.num_constraints (fun j ->
+                  require
+                    ((&&)
+                      (qle_bool { qnum = Z0; qden = XH } (multipliers i j))
+                      ((||) (g.binds i j) (is_zero (multipliers i j))))
+                    (Multiplier ((Some i), j)))) with
+        | Accepted ->
+          (match below_each g.num_constraints (fun j ->
+                   let c = value_above n g m p (g.cost j) in
+                   require (qle_bool c (g.threshold j)) (Threshold (j, c))) with
+           | Accepted ->
+             let costs =
+               map (fun j -> value_below n g m p (g.cost j))
+                 (seq O g.num_constraints)
+             in
+             below_each (num_agents g) (fun i ->
+               let x = gain n g m p multipliers costs i in
+               require (qle_bool x eps) (Gain (i, x)))
+           | Refused reason -> Refused reason)
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val check_nash :
+    precision -> game -> policy -> (nat -> nat -> q) -> q -> verdict **)
+
+let check_nash n g p multipliers eps =
+  check_with n g (dynamics g) p multipliers eps
+
+(** val margin : precision -> game -> nat list process -> (nat -> q) -> q **)
+
+let margin n g m multipliers =
+  let weighted = fun h s a ->
+    total_of (seq O g.num_constraints) (fun j ->
+      qopp (mul0 (multipliers j) (g.cost j h s a)))
+  in
+  qopp
+    (add0 (bound n m (best_of n m m.actions weighted))
+      (total_of (seq O g.num_constraints) (fun j ->
+        mul0 (multipliers j) (g.threshold j))))
+
+(** val check_infeasible : precision -> game -> (nat -> q) -> verdict **)
+
+let check_infeasible n g multipliers =
+  let m = dynamics g in
+  (match check_process m None (fun a -> a) with
+   | Accepted ->
+     (match below_each g.num_constraints (fun j ->
+              require (qle_bool { qnum = Z0; qden = XH } (multipliers j))
+                (Multiplier (None, j))) with
+      | Accepted ->
+        let x = margin n g m multipliers in
+        require (negb (qle_bool x { qnum = Z0; qden = XH })) (Margin x)
+      | Refused reason -> Refused reason)
+   | Refused reason -> Refused reason)

@@ -1,0 +1,289 @@
+(* Reads a proof file (docs/proof-format.md) into the functions that the checkers take.  Trusted, and so it does nothing
+   but read: no arithmetic besides reducing fractions, every entry once, everything out of range or unknown refused. *)
+open Checker
+
+exception Error of string
+
+type claim =
+  | Nash of { game : game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
+  | Infeasible of { game : game; multipliers : Number.nat -> q }
+
+type t = { description : string; precision : Number.positive option; claim : claim }
+
+let fail fmt = Printf.ksprintf (fun text -> raise (Error text)) fmt
+
+(* Lines and words. *)
+
+type source = { channel : in_channel; mutable line : int }
+
+let fail_at source fmt = Printf.ksprintf (fun text -> raise (Error (Printf.sprintf "line %d: %s" source.line text))) fmt
+
+(* The words of the next line that has any; none at the end of the file. *)
+let rec next_line source =
+  source.line <- source.line + 1;
+  match input_line source.channel with
+  | exception End_of_file -> []
+  | text when text <> "" && text.[0] = '#' -> next_line source
+  | text -> (
+      match List.filter (( <> ) "") (String.split_on_char ' ' text) with [] -> next_line source | words -> words)
+
+let next_words source =
+  match next_line source with [] -> fail_at source "the file ends without the line `end`" | words -> words
+
+let is_digits text = text <> "" && String.for_all (fun c -> '0' <= c && c <= '9') text
+
+let whole source text =
+  if is_digits text && String.length text <= 9 then int_of_string text
+  else fail_at source "%s is not a whole number of at most nine digits" text
+
+let below source what size text =
+  let n = whole source text in
+  if n < size then n else fail_at source "%s %d is out of range: there are %d" what n size
+
+let known_rationals : (string, q) Hashtbl.t = Hashtbl.create 1000
+
+let parse_rational source text =
+  let refuse () = fail_at source "%s is not a rational p or p/q" text in
+  let negative = text <> "" && text.[0] = '-' in
+  let body = if negative then String.sub text 1 (String.length text - 1) else text in
+  let top, bottom =
+    match String.index_opt body '/' with
+    | None -> (body, "1")
+    | Some k -> (String.sub body 0 k, String.sub body (k + 1) (String.length body - k - 1)) in
+  if not (is_digits top && is_digits bottom && String.exists (( <> ) '0') bottom) then refuse ();
+  Number.rational ~negative top bottom
+
+let rational source text =
+  match Hashtbl.find_opt known_rationals text with
+  | Some q -> q
+  | None ->
+      let q = parse_rational source text in
+      if Hashtbl.length known_rationals < 1_000_000 then Hashtbl.add known_rationals text q;
+      q
+
+(* Tables that take every entry once.  The values of one entry at every step, or at single steps. *)
+
+type 'a table = { width : int; always : 'a option array; steps : 'a option array array }
+
+let max_entries = 1_000_000_000
+
+let size factors =
+  List.fold_left (fun n k -> if k > 0 && n > max_entries / k then fail "the tables of this file are too large" else n * k)
+    1 factors
+
+let table ~steps ~width = { width; always = Array.make width None; steps = Array.make steps [||] }
+
+let twice source = fail_at source "this entry was given before"
+
+let put_once source cells k value =
+  match cells.(k) with None -> cells.(k) <- Some value | Some _ -> twice source
+
+(* [step] is [None] for `*`. *)
+let put source table step k value =
+  match step with
+  | None ->
+      if Array.exists (fun layer -> layer <> [||] && layer.(k) <> None) table.steps then twice source;
+      put_once source table.always k value
+  | Some h ->
+      if table.always.(k) <> None then twice source;
+      if table.steps.(h) = [||] then table.steps.(h) <- Array.make table.width None;
+      put_once source table.steps.(h) k value
+
+let find table h k =
+  match table.always.(k) with
+  | Some _ as value -> value
+  | None -> let layer = table.steps.(h) in if layer = [||] then None else layer.(k)
+
+let find_or default table h k = match find table h k with Some value -> value | None -> default
+
+(* Calls [missing step k] for the first entry that is not there. *)
+let check_complete table missing =
+  for k = 0 to table.width - 1 do
+    if table.always.(k) = None then
+      Array.iteri (fun h layer -> if layer = [||] || layer.(k) = None then missing h k) table.steps
+  done
+
+let zero = Number.rational ~negative:false "0" "1"
+let one = Number.rational ~negative:false "1" "1"
+let get_once name cells k = match cells.(k) with Some value -> value | None -> fail "%s %d is not given" name k
+
+(* What all forms have in common. *)
+
+type row = Pure of int | Mixed of q array
+
+type facts = {
+  threshold : q option array;
+  binds : bool array option array;  (* constraint: agents *)
+  policy : row table array;  (* agent: state *)
+  multiplier : q option array array;  (* agent, or one row in a proof of infeasibility: constraint *)
+  epsilon : q option array;
+}
+
+let step source horizon text = if text = "*" then None else Some (below source "step" horizon text)
+
+let rec entries source states = function
+  | [] -> []
+  | t :: q :: rest ->
+      let entry = (Number.nat (below source "state" states t), rational source q) in
+      entry :: entries source states rest
+  | [ _ ] -> fail_at source "a next state without a probability"
+
+let read_common source ~is_nash ~horizon ~constraints ~states ~actions facts words =
+  let agents = Array.length states in
+  match words with
+  | [ "threshold"; j; q ] -> put_once source facts.threshold (below source "constraint" constraints j) (rational source q)
+  | "binds" :: j :: bound when is_nash ->
+      let mask = Array.make agents false in
+      List.iter (fun i ->
+        let i = below source "agent" agents i in
+        if mask.(i) then twice source else mask.(i) <- true) bound;
+      put_once source facts.binds (below source "constraint" constraints j) mask
+  | "policy" :: i :: h :: s :: row when is_nash ->
+      let i = below source "agent" agents i in
+      if List.length row <> actions.(i) then
+        fail_at source "%d probabilities for %d actions" (List.length row) actions.(i);
+      put source facts.policy.(i) (step source horizon h) (below source "state" states.(i) s)
+        (Mixed (Array.of_list (List.map (rational source) row)))
+  | "play" :: i :: h :: row when is_nash ->
+      let i = below source "agent" agents i in
+      if List.length row <> states.(i) then fail_at source "%d actions for %d states" (List.length row) states.(i);
+      let h = step source horizon h in
+      List.iteri (fun s a ->
+        if a <> "-" then put source facts.policy.(i) h s (Pure (below source "action" actions.(i) a))) row
+  | [ "multiplier"; i; j; q ] when is_nash ->
+      put_once source facts.multiplier.(below source "agent" agents i) (below source "constraint" constraints j)
+        (rational source q)
+  | [ "multiplier"; j; q ] when not is_nash ->
+      put_once source facts.multiplier.(0) (below source "constraint" constraints j) (rational source q)
+  | [ "epsilon"; q ] when is_nash -> put_once source facts.epsilon 0 (rational source q)
+  | word :: _ -> fail_at source "`%s` is unknown here, or has too many or too few words" word
+  | [] -> ()
+
+let new_facts ~horizon ~constraints ~states =
+  { threshold = Array.make constraints None;
+    binds = Array.make constraints None;
+    policy = Array.map (fun width -> table ~steps:horizon ~width) states;
+    multiplier = Array.map (fun _ -> Array.make constraints None) states;
+    epsilon = [| None |] }
+
+let policy_of facts =
+  Array.iteri (fun i table ->
+    check_complete table (fun h s -> fail "the policy of agent %d at step %d in state %d is not given" i h s)) facts.policy;
+  fun i h s x ->
+    match find facts.policy.(Number.int i) (Number.int h) (Number.int s) with
+    | Some (Pure a) -> if Number.int x = a then one else zero
+    | Some (Mixed row) -> row.(Number.int x)
+    | None -> assert false
+
+let threshold_of facts =
+  let given = Array.mapi (fun j _ -> get_once "threshold" facts.threshold j) facts.threshold in
+  fun j -> given.(Number.int j)
+
+let binds_of facts i j = match facts.binds.(Number.int j) with None -> true | Some mask -> mask.(Number.int i)
+let multiplier_of facts i j = Option.value facts.multiplier.(i).(Number.int j) ~default:zero
+let epsilon_of facts = match facts.epsilon.(0) with Some q -> q | None -> fail "epsilon is not given"
+
+(* Headers. *)
+
+let header source word =
+  match next_words source with
+  | first :: rest when first = word -> rest
+  | _ -> fail_at source "expected a line that begins with `%s`" word
+
+let numbers source word = List.map (whole source) (header source word)
+
+let number source word =
+  match numbers source word with [ n ] -> n | _ -> fail_at source "`%s` needs one number" word
+
+(* `precision`, where it is given, and the first fact. *)
+let read_precision source =
+  match next_words source with
+  | [ "precision"; bits ] ->
+      let bits = whole source bits in
+      if bits > 100_000 then fail_at source "at most 100000 bits";
+      (Some (Number.power_of_two bits), next_words source)
+  | "precision" :: _ -> fail_at source "`precision` needs one number"
+  | words -> (None, words)
+
+let rec read_facts source read words =
+  match words with
+  | [ "end" ] -> if next_line source <> [] then fail_at source "there is more after `end`"
+  | words -> read words; read_facts source read (next_words source)
+
+(* Joint games. *)
+
+let read_joint source ~is_nash =
+  let sizes = numbers source "actions" in
+  let states = number source "states" in
+  let horizon = number source "horizon" in
+  let constraints = number source "constraints" in
+  let agents = List.length sizes in
+  let joint = size sizes in
+  let width = size [ states; joint ] in
+  ignore (size [ width; horizon ]);
+  let table () = table ~steps:horizon ~width in
+  let initial = Array.make states None in
+  let transition = table () in
+  let rewards = Array.init agents (fun _ -> table ()) in
+  let costs = Array.init constraints (fun _ -> table ()) in
+  let all_states = Array.make agents states in
+  let facts = new_facts ~horizon ~constraints ~states:all_states in
+  let facts = if is_nash then facts else { facts with multiplier = [| Array.make constraints None |] } in
+  (* The numbers of the joint actions that the words stand for, and the words after them. *)
+  let joint_actions words =
+    let rec go sizes words codes =
+      match sizes, words with
+      | [], rest -> (codes, rest)
+      | n :: sizes, "*" :: words ->
+          go sizes words (List.concat_map (fun c -> List.init n (fun a -> (c * n) + a)) codes)
+      | n :: sizes, a :: words -> let a = below source "action" n a in go sizes words (List.map (fun c -> (c * n) + a) codes)
+      | _ -> fail_at source "too few actions" in
+    go sizes words [ 0 ] in
+  let put_all table h s codes value =
+    let h = step source horizon h and s = below source "state" states s in
+    List.iter (fun c -> put source table h ((s * joint) + c) value) codes in
+  let put_number table h s words =
+    match joint_actions words with
+    | codes, [ q ] -> put_all table h s codes (rational source q)
+    | _ -> fail_at source "one number is needed after the actions" in
+  let read = function
+    | [ "initial"; s; q ] -> put_once source initial (below source "state" states s) (rational source q)
+    | "transition" :: h :: s :: words ->
+        let codes, row = joint_actions words in put_all transition h s codes (entries source states row)
+    | "reward" :: i :: h :: s :: words -> put_number rewards.(below source "agent" agents i) h s words
+    | "cost" :: j :: h :: s :: words -> put_number costs.(below source "constraint" constraints j) h s words
+    | words ->
+        read_common source ~is_nash ~horizon ~constraints ~states:all_states ~actions:(Array.of_list sizes) facts words in
+  let precision, words = read_precision source in
+  read_facts source read words;
+  check_complete transition (fun h k ->
+    fail "the transition at step %d in state %d, joint action %d is not given" h (k / joint) (k mod joint));
+  let index s a = List.fold_left2 (fun code n x -> (code * n) + Number.int x) (Number.int s) sizes a in
+  let game = {
+    num_actions = List.map Number.nat sizes; num_states = Number.nat states; num_steps = Number.nat horizon;
+    num_constraints = Number.nat constraints;
+    start = (fun s -> Option.value initial.(Number.int s) ~default:zero);
+    next = (fun h s a -> find_or [] transition (Number.int h) (index s a));
+    reward = (fun i h s a -> find_or zero rewards.(Number.int i) (Number.int h) (index s a));
+    cost = (fun j h s a -> find_or zero costs.(Number.int j) (Number.int h) (index s a));
+    threshold = threshold_of facts; binds = binds_of facts } in
+  let claim =
+    if is_nash then
+      Nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (Number.int i));
+             epsilon = epsilon_of facts }
+    else Infeasible { game; multipliers = multiplier_of facts 0 } in
+  { description = Printf.sprintf "joint game, %d agents, %d states, horizon %d, %d constraints" agents states horizon constraints;
+    precision; claim }
+
+let read channel =
+  let source = { channel; line = 0 } in
+  if header source "cmpg-proof" <> [ "1" ] then fail_at source "expected `cmpg-proof 1`";
+  let form = header source "form" in
+  let is_nash =
+    match header source "claim" with
+    | [ "nash" ] -> true
+    | [ "infeasible" ] -> false
+    | _ -> fail_at source "the claim is `nash` or `infeasible`" in
+  match form with
+  | [ "joint" ] -> read_joint source ~is_nash
+  | _ -> fail_at source "the form is `joint`"
