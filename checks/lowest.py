@@ -18,6 +18,6 @@ TOOLS = ("pytest", "pytest-xdist", "hypothesis", "websocket-client", "cvxpy", "p
 def main(argv: list[str]) -> int:
     """Install, and test."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = environment(f"lowest-{version}", ("-c", "constraints-lowest.txt", "-e", EXTRAS, *TOOLS))
+    python = environment(f"lowest-{version}", ("-c", "checks/lowest.txt", "-e", EXTRAS, *TOOLS))
     words = ("-m", "pytest", "-n", "2", "--dist", "worksteal", "-q", *argv)
     return subprocess.run([python, *words], cwd=ROOT).returncode

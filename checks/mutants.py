@@ -141,7 +141,6 @@ TARGETS = (
         "confidence",
         "cmpg/learning/confidence.py",
         (
-            "tests/test_learning/test_confidence_formulas.py",
             "tests/test_learning/test_confidence.py",
             "tests/test_learning/test_anytime.py",
         ),
@@ -149,27 +148,22 @@ TARGETS = (
     Target(
         "generative learner",
         "cmpg/learning/generative.py",
-        (
-            "tests/test_learning/test_generative_rounds.py",
-            "tests/test_learning/test_generative_details.py",
-            "tests/test_learning/test_generative.py",
-        ),
+        ("tests/test_learning/test_generative.py",),
     ),
     Target(
         "safe learner",
         "cmpg/learning/safe.py",
-        ("tests/test_learning/test_safe_details.py", "tests/test_learning/test_safe.py"),
+        ("tests/test_learning/test_safe.py",),
     ),
     Target(
         "shared learner",
         "cmpg/learning/shared.py",
-        ("tests/test_learning/test_shared_details.py", "tests/test_learning/test_shared.py"),
+        ("tests/test_learning/test_shared.py",),
     ),
     Target(
         "learning ascent",
         "cmpg/learning/ascent.py",
         (
-            "tests/test_learning/test_learning_ascent_details.py",
             "tests/test_learning/test_learn.py",
             "tests/test_learning/test_learning_start.py",
         ),

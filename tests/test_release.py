@@ -25,14 +25,14 @@ def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed():
     wanted = [extra for name in ("plot", "report", "pettingzoo", "frames") for extra in extras[name]]
     allowed = bounds([*PROJECT["dependencies"], *wanted])
     pinned = r'^([\w-]+)==([\d.]+)(?:; python_version < "3\.13")?$'
-    tested = dict(re.findall(pinned, (ROOT / "constraints-lowest.txt").read_text(), re.MULTILINE))
+    tested = dict(re.findall(pinned, (ROOT / "checks" / "lowest.txt").read_text(), re.MULTILINE))
     assert {name: tested[name] for name in allowed} == {
         name: ".".join([*version.split("."), "0", "0"][:3]) for name, version in allowed.items()
     }
 
 
 def test_the_recipe_for_conda_asks_for_what_the_wheel_asks_for():
-    recipe = (ROOT / "conda" / "meta.yaml").read_text()
+    recipe = (ROOT / "packaging" / "meta.yaml").read_text()
     needed = re.search(r"^  run:\n((?:    - .*\n)+)", recipe, re.MULTILINE)[1].split("\n")[:-1]
     assert bounds(line.removeprefix("    - ") for line in needed) == {
         **bounds(PROJECT["dependencies"]),
@@ -43,7 +43,14 @@ def test_the_recipe_for_conda_asks_for_what_the_wheel_asks_for():
 def test_the_version_is_written_once():
     assert re.fullmatch(r"\d+\.\d+\.\d+", cmpg.__version__)
     assert PROJECT["dynamic"] == ["version"]
-    for name in ("pyproject.toml", "setup.py", "CITATION.cff", "conda/meta.yaml", "Dockerfile", "mkdocs.yml"):
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "CITATION.cff",
+        "packaging/meta.yaml",
+        "packaging/Dockerfile",
+        "mkdocs.yml",
+    ):
         assert cmpg.__version__ not in (ROOT / name).read_text("utf-8"), name
 
 

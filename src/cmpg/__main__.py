@@ -1,5 +1,30 @@
-"""`python -m cmpg` is the command `cmpg`."""
+"""The command `cmpg`, and `python -m cmpg`: signals are handled before anything is imported that takes time."""
 
-from cmpg.cli.main import main
+from __future__ import annotations
 
-main()
+import sys
+
+from cmpg.cli.interrupts import exit_code, handle_signals, ignore_signals, was_interrupted
+
+
+def main() -> None:
+    """Run the command."""
+    handle_signals()
+    try:
+        try:
+            from cmpg.cli.main import main as run
+
+            run()
+        finally:
+            ignore_signals()
+    except KeyboardInterrupt as stop:
+        sys.exit(exit_code(stop))
+    except (ImportError, SystemError) as broken:
+        # A package that is interrupted while it is imported may raise these instead.
+        if not was_interrupted():
+            raise
+        sys.exit(exit_code(broken))
+
+
+if __name__ == "__main__":
+    main()

@@ -31,6 +31,8 @@ ROW_SUM_TOLERANCE = 1e-9
 
 UNIT_ROUNDOFF = 2.0**-53
 
+LEAST_FLOAT = 2.0**-1074
+
 LARGEST_POWER = 400
 """Of ten, in a number that is given as text; floats end at 1e308."""
 
@@ -206,8 +208,23 @@ def _count_rescaled(rows: int) -> None:
 
 
 def to_floats(array: FloatArray) -> FloatArray:
-    """Round an exact array to floats; a float array is returned as it is."""
-    return array if array.dtype != object else frozen(array.astype(np.float64))
+    """Round an exact array to floats; a float array is returned as it is.
+
+    What is not zero stays so: a rational closer to zero than every float becomes the least float of its sign. Whether
+    anything is possible, or costs anything, decides proofs by support.
+
+    Examples
+    --------
+    >>> to_floats(np.array([Fraction(1, 4), Fraction(1, 10**400)]))
+    array([2.5e-001, 4.9e-324])
+    """
+    if array.dtype != object:
+        return array
+    rounded = np.asarray(array.astype(np.float64))
+    lost = np.asarray((rounded == 0) & (array != 0), dtype=bool)
+    if lost.any():
+        rounded = np.where(lost, np.where(array > 0, LEAST_FLOAT, -LEAST_FLOAT), rounded)
+    return frozen(rounded)
 
 
 def first_index(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ def test_a_sweep_that_is_broken_off_keeps_its_rows_and_says_how_to_go_on(tmp_pat
         out, err = running.communicate(timeout=60)
     assert running.returncode == 1
     assert "Traceback" not in err
-    assert "runs are there; go on with the same command and --resume" in err
+    assert f"of 351 runs are in {folder}; --resume goes on\n" in err
     assert "are missing" in out
     assert "report.html" not in out
     assert library.sweeps.load_sweep(folder).rows
@@ -40,6 +40,7 @@ def test_a_sweep_that_is_broken_off_before_its_first_row_leaves_nothing_to_tell(
     with patch("cmpg.sweeps.running.solve", side_effect=KeyboardInterrupt):
         ran = cmpg(*SWEEP, "--out", tmp_path / "run")
     assert (ran.code, ran.out) == (130, "")
+    assert ran.err.splitlines()[-1] == f"interrupted: 0 of 71 runs are in {tmp_path / 'run'}; --resume goes on"
     assert not list((tmp_path / "run" / "runs").iterdir())
 
 
@@ -61,13 +62,14 @@ def test_no_row_is_kept_of_a_solve_that_was_interrupted_though_it_may_be_certifi
     assert [row.run for row in rows] == list(range(len(rows)))
     assert len(rows) < 20
     if ran.code == 1:
-        assert f"interrupted: {len(rows)} runs are there" in ran.err
+        assert f"interrupted: {len(rows)} of 71 runs are in " in ran.err
 
 
 def test_a_comparison_that_is_interrupted_while_it_solves_is_over():
     with patch("cmpg.equilibrium.runs.Runs.move_together", side_effect=KeyboardInterrupt):
         ran = cmpg("compare", "counter-example", "--quick", "--restarts", "2")
     assert (ran.code, ran.out) == (130, "")
+    assert ran.err.splitlines()[-1] == "interrupted; nothing was kept"
 
 
 def test_a_sweep_is_over_the_options_of_a_scenario():

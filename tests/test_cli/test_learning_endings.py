@@ -66,6 +66,7 @@ def test_an_interruption_before_the_first_seed_leaves_nothing():
     with patch("cmpg.learning.trials.trials", side_effect=KeyboardInterrupt):
         ran = cmpg(*LEARN)
     assert (ran.code, ran.out) == (130, "")
+    assert ran.err.splitlines()[-1] == "interrupted; nothing was kept"
 
 
 def test_a_seed_that_is_interrupted_ends_the_run_and_is_learned_again(tmp_path):
@@ -74,7 +75,7 @@ def test_a_seed_that_is_interrupted_ends_the_run_and_is_learned_again(tmp_path):
         ran = cmpg(*words)
     assert ran.code == 1
     assert "INTERRUPTED" in ran.out
-    assert "interrupted: 1 of 2 seeds are there; go on with the same command and --resume" in ran.err
+    assert f"interrupted: 0 of 2 seeds are in {tmp_path / 'run'}; --resume goes on\n" in ran.err
     again = cmpg(*words, "--resume")
     assert (again.code, again.out.count("CERTIFIED")) == (0, 2)
 

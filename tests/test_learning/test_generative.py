@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from cmpg.cmdp.evaluation import evaluate
-from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.evaluation import evaluate, occupancy
+from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import BudgetError, CMPGError
 from cmpg.games.joint.game import JointGame
+from cmpg.learning import generative
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.bounds import Size, rigorous_constants
-from cmpg.learning.confidence import bernstein_interval
-from cmpg.learning.generative import Adaptive
-from cmpg.learning.outcome import ResponseStatus
+from cmpg.learning.confidence import bernstein_interval, binomial_interval, estimate
+from cmpg.learning.generative import Adaptive, bounded, cost_variances, present_in_box, safest
+from cmpg.learning.outcome import BoundedPolicy, Present, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
@@ -264,3 +265,187 @@ def test_modes_check_what_they_are_given():
             learner(problem, epsilon=0.1, delta=1.0)
     with pytest.raises(CMPGError, match="a positive one is needed"):
         APriori(slater=0.0)(problem, epsilon=0.1, delta=0.1)
+
+
+def chain():
+    """Two steps, two states: the second state costs 1 at the end, and actions lead there half of the time, or never."""
+    return CMDP(
+        transition=np.array([[[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]]]] * 2),
+        reward=np.zeros((2, 2, 2)),
+        costs=np.array([[[[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]]]),
+        thresholds=[0.5],
+        initial=[0.75, 0.25],
+        horizon=2,
+    )
+
+
+def test_variances_of_a_cost_are_those_of_where_transitions_lead():
+    model, chance = cost_variances(chain(), np.array([[[1.0, 0.0], [1.0, 0.0]]] * 2))
+    # A step to the state that costs 1: ½ from the first state, ¾ from the second.
+    assert chance.tolist() == pytest.approx([0.75 * 0.25 + 0.25 * 0.1875])
+    assert model.tolist() == pytest.approx([0.75**2 * 0.25 + 0.25**2 * 0.1875])
+
+
+@pytest.mark.parametrize(
+    ("learned", "horizon", "entries"), [(False, 3, 12), (True, 3, 18), (False, 1, 0), (True, 1, 6)]
+)
+def test_entries_that_are_drawn_lead_somewhere_or_have_payoffs_to_learn(learned, horizon, entries):
+    game = JointGame(
+        transition=np.full((1, 2, 3, 2), 0.5),
+        rewards=np.zeros((1, 1, 2, 3)),
+        costs=np.zeros((1, 1, 2, 3)),
+        thresholds=[1.0],
+        initial=[0.5, 0.5],
+        horizon=horizon,
+    )
+    simulator = GameSimulator(game, rng=np.random.default_rng(0), **({"payoff_noise": 0.5} if learned else {}))
+    problem = generative.InducedProblem(simulator, 0, game.uniform_policy())
+    run = generative._Run(problem, Adaptive(), epsilon=0.5, delta=0.1)
+    assert run.entries == entries
+    assert (run.latest.value_floor, run.latest.multipliers.tolist()) == (-np.inf, [0.0])
+    assert run.latest.cost_ceilings.tolist() == [np.inf]
+    assert (run.interval is not None) is True
+
+
+def coin_game(*, horizon=2, states=2, threshold=0.6, constraints=1, agents=1):
+    """Each agent plays 0 or 1; the sum of what they play is paid and costs, more in later states."""
+    shape = (horizon, states, *(2,) * agents)
+    played = sum(np.indices((2,) * agents))
+    worth = np.broadcast_to(played, shape) * np.linspace(0.5, 1.0, states).reshape(-1, *(1,) * agents)
+    kernel = np.random.default_rng(states).dirichlet(np.ones(states), size=shape)
+    return JointGame(
+        transition=kernel,
+        rewards=np.stack([worth] * agents),
+        costs=np.stack([worth / 2] * constraints) if constraints else np.zeros((0, *shape)),
+        thresholds=[threshold] * constraints,
+        initial=np.full(states, 1 / states),
+        horizon=horizon,
+    )
+
+
+def problem_of(game, *, nash=None, seed=0, **options):
+    simulator = GameSimulator(game, rng=np.random.default_rng(seed), **options)
+    return InducedProblem(simulator, 0, game.uniform_policy(), nash_epsilon=nash)
+
+
+def run_of(problem, learner=None, **attributes):
+    run = generative._Run(problem, learner or Adaptive(), epsilon=0.25, delta=0.12)
+    for name, value in attributes.items():
+        setattr(run, name, value)
+    return run
+
+
+@pytest.mark.parametrize(("most", "counts"), [(63, [0]), (64, [0, 64]), (127, [0, 64]), (200, [0, 64, 128])])
+def test_rounds_go_on_while_the_next_one_is_allowed(most, counts):
+    seen = []
+    problem = problem_of(coin_game())
+    problem.simulator.draw_induced(0, problem.policy, count=5, purpose="before")
+    found = Adaptive(max_count=most, on_round=seen.append)(problem, epsilon=1e-6, delta=0.1)
+    assert found.status is ResponseStatus.LIMIT
+    assert [each.samples_per_entry for each in seen] == counts
+    assert (found.samples_per_entry, found.samples) == (counts[-1], problem.simulator.ledger.total - 5 * 4)
+
+
+def test_an_agent_that_stays_keeps_its_policy_and_its_limits_and_infeasible_problems_have_no_ceiling():
+    problem = problem_of(coin_game(), nash=0.5)
+    run = run_of(problem, count=3, work=11)
+    run.proved.ceiling = 1.5
+    run.proved.present = Present(1.0, 1.25, np.zeros(1), np.ones(1))
+    run.latest = BoundedPolicy("other", 9.0, np.zeros(1), np.array([2.5]), 4)
+    problem.draw(2)
+    kept = run.conclude()
+    assert kept.policy is problem.policy[0]
+    assert (kept.value_floor, kept.value_ceiling, kept.multipliers.tolist()) == (1.0, 1.5, [2.5])
+    assert kept.cost_ceilings is problem.known.limits
+    assert (kept.samples, kept.samples_per_entry, kept.work) == (2 * 4, 3, 11)
+    assert (kept.epsilon, kept.delta, kept.message) == (0.25, 0.12, ResponseStatus.CERTIFIED.value)
+    assert kept.present is run.proved.present
+    never = run.conclude(ResponseStatus.INFEASIBLE, "never")
+    assert (never.value_ceiling, never.message) == (np.inf, "never")
+    alone = run_of(problem_of(coin_game())).conclude()
+    assert alone.present is None
+
+
+def beliefs(*, constraints=1, horizon=2):
+    game = coin_game(constraints=constraints, horizon=horizon)
+    problem = problem_of(game)
+    return estimate(problem, problem.no_samples() + problem.draw(40), delta=0.1, interval=binomial_interval)
+
+
+def extremes(belief, policy, table):
+    """The least and the greatest of a table over the corners of a box of two states and two steps, one by one."""
+    box = belief.box
+    low, high = box.lower[0], box.upper[0]
+    last = (policy[1] * table[1]).sum(axis=-1)
+    ends = []
+    for pick in (min, max):
+        total = 0.0
+        for s in range(2):
+            for a in range(2):
+                corners = (
+                    (p, 1 - p) for p in (max(low[s, a, 0], 1 - high[s, a, 1]), min(high[s, a, 0], 1 - low[s, a, 1]))
+                )
+                future = pick(np.dot(each, last) for each in corners)
+                total += 0.5 * policy[0, s, a] * (table[0, s, a] + future)
+        ends.append(total)
+    return ends
+
+
+def test_a_box_bounds_a_policy_by_its_corners():
+    belief = beliefs()
+    policy = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.1, 0.9], [0.7, 0.3]]])
+    nominal = belief.box.nominal
+    worth, costs = extremes(belief, policy, nominal.reward), extremes(belief, policy, nominal.costs[0])
+    found = bounded(belief, policy)
+    assert found.value_floor == pytest.approx(worth[0])
+    assert found.cost_ceilings.tolist() == pytest.approx([costs[1]])
+    assert (found.multipliers.tolist(), found.work) == ([0.0], 2)
+    more = bounded(belief, policy, multipliers=np.array([3.0]), work=5)
+    assert (more.multipliers.tolist(), more.work) == ([3.0], 7)
+    seen = present_in_box(belief, policy)
+    assert (seen.value_floor, seen.value_ceiling) == pytest.approx(worth)
+    assert (seen.cost_floors[0], seen.cost_ceilings[0]) == pytest.approx(costs)
+    assert worth[0] < evaluate(nominal, policy).value < worth[1]
+
+
+def test_the_safest_policy_has_the_greatest_slack_or_the_best_value():
+    belief = beliefs()
+    slack, found = greatest_slack(belief.box.nominal), safest(belief)
+    assert np.array_equal(found.policy, slack.policy)
+    assert found.work == len(slack.plans) + 2
+    assert found.multipliers.tolist() == [0.0]
+    free = beliefs(constraints=0)
+    best = safest(free)
+    assert evaluate(free.box.nominal, best.policy).value == pytest.approx(Exact()(free.box.nominal).value)
+    assert best.work == 1 + 1
+
+
+def test_variances_of_three_steps_are_summed_over_all_but_the_last():
+    game = coin_game(horizon=3, constraints=2)
+    cmdp = game.at(game.uniform_policy()).induced_cmdp(0)
+    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=(3, 2))
+    visits = occupancy(cmdp, policy)
+    model, chance = np.zeros(2), np.zeros(2)
+    for j in range(2):
+        last = (policy[2] * cmdp.costs[j, 2]).sum(axis=-1)
+        middle = (policy[1] * (cmdp.costs[j, 1] + cmdp.transition[1] @ last)).sum(axis=-1)
+        for h, ahead in enumerate((middle, last)):
+            for s in range(2):
+                for a in range(2):
+                    row = cmdp.transition[h, s, a]
+                    spread = row @ (ahead - row @ ahead) ** 2
+                    chance[j] += visits[h, s, a] * spread
+                    model[j] += visits[h, s, a] ** 2 * spread
+    found = cost_variances(cmdp, policy)
+    assert found[0].tolist() == pytest.approx(model.tolist())
+    assert found[1].tolist() == pytest.approx(chance.tolist())
+
+
+def test_a_budget_that_ends_a_round_says_so_and_leaves_what_is_proved():
+    problem = problem_of(coin_game(), budget=64 * 4 + 10)
+    found = Adaptive()(problem, epsilon=1e-6, delta=0.1)
+    assert isinstance(found.message, str)
+    assert found.message.startswith("with 64 samples of every entry")
+    with pytest.raises(BudgetError) as stop:
+        problem.draw(64)
+    assert found.message.endswith(str(stop.value))

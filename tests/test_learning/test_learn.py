@@ -451,3 +451,18 @@ class TestBadInput:
         )
         result = learn(simulator, epsilon=1.5, delta=0.2, start=start_of(game))
         assert_right(game, result)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_answers_of_a_run_share_delta(given):
+    """The t-th question may be wrong with probability δ/(t(t + 1)), so that all are right with probability 1 − δ."""
+    game, delta, shares = spectrum(), 0.1, []
+
+    def learner(problem, *, epsilon, delta):
+        shares.append(delta)
+        return Adaptive()(problem, epsilon=epsilon, delta=delta)
+
+    start = start_of(game) if given else None
+    assert_right(game, learn(hidden(game), epsilon=0.5, delta=delta, start=start, learner=learner))
+    assert len(shares) >= 3
+    assert all(2 * share <= delta / (t * (t + 1)) for t, share in enumerate(shares, 1))  # half is for comparing

@@ -9,8 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.errors import StartError
+from cmpg.games.joint.game import JointGame
+from cmpg.learning import ascent
 from cmpg.learning.ascent import cost_range, require_possible, safe_start
 from cmpg.learning.simulator import GameSimulator
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
 
 
@@ -82,3 +85,27 @@ def test_what_cannot_meet_the_constraints_is_refused():
     with pytest.raises(StartError, match="costs at least 1"):
         require_possible(hidden(game), policy)
     assert require_possible(hidden(game), game.uniform_policy()).ceilings == pytest.approx([0.25])
+
+
+def two_costs(thresholds):
+    """The first step costs 0.25 of the first budget, and the second step 1 of the other one where the coin says so."""
+    return JointGame(
+        transition=np.full((1, 2, 2, 2), 0.5),
+        rewards=np.zeros((1, 1, 2, 2)),
+        costs=[[[[0.25, 1.0]] * 2, [[0.0, 0.0]] * 2], [[[0.0, 0.0]] * 2, [[0.0, 0.0], [1.0, 1.0]]]],
+        thresholds=thresholds,
+        initial=[1.0, 0.0],
+        horizon=2,
+    )
+
+
+def test_a_start_may_spend_all_that_is_allowed_and_no_more():
+    policy = JointPolicy((np.eye(2)[np.zeros((2, 2), dtype=int)],))
+    for threshold, possible in ((0.25, True), (0.24, False)):
+        simulator = GameSimulator(two_costs([threshold, 1.0]), rng=np.random.default_rng(0))
+        assert (ascent.safe_start(simulator) is not None) is possible
+        if possible:
+            assert ascent.require_possible(simulator, policy).floors.tolist() == [0.25, 0.0]
+        else:
+            with pytest.raises(StartError, match=r"constraint 0 has the threshold 0\.24, .* costs at least 0\.25"):
+                ascent.require_possible(simulator, policy)

@@ -395,3 +395,40 @@ class TestOnlineToBatch:
         response = OnlineToBatch(baseline=safe_policy(cmdp))(behind_the_door(cmdp), epsilon=0.1, delta=0.1)
         assert response.status is ResponseStatus.NO_SLACK
         assert response.samples == 0
+
+
+SHAPE = (3, 2, 2)
+
+
+def belief():
+    """Two constraints, three steps, two states and actions; worst costs and best rewards differ from the empirical."""
+    rng = np.random.default_rng(0)
+    kernel = rng.dirichlet(np.ones(2), size=SHAPE)
+    tables = {"costs": rng.random((2, *SHAPE)), "thresholds": [1.0, 2.0], "initial": [0.5, 0.5], "horizon": 3}
+    nominal = CMDP(transition=kernel, reward=rng.random(SHAPE), **tables)
+    bounds = np.maximum(kernel - 0.1, 0.0), np.minimum(kernel + 0.2, 1.0)
+    better = CMDP(transition=kernel, reward=nominal.reward + 0.5, **tables)
+    worst = np.asarray(nominal.costs) + rng.random((2, *SHAPE))
+    return Estimate(BoxCMDP(nominal, *bounds), BoxCMDP(better, *bounds), nominal.reward - 0.5, worst)
+
+
+def test_the_tight_bonus_is_what_may_still_come_times_the_spread():
+    known = belief()
+    ranges = np.ptp(known.worst_costs.reshape(2, 3, 4), axis=2)
+    to_come = np.stack([ranges[:, 1] + ranges[:, 2], ranges[:, 2], np.zeros(2)], axis=1)
+    assert tight_bonus(known) == pytest.approx(to_come[:, :, None, None] * known.box.spread)
+
+
+def test_the_papers_bonus_is_the_whole_range_times_the_radii():
+    known = belief()
+    ranges = np.ptp(known.worst_costs.reshape(2, 3, 4), axis=2).sum(axis=1)
+    kernel = np.asarray(known.box.nominal.transition)
+    radii = np.maximum(known.box.upper - kernel, kernel - known.box.lower).sum(axis=-1)
+    assert paper_bonus(known) == pytest.approx(ranges[:, None, None, None] * radii)
+
+
+def test_a_pace_that_does_not_advance_is_refused():
+    Pace(growth=1e-9, first=1, most=1)
+    for wrong in ({"growth": 0.0}, {"first": 0}, {"most": 0}):
+        with pytest.raises(CMPGError, match="does not advance"):
+            Pace(**wrong)

@@ -26,6 +26,7 @@ from cmpg.learning.joint_model import JointModel, joint_model
 from cmpg.learning.outcome import judge
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
 
 
@@ -265,3 +266,10 @@ def test_games_of_this_file_bind():
             horizon=game.horizon,
         )
         assert game.at(solve(free).policy).costs[0] > game.thresholds[0]
+
+
+def test_a_planner_s_table_has_the_products_of_what_agents_play():
+    tables = [np.random.default_rng(i).dirichlet(np.ones(2 + i), size=(2, 3)) for i in range(2)]
+    found = shared.joint_table(JointPolicy(tuple(tables)))
+    assert found.shape == (2, 3, 6)
+    assert found == pytest.approx(np.einsum("hsa,hsb->hsab", *tables).reshape(2, 3, 6))

@@ -64,7 +64,7 @@ def test_sigterm_is_ctrl_c_and_keeps_the_seeds_that_are_done(tmp_path, whole):
     folder = tmp_path / "run"
     code, out, err = ended_early(folder, signal.SIGTERM, "--seeds", "500")
     assert code == 1
-    assert "of 500 seeds are there; go on with the same command and --resume" in err
+    assert f"of 500 seeds are in {folder}; --resume goes on\n" in err
     assert "CERTIFIED" in out
     done = [record for record in learned(folder)[0] if record["status"] != "INTERRUPTED"][:3]
     assert done == whole[0][: len(done)]

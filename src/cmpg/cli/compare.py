@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Backend, JobsNumber, Json, Scheduler, jobs_of
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
@@ -61,6 +62,7 @@ def compare(
 
     if output is not None:
         _check_target(output)
+    on_interrupt(written(output))
     chosen = games or list(QUICK_SCENARIOS if quick else SCENARIOS)
     found = _compared(chosen, _Plan(quick, seed, restarts), jobs=jobs_of(jobs, backend, scheduler))
     if output is not None:

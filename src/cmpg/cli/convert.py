@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Seed
 from cmpg.cli.output import show
 from cmpg.cli.targets import GameArgument, joint_form, policy_of
@@ -53,6 +54,7 @@ def convert(
     for path in paths:
         if path.exists():
             raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    on_interrupt(written(*paths))
     if _is_policy(target.name):
         _convert_policy(target.name, output, policy_version, exact=exact)
         return

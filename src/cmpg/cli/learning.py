@@ -7,7 +7,6 @@ that is named plays the unknown one: learners see it through a simulator only, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator, SeedSequence
 
     from cmpg.arrays import FloatArray
+    from cmpg.errors import CMPGError
     from cmpg.files.containers import Fields
     from cmpg.games.contract import Game
     from cmpg.learning.samples import Known
@@ -103,14 +104,16 @@ def learn(
     asked = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "margin": margin, "growth": growth}
     asked |= {**options, "name": hidden.name, "start": None if start is None else str(start), "time_limit": time_limit}
     trials = _Trials(hidden, build(wish), np.random.SeedSequence(seed).spawn(seeds), asked)
-    done = trials.run(jobs=jobs_of(jobs, backend, scheduler), output=output, resume=resume)
+    done, failure = trials.run(jobs=jobs_of(jobs, backend, scheduler), output=output, resume=resume)
     if as_json:
         show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
-    else:
+    elif done:
         show(trials_face(done, thresholds=hidden.thresholds))
-        if output is not None:
-            page = f"; make a page of it with: cmpg report {output}" if hidden.game is not None else ""
-            show(f"written to {output}/{page}")
+    if failure is not None:
+        raise failure
+    if output is not None and not as_json:
+        page = f"; make a page of it with: cmpg report {output}" if hidden.game is not None else ""
+        show(f"written to {output}/{page}")
     raise typer.Exit(0 if len(done) == seeds and all(each["certified"] for each in done) else 1)
 
 
@@ -346,38 +349,66 @@ class _Trials:
     streams: Sequence[SeedSequence]
     asked: dict[str, Any]
 
-    def run(self, *, jobs: Jobs, output: Path | None, resume: bool) -> list[Fields]:
-        """Run the seeds that are missing, write each as soon as it is done, and return the records of all."""
-        from cmpg.files.learning_folder import keep_trial, resume_learning_run, trial_record
-        from cmpg.files.long_runs import game_digest, sole_writer
+    def run(self, *, jobs: Jobs, output: Path | None, resume: bool) -> tuple[list[Fields], CMPGError | None]:
+        """Run the seeds that are missing, and write each as soon as it is done.
+
+        Returned are the records of all seeds that are done, and why the others could not be written, if so.
+        """
+        from cmpg.files.learning_folder import keep_trial, kept_records, resume_learning_run, trial_record
+        from cmpg.files.long_runs import game_digest, is_begun, sole_writer
         from cmpg.learning.truncation import finite_form
 
         if output is None:
-            return self._run({}, trial_record, jobs)
+            found: dict[int, Fields] = {}
+            return self._run(found, trial_record, jobs, lambda: list(found.values()), "done")
         game = None if self.hidden.game is None else finite_form(self.hidden.game)
         request = {"command": "learn", "game": None if game is None else game_digest(game), **self.asked}
+        where = f"in {output}; --resume goes on"
+        on_interrupt(lambda: self._told(kept_records(output), where) if is_begun(output) else "")
         with sole_writer(output, resume=resume):
-            known = {record["seed"]: record for record in resume_learning_run(output, game, request)}
-            wanted = {seed: record for seed, record in known.items() if seed < len(self.streams)}
-            again = f"; go on with the same command and --resume, which does what is missing in {output}/"
-            return self._run(wanted, partial(keep_trial, output), jobs, again=again)
+            known = resume_learning_run(output, game, request)
+            done = {record["seed"]: record for record in known if record["seed"] < len(self.streams)}
+            return self._run(done, partial(keep_trial, output), jobs, partial(kept_records, output), where)
 
     def _run(
-        self, done: dict[int, Fields], keep: Callable[[Trial], Fields], jobs: Jobs, *, again: str = ""
-    ) -> list[Fields]:
+        self,
+        done: dict[int, Fields],
+        keep: Callable[[Trial], Fields],
+        jobs: Jobs,
+        kept: Callable[[], list[Fields]],
+        where: str,
+    ) -> tuple[list[Fields], CMPGError | None]:
+        """Run what is not done; what counts at the end is what was kept, which the folder knows best."""
+        from cmpg.errors import FileError
+
+        failure, stopped = None, False
+        try:
+            self._run_missing(done, keep, jobs)
+        except KeyboardInterrupt:
+            stopped = True
+        except FileError as problem:
+            failure = problem
+        records = sorted((each for each in kept() if each["seed"] < len(self.streams)), key=lambda each: each["seed"])
+        if stopped:
+            if not records:
+                raise KeyboardInterrupt
+            remark(f"interrupted: {self._told(records, where)}")
+        return records, failure
+
+    def _run_missing(self, done: dict[int, Fields], keep: Callable[[Trial], Fields], jobs: Jobs) -> None:
+        """Run the seeds that are not done, and keep each; raise KeyboardInterrupt if one is interrupted."""
         from cmpg.equilibrium.result import Status
         from cmpg.learning.trials import trials
         from cmpg.report.learning_page import progress_text, trial_text
 
-        seeds, known = len(self.streams), frozenset(done)
+        seeds, known, hidden = len(self.streams), frozenset(done), self.hidden
         curve: list[Progress] = []
-        with suppress(KeyboardInterrupt), ProgressLine("learning") as line:
+        with ProgressLine("learning") as line:
 
             def watch(progress: Progress) -> None:
                 curve.append(progress)
                 line.show(progress_text(curve, list(done.values()), seed=len(done), seeds=seeds))
 
-            hidden = self.hidden
             door = hidden.door if hidden.game is None else None
             settings: dict[str, Any] = {"behind": hidden.behind, "door": door, "watch": watch}
             for each in trials(hidden.game, self.method, streams=self.streams, done=known, jobs=jobs, **settings):
@@ -385,9 +416,9 @@ class _Trials:
                 done[each.index] = keep(each)
                 line.show(trial_text(each, seeds=seeds), whole=True)
                 if each.result.status is Status.INTERRUPTED:
-                    break
-        if not done:
-            raise KeyboardInterrupt
-        if len(done) < seeds:
-            remark(f"interrupted: {len(done)} of {seeds} seeds are there{again}")
-        return [done[seed] for seed in sorted(done)]
+                    raise KeyboardInterrupt
+
+    def _told(self, records: Sequence[Fields], where: str) -> str:
+        """Count the seeds that are done; one that was interrupted is learned again."""
+        done = sum(each["seed"] < len(self.streams) and each["status"] != "INTERRUPTED" for each in records)
+        return f"{done} of {len(self.streams)} seeds are {where}"

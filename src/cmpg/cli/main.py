@@ -1,8 +1,8 @@
 """The command: `cmpg scenarios | solve | check | certify | show | simulate | export | report | learn | bounds |
 convert | compare | reproduce`.
 
-Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted before there
-was anything to keep. Errors go to stderr, in one paragraph.
+Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
+answer (the last line says what was kept). Errors go to stderr, in one paragraph.
 
 Each command imports what it needs, numpy among it, so that `cmpg --help` answers at once.
 """
@@ -12,9 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from cmpg import __version__
+from cmpg.cli.interrupts import EXIT_CODE, exit_code, on_interrupt, written
 from cmpg.cli.output import complain, show, speak_any_text
 from cmpg.cli.targets import GameCommand, complete_scenario, help_words, unknown_option
 
@@ -83,24 +82,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=CONTEXT,
     help="Nash policies of constrained Markov potential games, with a certificate behind every answer.",
-    epilog="Exit codes: 0 certified, 1 ended without a certificate, 2 bad input.",
+    epilog="Exit codes: 0 certified, 1 ended without a certificate, 2 bad input, 130 interrupted.",
 )
 
 
 def main() -> None:
     """Run the command, and turn errors on purpose into one paragraph and exit code 2."""
     speak_any_text()
-    # A cluster that takes a machine back, or a shutdown, is a Ctrl-C: what is there is kept.
-    with suppress(ValueError):  # only the main thread hears of signals
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    on_interrupt(lambda: "")
     try:
         code = app(prog_name="cmpg", standalone_mode=False)
+        if code == EXIT_CODE:  # what typer makes of a KeyboardInterrupt, or an Abort, depending on its version
+            raise KeyboardInterrupt
         _flush()
         sys.exit(code)
+    except (KeyboardInterrupt, typer.Abort) as stop:  # first: to name the errors below, numpy is imported
+        sys.exit(exit_code(stop))
     except UsageError as error:
         complain(_usage_text(error))
-    except typer.Abort:
-        sys.exit(130)
     except _errors_on_purpose() as error:
         complain(str(error))
     except MemoryError as error:
@@ -213,6 +212,7 @@ def report(
     from cmpg.sweeps.rows import is_sweep, proved_sweep
 
     target = folder / "report.html" if output is None else output
+    on_interrupt(written(target))
     if is_sweep(folder):
         size = write_sweep_page(proved_sweep(folder), target)
     elif is_learning_run(folder):

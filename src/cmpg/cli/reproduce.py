@@ -1,6 +1,7 @@
 """`cmpg reproduce`: every figure, number and claim of the paper, as a folder with a page.
 
-Exit codes: 0 if every claim came out as the table of claims says, 1 if one did not, 2 for bad input.
+Exit codes: 0 if every claim came out as the table of claims says, 1 if one did not, 2 for bad input, 130 interrupted:
+an earlier reproduction is still there then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of
 
 
@@ -39,6 +41,7 @@ def reproduce(
 
     where = jobs_of(jobs, backend, scheduler)
     check_reproduction_folder(output)
+    on_interrupt(written(output))
     require_matplotlib()
     began = time.monotonic()
     with ProgressDisplay(Console(stderr=True)) as display:

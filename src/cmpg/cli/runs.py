@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
@@ -40,6 +41,7 @@ def simulate(
     from cmpg.simulation.episodes import simulate as play
 
     form = "csv" if output is None else _form_of(output)
+    on_interrupt(written(output))
     with ProgressLine("reading the run") as progress:
         run = load_run(folder)
         policy = run.result.policy
@@ -120,6 +122,7 @@ def show(
         from cmpg.report.animation import animate as write
         from cmpg.report.viewer import view_of
 
+        on_interrupt(written(animate))
         run = load_run(folder)
         made = write(view_of(in_floats(run.game), run.result.policy.floats(), run.drawing), animate)
         tell(f"written to {animate} ({made} frames)")
@@ -150,6 +153,7 @@ def export(
     kind = chosen("format", form, {name: name for name in FORMATS})
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
+    on_interrupt(written(output))
     rows = rows_of(load_run(folder).result, table)
     if output is None:
         print(rows_text(rows, kind), end="")

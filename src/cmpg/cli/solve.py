@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
     AllowRounding,
@@ -115,6 +116,7 @@ def solve(
     from cmpg.errors import OutOfTimeError
 
     check_out(output, resume=False)
+    on_interrupt(written(output))
     settings: dict[str, Any] = {
         "prefer": _auto_or("prefer", prefer, "potential", "welfare"),
         "solver": _solver(solver, finite("epsilon", epsilon, positive=True)),
@@ -145,11 +147,7 @@ def solve(
         asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
         asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
         progress.begin("looking for a feasible start")
-        try:
-            result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
-        except KeyboardInterrupt:
-            remark("interrupted before a feasible policy was known: there is nothing to keep")
-            raise
+        result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
         settings["on_progress"] = course.conclude(result)
         unbound = None
         # Ctrl-C while this runs must not lose what was asked for first.

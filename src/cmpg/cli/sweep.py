@@ -1,7 +1,7 @@
 """`cmpg sweep`: one scenario, many options, every answer certified and kept.
 
 Exit codes: 0 if every run ended with a proof (of an equilibrium, or that there is no feasible policy), 1 if one did
-not or is missing, 2 for bad input, 130 interrupted before there was anything to keep.
+not or is missing, 2 for bad input, 130 interrupted before the first run was kept.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import DEFAULT_EPSILON, Backend, Epsilon, JobsNumber, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show
 from cmpg.cli.targets import SPOKEN, GameArgument, converted, finite, option_types, spoken
@@ -41,11 +42,14 @@ def sweep(
     Options of the scenario take several values: 4:12, 0:1:0.25, 0,0.1,0.5, 2019-06-10..2019-06-14. Instead of a
     scenario, a .toml file may say all that.
     """
+    from cmpg.sweeps.grid import Grid
     from cmpg.sweeps.running import sweep as run_sweep
 
     check_out(output, resume=resume)
     name, grid, epsilon, restarts = _asked(target.name, target.options, seed, finite("epsilon", epsilon), restarts)
     where = jobs_of(jobs, backend, scheduler)
+    told = partial(_told_kept, output, len(Grid.of(grid)))
+    on_interrupt(told)
     found: Sweep | None = None
     with suppress(KeyboardInterrupt), ProgressLine("building the games") as progress:
 
@@ -58,7 +62,7 @@ def sweep(
         )
     if found is None:
         found = _kept(output)
-        remark(f"interrupted: {len(found.rows)} runs are there; go on with the same command and --resume")
+        remark(f"interrupted: {told()}")
     from cmpg.report.sweep_page import sweep_faces
 
     show(*sweep_faces(found))
@@ -69,12 +73,23 @@ def sweep(
 
 
 def _kept(output: Path) -> Sweep:
+    """Read what an interrupted sweep has kept, or raise the interrupt again where that is nothing."""
     from cmpg.sweeps.rows import is_sweep, load_sweep
 
     found = load_sweep(output) if is_sweep(output) else None
     if found is None or not found.rows:
         raise KeyboardInterrupt
     return found
+
+
+def _told_kept(output: Path, total: int) -> str:
+    """Count the runs that are on the disk; each has a folder, which takes its name when it is whole."""
+    from cmpg.files.long_runs import is_begun
+
+    if not is_begun(output):
+        return ""
+    number = sum(each.name.isdecimal() for each in output.glob("runs/*"))
+    return f"{number} of {total} runs are in {output}; --resume goes on"
 
 
 def _told(row: SweepRow) -> str:

@@ -42,6 +42,10 @@ NO_STEP = 1e-14
 """A step that is not longer has length zero."""
 
 
+LEAST_UNIT = 1e-290
+"""Nothing is divided by a smaller number, whose inverse could be beyond all floats; what is smaller counts as zero."""
+
+
 class Column(Protocol):
     """A plan, as the master sees it."""
 
@@ -140,9 +144,10 @@ class MasterProgram(Generic[ColumnT]):
         """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
         excess = self._excess
         plans, constraints = excess.shape
-        unit = float(np.abs(excess / self.units).max()) or 1.0
+        unit = min(float(np.abs(excess / self.units).max()), 1 / LEAST_UNIT)
+        unit = unit if unit > LEAST_UNIT else 1.0
         # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
-        scale = np.maximum(np.abs(excess).max(axis=0), 1e-4 * unit * self.units)
+        scale = np.maximum(np.maximum(np.abs(excess).max(axis=0), 1e-4 * unit * self.units), LEAST_UNIT)
         table = np.zeros((constraints + 1, plans + 1 + constraints))
         table[:-1, :plans] = (excess / scale).T
         table[:-1, plans] = unit * self.units / scale
@@ -154,6 +159,8 @@ class MasterProgram(Generic[ColumnT]):
         program = SmallProgram(objective, table, np.append(np.zeros(constraints), 1.0), free)
         corner = self._corner(program, self._basis if not slack_counts else self._start(excess))
         weights = np.maximum(corner.values[:plans], 0.0)
+        if not 0 < weights.sum() < np.inf:
+            raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
         self.weights = weights / weights.sum()
         return corner, scale
 

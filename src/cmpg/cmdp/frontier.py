@@ -115,6 +115,7 @@ Accepts = Callable[[VertexT], bool]
 """Whether a plan meets the thresholds exactly; asked if its computed costs are within the margins of them."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is beyond all floats ends the search, in words
 def best_mixture(
     program: Program[VertexT, MixtureT], *, accepts: Accepts[VertexT] | None = None, near: float | None = None
 ) -> Found[MixtureT]:
@@ -312,10 +313,10 @@ def _mix_to_target(program: Program[VertexT, MixtureT], edge: _Edge[VertexT], *,
 
 def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[VertexT] | None) -> Found[MixtureT]:
     """Find a common slack first, then the best value."""
-    from cmpg.cmdp.columns import MasterProgram  # with one constraint there is none
+    from cmpg.cmdp.columns import LEAST_UNIT, MasterProgram  # with one constraint there is none
 
     sizes = program.largest_costs
-    units = np.where(sizes > 0, sizes, 1.0)
+    units = np.where(sizes > LEAST_UNIT, sizes, 1.0)
     safe = widest_slack(program, enough=ENOUGH, units=units)
     _check_feasible(program, safe)
     # Where rounding alone puts the safe mixture above a threshold, the master has to be feasible all the same.
@@ -407,6 +408,7 @@ class Slack(Generic[VertexT, MixtureT]):
         return self.mixture.costs
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is beyond all floats ends the search, in words
 def widest_slack(
     program: Program[VertexT, MixtureT], *, enough: float = np.inf, units: FloatArray | None = None
 ) -> Slack[VertexT, MixtureT]:

@@ -72,7 +72,7 @@ class Forbidden:
 
     actions: BoolArray  # [H, S, A]
     after: Sequence[Successors]  # one per step, or one for all
-    for_ever: bool = False  # the sum is discounted: one step is all of them
+    for_ever: bool = False  # the sum is discounted, and every step counts; at a discount of zero the first alone does
 
     def taken_by(self, table: FloatArray, initial: FloatArray) -> bool:
         """Whether a policy [H, S, A] may come to one of them from its initial states [S]; discounted, ever."""
@@ -174,18 +174,23 @@ def forbidden_in(
     following = after or successors(cmdp)
     if left == 0 and not (least < 0).any():  # all that matters is what is zero
         costly = np.broadcast_to(np.asarray(most > 0, dtype=bool), cmdp.policy_shape)
-        return Forbidden(costly, following, for_ever=cmdp.discount is not None)
+        return Forbidden(costly, following, for_ever=_goes_on(cmdp))
     if cmdp.discount is not None:
         return None
     costs = PossibleCosts.between(least, most, left, horizon=cmdp.num_steps)
     return forbidden_actions(costs, following, cmdp.initial, steps=cmdp.num_steps)
 
 
-def cannot_be_safe(forbidden: BoolArray, after: Sequence[Successors], *, discounted: bool = False) -> BoolArray:
+def _goes_on(cmdp: CMDP) -> bool:
+    """Whether steps after the last one of a policy count: not at a discount of zero, where only the first does."""
+    return cmdp.discount is not None and cmdp.discount > 0
+
+
+def cannot_be_safe(forbidden: BoolArray, after: Sequence[Successors], *, for_ever: bool = False) -> BoolArray:
     """Forbid as well what can lead to a state all of whose actions are forbidden: [H, S, A]."""
     closed = forbidden.copy()
     shape = closed.shape[1:]
-    if discounted:
+    if for_ever:
         while True:
             lost = closed[0].all(axis=1)
             wider = closed[0] | after[0].most(lost).reshape(shape)
@@ -235,7 +240,7 @@ def restricted(cmdp: CMDP, forbidden: Sequence[Forbidden], hard: BoolArray) -> R
         Which constraints those are: they are left out.
     """
     actions = np.logical_or.reduce([each.actions for each in forbidden])
-    closed = cannot_be_safe(actions, forbidden[0].after, discounted=cmdp.discount is not None)
+    closed = cannot_be_safe(actions, forbidden[0].after, for_ever=_goes_on(cmdp))
     lost = np.asarray(closed.all(axis=2))
     if lost[0][np.flatnonzero(cmdp.initial)].any():
         return None

@@ -360,7 +360,7 @@ def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], dea
         return result
     if result.status not in (Status.TO_ROUNDING, Status.LIMIT) or result.certificate.epsilon > result.epsilon:
         return result
-    played, exact = in_floats(game), in_floats(game) is not game
+    played = in_floats(game)
     room = 4 * played.at(result.start).cost_rounding + 4 * played.at(result.policy).cost_rounding
     with suppress(OutOfTimeError), limited(deadline):
         # Subnormal rooms would be lost in the subtraction.
@@ -373,7 +373,7 @@ def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], dea
         again = ascend(inner, start, time_limit=_left(deadline))
         if not again.accepted and again.status is not Status.TO_ROUNDING:
             return result
-        certificate = certify(game, again.policy, again.multipliers, exact=exact)
+        certificate = certify(game, again.policy, again.multipliers)
         if certificate.proves(result.epsilon):
             trace = tuple(step for step in result.trace if step.multipliers is not None) + again.trace
             return replace(
@@ -401,11 +401,13 @@ def _judged_exactly(game: Game, result: Result) -> Result:
     """Give a game in exact numbers a certificate in exact numbers."""
     if result.incumbent is None:
         return result
-    certificate = certify(game, result.policy, result.multipliers, exact=True)
+    certificate = certify(game, result.policy, result.multipliers)
     judged = replace(result, incumbent=replace(result.incumbent, certificate=certificate))
-    if not result.certified and result.status is not Status.TO_ROUNDING:
+    if result.status not in (Status.CERTIFIED, Status.TO_ROUNDING, Status.LIMIT):
         return judged
-    if not certificate.proves(result.epsilon):
-        text = f"in exact arithmetic the gap is {certificate.epsilon:.3g}. {certificate.told_feasibility}."
-        return replace(judged, status=Status.LIMIT, message=text)
-    return replace(judged, status=Status.CERTIFIED, message=proved_text(certificate))
+    if certificate.proves(result.epsilon):  # whatever the rounding of floats had left open
+        return replace(judged, status=Status.CERTIFIED, message=proved_text(certificate))
+    if result.status is Status.LIMIT:
+        return judged
+    text = f"in exact arithmetic the gap is {certificate.epsilon:.3g}. {certificate.told_feasibility}."
+    return replace(judged, status=Status.LIMIT, message=text)

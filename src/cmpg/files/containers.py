@@ -56,6 +56,9 @@ LONGEST_HEADER = 10_000
 
 MOST_AXES = 32
 
+SMALL_DECIMALS = re.compile(r"[eE]-0*[1-9]\d\d|0{300}")
+"""Found in every text with a decimal that a float may round to zero."""
+
 BLOCK = 2**20
 """Bytes that are unpacked at a time."""
 
@@ -301,7 +304,8 @@ def parse_json(text: str, where: str, *, exact: bool = False) -> Fields:
         return fields
 
     try:
-        read_float = rational if exact else float
+        tiny = not exact and SMALL_DECIMALS.search(text) is not None
+        read_float = rational if exact else _nonzero_float if tiny else float
         fields = json.loads(text, parse_float=read_float, parse_constant=no_constant, object_pairs_hook=unique)
     except json.JSONDecodeError as problem:
         raise FileError(f"{where}, line {problem.lineno}: not valid JSON ({problem.msg}).") from None
@@ -312,6 +316,11 @@ def parse_json(text: str, where: str, *, exact: bool = False) -> Fields:
     if not isinstance(fields, dict):
         raise FileError(f"{where}: a JSON object with named fields, {{…}}, is required.")
     return fields
+
+
+def _nonzero_float(text: str) -> float:
+    """Read a decimal as a float that is zero only if zero is written there, or raise ValueError."""
+    return float(text) or float(to_floats(np.array(rational(text))))
 
 
 def _read_npz(source: Path, kind: str | None) -> Fields:
@@ -418,6 +427,6 @@ def _storable(name: str, value: Any) -> Any:
     if array.dtype != object:
         return array
     try:
-        return array.astype(np.float64)
+        return to_floats(array)
     except (TypeError, ValueError):
         raise FileError(f"{name} cannot be stored in a .npz file; use .json.") from None

@@ -75,6 +75,11 @@ def resume_learning_run(folder: Path, game: Game | None, request: Mapping[str, A
     return list(done.values())
 
 
+def kept_records(folder: Path) -> list[Fields]:
+    """Read the records that are in a folder now, as `keep_trial` wrote them."""
+    return [record for _, record in _records(folder)]
+
+
 def keep_trial(folder: Path, each: Trial) -> Fields:
     """Write the policy of a trial, with the multipliers that judge it, and then its record, which is returned."""
     multipliers = None if each.judgement is None else each.judgement.multipliers

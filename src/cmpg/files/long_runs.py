@@ -128,6 +128,11 @@ def write_request(folder: Path, request: Mapping[str, Any]) -> None:
     write_text(folder / REQUEST, json_text(_whole(request)))
 
 
+def is_begun(folder: Path) -> bool:
+    """Return whether a folder holds the request of a run."""
+    return (folder / REQUEST).exists()
+
+
 def check_request(folder: Path, request: Mapping[str, Any]) -> bool:
     """Return whether a run was begun in a folder; raise if it was another one than is asked for now."""
     path = folder / REQUEST

@@ -178,9 +178,13 @@ class LocalAgent:
     @cached_property
     def most_uses(self) -> int:
         """The largest number of resources used at one (state, action), or of pairs that use one resource."""
-        rows = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(self.uses))
         columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.uses))
-        return max(rows, columns)
+        return max(self.uses_at_once, columns)
+
+    @cached_property
+    def uses_at_once(self) -> int:
+        """The largest number of resources used at one (state, action)."""
+        return max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(self.uses))
 
     @cached_property
     def kernel(self) -> Any:

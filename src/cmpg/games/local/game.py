@@ -273,16 +273,19 @@ class LocalGame:
     def cancelling(self) -> FloatArray:
         """How much more |r_i| and delays can sum to than their difference, where they can have the same sign: [n].
 
-        That is at most 2·|r_i|; where delays have both signs, which averages hide, it is all that there is.
+        That is at most 2·|r_i|; where delays have both signs, which averages hide, it is all that there is. Where the
+        size of a delay falls as the load grows, the error of its average is not relative to the average alone.
         """
+        uses = {id(agent.uses): agent.uses_at_once for agent in self.agents}
+        falling = np.array([uses[id(agent.uses)] for agent in self.agents]) * self.tables.falling_delay
         low, high = (float(end) for end in (self.delay[..., 1:].min(), self.delay[..., 1:].max()))
         if low < 0 < high:
-            return self.reward_sizes
+            return frozen(self.reward_sizes + falling)
         rewards = {id(agent.reward): thin(agent.reward) for agent in self.agents}
         sizes = {key: np.abs(table).reshape(len(table), -1).max(axis=1) for key, table in rewards.items()}
         alike = {key: max(high * table.max(), low * table.min()) > 0 for key, table in rewards.items()}
         most = {key: 2 * float(self._over_time(sizes[key][None])[0]) * alike[key] for key in rewards}
-        return frozen(np.array([most[id(agent.reward)] for agent in self.agents]))
+        return frozen(np.array([most[id(agent.reward)] for agent in self.agents]) + falling)
 
     @cached_property
     def reward_sizes(self) -> FloatArray:

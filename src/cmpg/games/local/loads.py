@@ -20,6 +20,7 @@ Rounding: where g ≥ 0 does not fall with the load, E[g(N)] does not fall as a 
 E[N·(g(N) − g(N − 1))] ≤ κ·E[g(N)] with κ = max_m m·(g(m) − g(m − 1))/g(m) ≤ n. So a relative error of 1 + γ in the
 usages is one of (1 + γ)^κ in E[g(N)] at most: κ is `order`, 2 where g counts pairs, and the sums here add
 `total_roundings`. For other g the order is n, and errors are relative to E of |g(0)| + Σ_{m < N} |g(m + 1) − g(m)|.
+The same holds for delays as functions of the load of the others (`falling_delay`).
 """
 
 from __future__ import annotations
@@ -90,6 +91,19 @@ class LoadTables:
         """κ: how many times a relative error of the usages counts in any expectation."""
         tables = [self.rough_delay, *self.rough_costs, *self.rough_steps]
         return max([2.0, *(_elasticity(table, limit=self.num_agents) for table in tables)])
+
+    @cached_property
+    def falling_delay(self) -> float:
+        """What errors of the delay that one use of a resource at each step brings are relative to, besides that delay.
+
+        Zero where the size of no delay falls as the load grows. Otherwise E[d(1 + N)] may depend on 1 − u alone, which
+        for usages near one has an absolute error: then it is the variation of the table, the largest of all resources.
+
+        Increments of a load cost need nothing of the kind. What their error is relative to is at most the increment
+        plus E[g(N)], and the rounding of all costs is a part of every bound.
+        """
+        by_step = _falling_size(self.rough_delay)
+        return float(by_step.sum()) * (self.steps if len(by_step) == 1 else 1)
 
     def leaf(self, usage: FloatArray) -> Load:
         """Return the load of one agent, from its usage [H, E]."""
@@ -308,6 +322,14 @@ def _elasticity(table: FloatArray, *, limit: int) -> float:
     loads = np.arange(1, len(sizes)).reshape(-1, *(1 for _ in sizes.shape[1:]))
     shares = np.divide(loads * rises, sizes[1:], out=np.zeros_like(rises), where=sizes[1:] > 0)
     return min(float(shares.max(initial=0.0)) * (1 + 1e-12), limit)
+
+
+def _falling_size(table: FloatArray) -> FloatArray:
+    """Return max_e (|f(0)| + Σ_m |f(m + 1) − f(m)|) over the columns of [m, H or 1, R] in which |f| falls: [H or 1]."""
+    sizes = np.abs(table)
+    rising = (np.diff(sizes, axis=0) >= 0).all(axis=0) & _same_sign(*table)
+    variation = sizes[0] + np.abs(np.diff(table, axis=0)).sum(axis=0)
+    return np.asarray(np.where(rising, 0.0, variation).max(axis=-1, initial=0.0))
 
 
 def _stretch(table: FloatArray, steps: int) -> FloatArray:

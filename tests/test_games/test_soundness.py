@@ -1,0 +1,282 @@
+"""What is called proved is true, at the numbers that tempt an implementation to drop something small."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cmpg import load_game, solve
+from cmpg.arrays import to_floats
+from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.result import Status
+from cmpg.games.counting.classes import LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.policy import JointPolicy
+from oracles.judge import judge
+
+
+def meeting(*, cost=0.0, reward=0.0, threshold=1.0):
+    """Two agents on two roads: both on one costs `cost`, and on road 0 is worth `reward` to each."""
+    tables = {
+        "rewards": np.zeros((1, 1, 2, 3)),
+        "class_rewards": [[[[0.0, reward], [0.0, 0.0]]]],
+        "transition": np.ones((1, 1, 2, 1)),
+        "costs": [[[[0.0, cost]]]],
+        "thresholds": [threshold],
+        "initial": [1.0],
+        "horizon": 1,
+    }
+    game = CountingGame(classes=LargestCount((1,)), **tables)
+    return game, judge({"form": "counting", "boundaries": [1], **{name: np.asarray(tables[name]) for name in tables}})
+
+
+NEARLY_CERTAIN = ([[[1.0, 0.0]]], [[[1e-17, 1.0]]])
+
+
+# --- Rows that are nearly certain -------------------------------------------------------------------------------------
+
+
+def test_a_counting_game_spends_what_a_nearly_certain_row_spends():
+    game, judged = meeting(cost=1e20)
+    certificate = certify(game, JointPolicy(NEARLY_CERTAIN))
+    assert certificate.costs[0] == pytest.approx(float(judged.costs(NEARLY_CERTAIN)[0])) == pytest.approx(1000)
+    assert certificate.feasibility is Feasibility.VIOLATED
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-200, 1e-17, 1e-16])
+def test_a_budget_of_zero_is_not_kept_by_a_row_that_may_break_it(tiny):
+    game, judged = meeting(cost=1.0, threshold=0.0)
+    policy = ([[[1.0, 0.0]]], [[[tiny, 1.0]]])
+    assert judged.costs(policy)[0] > 0
+    assert not certify(game, JointPolicy(policy)).feasible
+    assert not certify(game, JointPolicy(policy), [[np.inf], [np.inf]]).feasible
+
+
+def test_a_counting_game_bounds_the_gain_against_a_nearly_certain_row():
+    game, judged = meeting(reward=-1e20)
+    certificate = certify(game, JointPolicy(NEARLY_CERTAIN))
+    gains = judged.gains(NEARLY_CERTAIN, [[0], [0]])
+    assert all(bound >= gain for bound, gain in zip(certificate.gains, gains, strict=True))
+    assert certificate.values[0] == pytest.approx(-1000)
+
+
+def at_a_desk(*, initial=(1.0,), **tables):
+    """Two agents and a desk: agent 0 may sit down in its first state, agent 1 by its second action."""
+    states = len(initial)
+    first = {
+        "transition": np.eye(states)[None, :, None].repeat(2, axis=2),
+        "reward": np.zeros((1, states, 2)),
+        "uses": np.array([[[[1.0], [0.0]]] + [[[0.0], [0.0]]] * (states - 1)]),
+        "initial": np.array(initial),
+    }
+    second = {
+        "transition": np.ones((1, 1, 2, 1)),
+        "reward": np.zeros((1, 1, 2)),
+        "uses": np.array([[[[0.0], [1.0]]]]),
+        "initial": np.ones(1),
+    }
+    limits = tables.pop("thresholds", [])
+    tables = {"delay": np.zeros((1, 1, 3)), "load_costs": np.zeros((0, 1, 1, 3))} | {
+        name: np.asarray(table, dtype=float) for name, table in tables.items()
+    }
+    game = LocalGame(agents=(LocalAgent(**first), LocalAgent(**second)), **tables, thresholds=limits, horizon=1)
+    plain = {"form": "local", "horizon": 1, "agents": [first | {"cost": None}, second | {"cost": None}]}
+    plain |= {"delay": tables["delay"], "load_cost": tables["load_costs"], "thresholds": np.array(limits)}
+    return game, judge(plain)
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+@pytest.mark.parametrize(
+    ("row", "initial"), [([1.0, 1e-17], (1.0,)), ([1.0, 0.0], (1.0, 1e-17))], ids=["policy", "initial state"]
+)
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"delay": [[[0, -1e20, 0]]]},
+        {"delay": [[[0, -1e20, 1]]]},
+        {"load_costs": [[[[0, 1e20, 1e20]]]], "thresholds": [1e30]},
+    ],
+    ids=["a falling delay", "a delay of both signs", "a falling increment"],
+)
+def test_a_local_game_bounds_what_depends_on_a_load_that_is_nearly_certain(tables, row, initial, kernels, monkeypatch):
+    monkeypatch.setenv("CMPG_KERNELS", kernels)
+    game, judged = at_a_desk(initial=initial, **tables)
+    policy = [np.array([[row] * len(initial)]), np.array([[[1.0, 0.0]]])]
+    for multiplier in (0.0, 1e3, 1e9):
+        multipliers = np.full((2, len(game.thresholds)), multiplier)
+        certificate = certify(game, JointPolicy(policy), multipliers)
+        gains = judged.gains(policy, multipliers.tolist())
+        assert all(bound >= gain for bound, gain in zip(certificate.gains, gains, strict=True))
+
+
+@pytest.mark.parametrize("states", [2, 300, 600])  # averages of more than 2**19 entries are taken block by block
+def test_a_joint_game_of_any_size_follows_a_nearly_certain_row(states):
+    transition = np.zeros((1, states, 2, 2, states))
+    transition[0, :, :, :, 0] = 1.0
+    transition[0, 0, :, 1] = np.eye(states)[1]
+    costs = np.zeros((1, 1, states, 2, 2))
+    costs[0, 0, 1] = 1e20
+    game = JointGame(
+        transition=transition,
+        rewards=np.zeros((2, 1, states, 2, 2)),
+        costs=costs,
+        thresholds=[1.0],
+        initial=np.eye(states)[0],
+        horizon=2,
+    )
+    sure, nearly = np.zeros((2, states, 2)), np.zeros((2, states, 2))
+    sure[..., 0] = nearly[..., 0] = 1.0
+    nearly[:, 0, 1] = 1e-17
+    certificate = certify(game, JointPolicy((sure, nearly)))
+    assert certificate.costs[0] == pytest.approx(1000)
+    assert certificate.feasibility is Feasibility.VIOLATED
+    assert not certify(game.with_thresholds([0.0]), JointPolicy((sure, nearly)), [[np.inf], [np.inf]]).feasible
+
+
+@pytest.mark.parametrize("states", [500, 600])  # below and above the size from which averages are taken in blocks
+def test_a_game_of_one_agent_may_have_any_number_of_states(states):
+    game = JointGame(
+        transition=np.full((1, states, 2, states), 1 / states),
+        rewards=np.ones((1, 1, states, 2)),
+        costs=np.zeros((0, 1, states, 2)),
+        thresholds=[],
+        initial=np.full(states, 1 / states),
+        horizon=2,
+    )
+    assert certify(game, game.uniform_policy()).values[0] == pytest.approx(2.0)
+
+
+# --- Discount 0 -------------------------------------------------------------------------------------------------------
+
+
+def later_costs(discount):
+    """Action 0 earns 1 and leads to a state in which everything costs 1; action 1 stays and earns nothing."""
+    transition = np.zeros((1, 2, 2, 2))
+    transition[0, 0, 0, 1] = transition[0, 0, 1, 0] = transition[0, 1, :, 1] = 1
+    rewards, costs = np.zeros((1, 1, 2, 2)), np.zeros((1, 1, 2, 2))
+    rewards[0, 0, 0, 0] = costs[0, 0, 1] = 1
+    return JointGame(
+        transition=transition, rewards=rewards, costs=costs, thresholds=[0.0], initial=[1.0, 0.0], discount=discount
+    )
+
+
+STAY, LEAVE = JointPolicy(([[[0.0, 1.0]] * 2],)), JointPolicy(([[[1.0, 0.0]] * 2],))
+
+
+@pytest.mark.parametrize(("discount", "gain"), [(0.0, 1.0), (5e-324, 0.0), (0.5, 0.0)])
+def test_a_proof_by_support_looks_ahead_only_where_the_future_counts(discount, gain):
+    assert certify(later_costs(discount), STAY, [[np.inf]]).epsilon == pytest.approx(gain, abs=1e-9)
+
+
+@pytest.mark.parametrize(("discount", "kept"), [(0.0, True), (5e-324, False), (0.5, False)])
+def test_a_hard_budget_is_spent_later_only_where_the_future_counts(discount, kept):
+    certificate = certify(later_costs(discount), LEAVE, [[np.inf]])
+    assert certificate.feasible is kept
+
+
+def test_a_discount_of_zero_is_solved():
+    result = solve(later_costs(0.0))
+    assert result.certified
+    assert result.values[0] == 1.0
+
+
+# --- Numbers below the least float ------------------------------------------------------------------------------------
+
+TINY = Fraction(1, 10**400)
+
+
+def forbidden_action():
+    """One agent, of whose two actions the second costs 1; nothing may be spent."""
+    return JointGame.from_matrices([0.0, 0.0], cost=[0.0, 1.0], threshold=0.0)
+
+
+@pytest.mark.parametrize("multiplier", [0.0, np.inf])
+def test_a_rational_below_the_least_float_is_possible(multiplier):
+    policy = JointPolicy(([[[1 - TINY, TINY]]],))
+    assert not certify(forbidden_action(), policy, [[multiplier]]).feasible
+    assert not certify(forbidden_action().exact(), policy, [[multiplier]]).feasible
+
+
+@pytest.mark.parametrize("written", ["1e-400", "0." + "0" * 399 + "1", '"1e-400"', '"1/1' + "0" * 400 + '"'])
+def test_a_file_whose_numbers_are_below_the_least_float_is_not_read_as_zeros(tmp_path, written):
+    game = tmp_path / "game.json"
+    game.write_text(
+        """{"format": "cmpg-game", "version": 1, "form": "joint", "horizon": 2, "initial": [1, 0],
+        "transition": [[[[1, TINY]], [[0, 1]]]], "rewards": [[[[0], [0]]]], "costs": [[[[0], [1]]]],
+        "thresholds": [0]}""".replace("TINY", written)
+    )
+    loaded = load_game(game)
+    assert loaded.transition[0, 0, 0, 1] > 0
+    for multiplier in (0.0, np.inf):
+        assert not certify(loaded, loaded.uniform_policy(), [[multiplier]]).feasible
+
+
+def test_rounding_to_floats_keeps_the_sign_of_every_rational():
+    given = np.array([TINY, -TINY, Fraction(0), Fraction(1, 3)])
+    assert np.sign(to_floats(given)).tolist() == [1, -1, 0, 1]
+    assert to_floats(given)[3] == 1 / 3
+
+
+# --- Numbers that floats cannot weigh ---------------------------------------------------------------------------------
+
+
+def test_costs_of_the_least_float_are_solved():
+    one = {"transition": [[[[1.0]]]], "rewards": [[[[1.0]]]], "initial": [1.0]}
+    result = solve(JointGame(**one, costs=[[[[1.0]]], [[[5e-324]]]], thresholds=[2.0, 1e-323], horizon=2))
+    assert result.certified
+
+
+def test_a_threshold_just_below_zero_is_infeasible():
+    game = JointGame(
+        transition=[[[[[1.0]]]]],
+        rewards=[[[[[1.0]]]]] * 2,
+        costs=[[[[[0.0]]]], [[[[1.0]]]]],
+        thresholds=[-5e-324, 2.0],
+        initial=[1.0],
+        discount=0.5,
+    )
+    assert solve(game).status is Status.INFEASIBLE
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_every_game_ends_with_a_status_however_far_apart_its_numbers_are(seed):
+    rng = np.random.default_rng(seed)
+    numbers = [0.0, 1.0, 2.0, 5e-324, 1e-310, 1e-160, 1e20, 1e160, -5e-324, -1.0]
+    transition = rng.dirichlet([1.0, 1.0], size=(1, 2, 2, 2))
+    game = JointGame(
+        transition=transition,
+        rewards=np.repeat(rng.choice([0.0, 1.0, 2.0], size=(1, 1, 2, 2, 2)), 2, axis=0),
+        costs=rng.choice(numbers, size=(3, 1, 2, 2, 2)),
+        thresholds=rng.choice(numbers, size=3),
+        initial=[1.0, 0.0],
+        horizon=2,
+    )
+    result = solve(game)
+    assert isinstance(result.status, Status)
+    if result.certified:
+        judged = judge({"form": "joint", **{name: getattr(game, name) for name in (*TABLES, "horizon")}})
+        costs = judged.costs(list(result.policy))
+        assert all(cost <= Fraction(limit) for cost, limit in zip(costs, game.thresholds.tolist(), strict=True))
+
+
+TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
+
+
+@pytest.mark.parametrize("time", [{"horizon": 3}, {"discount": 0.5}])
+def test_the_exact_proof_decides_about_an_exact_game(time):
+    large = Fraction(10**9)
+    game = JointGame(
+        transition=np.full((1, 1, 2, 2, 1), Fraction(1)),
+        rewards=[[[[[large, 0], [0, 2 * large]]]]] * 2,
+        costs=[[[[[0, Fraction(1)], [1, 1]]]]],
+        thresholds=[Fraction(1, 3)],
+        initial=[Fraction(1)],
+        **time,
+    )
+    assert solve(game.floats(), epsilon=1e-6).status is Status.LIMIT  # rounding hides more than epsilon
+    result = solve(game, epsilon=1e-6)
+    assert result.certified
+    assert result.certificate.arithmetic == "exact"
