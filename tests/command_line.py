@@ -19,6 +19,9 @@ from cmpg.cli.main import main
 
 PROGRAM = (sys.executable, "-m", "cmpg")
 
+PATIENCE = 600.0
+"""Seconds until what does not end counts as hanging, on however slow a machine."""
+
 
 @dataclass(frozen=True)
 class Ran:

@@ -23,7 +23,7 @@ from cmpg.errors import FileError
 from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS
-from command_line import PROGRAM, cmpg, on_a_terminal, program
+from command_line import PATIENCE, PROGRAM, cmpg, on_a_terminal, program
 
 COMMANDS = ("scenarios", "solve", "check", "certify", "report", "learn", "bounds", "compare", "convert", "reproduce")
 
@@ -438,7 +438,7 @@ def test_ctrl_c_from_outside(tmp_path):
             while not running.stderr.readline().startswith("iteration"):  # a slow machine says first what it waits for
                 assert running.poll() is None
             running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate(timeout=PATIENCE)
         finally:
             running.kill()
     assert "Traceback" not in err

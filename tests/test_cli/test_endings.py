@@ -13,7 +13,7 @@ import pytest
 import cmpg as library
 from cmpg.equilibrium import runs
 from cmpg.errors import CMPGError, FileError
-from command_line import PROGRAM, cmpg
+from command_line import PATIENCE, PROGRAM, cmpg
 
 SWEEP = ["sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.005"]
 
@@ -27,7 +27,7 @@ def test_a_sweep_that_is_broken_off_keeps_its_rows_and_says_how_to_go_on(tmp_pat
             assert running.poll() is None
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 1
     assert "Traceback" not in err
     assert f"of 351 runs are in {folder}; --resume goes on\n" in err

@@ -11,7 +11,7 @@ import pytest
 from cmpg.cli.main import main
 from cmpg.cli.output import ProgressLine
 from cmpg.cmdp.exact import Exact
-from command_line import cmpg
+from command_line import PATIENCE, cmpg
 
 
 class _Waiting(io.StringIO):
@@ -38,7 +38,7 @@ def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
     err = _Waiting(told)
 
     def wait(*_, **__):
-        assert err.came.wait(60)
+        assert err.came.wait(PATIENCE)
         raise MemoryError
 
     monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example", "--start", "cheapest"])
@@ -50,7 +50,7 @@ def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
 def test_a_line_goes_on_after_a_silence():
     err = _Waiting("weighing  ")
     with redirect_stderr(err), ProgressLine("weighing") as line:
-        assert err.came.wait(60)
+        assert err.came.wait(PATIENCE)
         line.show("weighed", whole=True)
     assert err.getvalue().splitlines()[-1] == "weighed"
 

@@ -102,9 +102,13 @@ def test_each_restart_has_a_stream_of_its_own():
 
 
 def test_a_time_limit_ends_restarts_with_what_they_found():
-    result = solve(spectrum(), restarts=10**6, seed=1, time_limit=0.2, jobs=1)
+    for seconds in (0.2, 2.0, 20.0, 200.0):  # until this machine has done more than one
+        result = solve(spectrum(), restarts=10**6, seed=1, time_limit=seconds, jobs=1)
+        assert len(result.runs) < 10**6
+        if len(result.runs) > 1:
+            break
     assert result.certified
-    assert 1 < len(result.runs) < 10**6
+    assert len(result.runs) > 1
 
 
 @pytest.mark.parametrize("jobs", [0, -2])

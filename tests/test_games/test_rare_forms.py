@@ -44,7 +44,7 @@ def test_pairs_swap_in_a_game_with_a_mask_as_in_one_without():
     game = cmpg.scenarios.charging()
     mask = np.ones((game.num_agents, 1))
     mask[0] = 0
-    result = cmpg.solve(cmpg.games.bind(game, mask), improve=PairMoves(swaps=5), time_limit=20)
+    result = cmpg.solve(cmpg.games.bind(game, mask), improve=PairMoves(swaps=5))
     assert result.certified
 
 

@@ -23,7 +23,7 @@ FLAGS = (
     "--remote-allow-origins=*",
 )
 
-PATIENCE = 30.0
+PATIENCE = 600.0
 """Seconds to wait for anything on a machine that is busy."""
 
 

@@ -13,7 +13,7 @@ import pytest
 from cmpg.errors import FileError
 from cmpg.files.containers import write_text
 from cmpg.files.long_runs import check_request, sole_writer, write_request
-from command_line import PROGRAM, cmpg
+from command_line import PATIENCE, PROGRAM, cmpg
 
 LEARN = ["learn", "spectrum", "--epsilon", "0.4", "--seeds", "3", "--seed", "7"]
 
@@ -47,7 +47,7 @@ def ended_early(folder, number, *more):
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
