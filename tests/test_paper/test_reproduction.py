@@ -2,17 +2,22 @@
 
 import csv
 import json
+import signal
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cmpg.cli.main import main
 from cmpg.errors import CMPGError, FileError
-from cmpg.paper import congestion, counter_examples
+from cmpg.paper import QUICK, congestion, counter_examples, learning, literal
 from cmpg.paper import reproduction as whole
 from cmpg.paper.claims import Evidence, Finding, Picture, Section, agrees, near
 from cmpg.paper.figures import draw_bars, new_figure, paper_style, save
+from command_line import PROGRAM
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +219,76 @@ def test_nothing_half_written_is_left_behind(tmp_path):
     with pytest.raises(CMPGError, match="pen"):
         whole.write(whole.reproduce(sections=[broken]), tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
+
+
+class Interrupting(np.random.Generator):
+    """A generator that is interrupted when it is drawn from."""
+
+    def multinomial(self, *_, **__):
+        raise KeyboardInterrupt
+
+    binomial = random = multinomial
+
+
+def interrupted_in(stream):
+    """Evidence that is interrupted inside whatever draws from one of its random streams."""
+
+    class Interrupted(Evidence):
+        def streams(self, name, count):
+            found = super().streams(name, count)
+            return [Interrupting(each.bit_generator) for each in found] if name == stream else found
+
+    return Interrupted(1, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("claim", "stream"),
+    [
+        (learning.learned_games, "learning: spectrum, generative, 0.5"),
+        (learning.learned_games, "learning: congestion game, shared, 30"),
+        (learning.coverage, "learning, generative: coverage"),
+        (literal.corollary_1_run, "learning: Corollary 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_claim_is_not_made_of_an_interrupted_run(claim, stream):
+    with pytest.raises(KeyboardInterrupt):
+        claim.check(interrupted_in(stream))
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_earlier_reproduction_stays_if_replacing_it_is_interrupted(found, tmp_path, monkeypatch):
+    one_section = replace(found, sections=found.sections[:1])
+    target = tmp_path / "out"
+    whole.write(one_section, target)
+    before, rename = contents(target), Path.rename
+
+    def interrupted(self, to):
+        rename(self, to)
+        if self == target:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        whole.write(replace(one_section, seed=2), target)
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_ctrl_c_while_learning_ends_the_command_and_keeps_the_earlier_reproduction(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "claims.json").write_text(json.dumps({"format": "cmpg-reproduction", "files": ["claims.json"]}))
+    before = contents(target)
+    line = [*PROGRAM, "reproduce", "--quick", "--jobs", "1", "--out", str(target)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while not running.stderr.readline().startswith("learning: samples"):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=600)
+    assert (running.returncode, out, err) == (130, "", "interrupted; nothing was kept\n")
+    assert contents(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from cmpg.cli.interrupts import on_interrupt, written
+from cmpg.cli.interrupts import on_interrupt, was_interrupted, written
 from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of
 
 
@@ -45,8 +45,15 @@ def reproduce(
     require_matplotlib()
     began = time.monotonic()
     with ProgressDisplay(Console(stderr=True)) as display:
-        found = compute(Evidence(seed, QUICK if quick else FULL, where, display.tick))
-        write(found, output, on_progress=display.tick)
+
+        def tick(what: str, done: int, total: int) -> None:
+            # Whatever answered the signal with less than a whole result: no claim is made of that.
+            if was_interrupted():
+                raise KeyboardInterrupt
+            display.tick(what, done, total)
+
+        found = compute(Evidence(seed, QUICK if quick else FULL, where, tick))
+        write(found, output, on_progress=tick)
     out = Console()
     out.print(claims_view(found.sections))
     out.print(f"written to {output}/ in {time.monotonic() - began:.0f} s; open {output}/index.html", soft_wrap=True)

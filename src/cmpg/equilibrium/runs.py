@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -263,8 +263,19 @@ class Runs:
         return best_of(game, self.ended, partial(_scored, game, self.score), _criterion(self.score), list_all=list_all)
 
 
-def uninterrupted(result: Result) -> Result:
-    """Return a result, or raise the Ctrl-C that it has answered: for whoever has more to do than this one run."""
+class Interruptible(Protocol):
+    """What a search returns that answers Ctrl-C with what it has."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was interrupted."""
+
+
+Found = TypeVar("Found", bound=Interruptible)
+
+
+def uninterrupted(result: Found) -> Found:
+    """Return a result, or raise the Ctrl-C that it has answered: for callers that have more to do than this one run."""
     if result.interrupted:
         raise KeyboardInterrupt
     return result

@@ -203,6 +203,11 @@ class LearnResult:
         return self.status is Status.CERTIFIED and not self.void
 
     @property
+    def interrupted(self) -> bool:
+        """Whether the user has interrupted it."""
+        return self.status is Status.INTERRUPTED
+
+    @property
     def total_samples(self) -> int:
         """All samples, for whatever purpose."""
         return sum(self.samples.values())

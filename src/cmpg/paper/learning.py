@@ -10,6 +10,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.start import feasible_start
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
@@ -262,16 +263,17 @@ def _learn(
     if isinstance(game, LocalGame):
         kernels = LocalSimulator(game, rng=rng)
         if mode == "shared":
-            return learn_shared(kernels, epsilon=epsilon, delta=DELTA)
+            return uninterrupted(learn_shared(kernels, epsilon=epsilon, delta=DELTA))
         assert start is not None
-        return learn_safely(kernels, start=start, epsilon=epsilon, delta=DELTA, pace=Pace(growth=0.25, most=10**9))
+        pace = Pace(growth=0.25, most=10**9)
+        return uninterrupted(learn_safely(kernels, start=start, epsilon=epsilon, delta=DELTA, pace=pace))
     simulator = GameSimulator(game, rng=rng)
     if mode == "shared":
-        return learn_shared(simulator, epsilon=epsilon, delta=DELTA)
+        return uninterrupted(learn_shared(simulator, epsilon=epsilon, delta=DELTA))
     learner = safe_learner(simulator.known, epsilon=epsilon) if mode == "safe" else None
     if mode == "safe" and start is None:
         start = feasible_start(game).policy
-    return learn(simulator, epsilon=epsilon, delta=DELTA, start=start, learner=learner)
+    return uninterrupted(learn(simulator, epsilon=epsilon, delta=DELTA, start=start, learner=learner))
 
 
 @agrees(

@@ -11,6 +11,7 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.learning.ascent import learn
 from cmpg.learning.bounds import ascent_constants, paper_constants, rigorous_constants, safe_constants
 from cmpg.learning.outcome import judge
@@ -207,7 +208,8 @@ def corollary_1_run(evidence: Evidence) -> Finding:
     game, epsilon = two_steps(), 0.5
     zeta = slater_constant(game).value
     simulator = GameSimulator(game, rng=evidence.rng("learning: Corollary 1"))
-    result = learn(simulator, epsilon=epsilon, delta=DELTA, start=two_steps_start(), learner=Algorithm3(slater=zeta))
+    learner = Algorithm3(slater=zeta)
+    result = uninterrupted(learn(simulator, epsilon=epsilon, delta=DELTA, start=two_steps_start(), learner=learner))
     truth = judge(game, result)
     ascent = ascent_constants(simulator.known, epsilon=epsilon, delta=DELTA, printed=True)
     inner = paper_constants(unit_size(2, 2, 2), slater=zeta, epsilon=epsilon / 4, delta=ascent.response_delta)

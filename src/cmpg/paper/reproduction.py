@@ -139,9 +139,14 @@ def write(reproduction: Reproduction, folder: Path, *, on_progress: Tick = lambd
         names = [path.relative_to(whole).as_posix() for path in whole.rglob("*") if path.is_file()]
         (whole / RECORD).write_text(_record(reproduction, sorted([*names, RECORD])), "utf-8")
         check_reproduction_folder(folder)  # again: drawing takes a while
-        if folder.is_dir():
-            folder.rename(Path(scratch) / "earlier")
-        whole.rename(folder)
+        earlier = Path(scratch) / "earlier"
+        try:
+            if folder.is_dir():
+                folder.rename(earlier)
+            whole.rename(folder)
+        finally:
+            if earlier.is_dir() and not folder.exists():  # interrupted between the two
+                earlier.rename(folder)
 
 
 def _draw(reproduction: Reproduction, folder: Path, on_progress: Tick) -> dict[str, str]:
