@@ -5,7 +5,8 @@ a result depends on its task alone, and has the same bits for any number of work
 whether or not its worker was killed on the way; linear algebra runs in one thread in all of them.
 
 Results come as they are done, so that whoever writes them down loses nothing when a run ends early. A task whose worker
-died (killed, or out of memory) is run again. Ctrl-C reaches the client alone: workers ignore it, and are stopped by it.
+died (killed, or out of memory) is run again. Ctrl-C and a closed terminal are for the client: its processes ignore
+them, and are stopped by it. They end within seconds if it is gone, however it ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
@@ -23,6 +25,12 @@ from cmpg.errors import CMPGError, WorkerError
 from cmpg.runs.threads import one_thread
 
 Backend = Literal["loky", "threads", "dask", "ray"]
+
+TERMINAL_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name))
+"""What a terminal sends to all processes of a group."""
+
+SECONDS_BETWEEN_LOOKS = 1.0
+"""Pause of a worker between two looks for its client."""
 
 MOST_LOSSES = 2
 """Workers that may die one after the other without a task being done in between."""
@@ -156,7 +164,7 @@ class _WorkerDied(Exception):
 
 @dataclass(frozen=True)
 class _Call:
-    """What a worker does: the function, in one thread, undisturbed by the terminal's Ctrl-C."""
+    """What a worker does: the function, in one thread, undisturbed by the terminal's signals."""
 
     function: Callable[[Any], Any]
 
@@ -166,21 +174,61 @@ class _Call:
 
     def in_own_process(self, task: Any, client: int) -> Any:
         if os.getpid() != client and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _ignore_terminal()
         return self(task)
 
     def placed(self, place: int, task: Any, client: int) -> tuple[int, Any]:
         return place, self.in_own_process(task, client)
 
 
+def _ignore_terminal() -> None:
+    for each in TERMINAL_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def _begin_worker(client: int) -> None:
+    """Prepare a process that runs tasks: it ignores the terminal, and ends when its client has ended."""
+    _ignore_terminal()
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINAL_SIGNALS)
+    threading.Thread(target=_follow, args=(client,), daemon=True).start()
+
+
+def _follow(client: int) -> None:
+    """End this process when its parent is another one than the client.
+
+    Linux could send a signal instead (PR_SET_PDEATHSIG), but at the end of the thread that has started the process.
+    """
+    while os.getppid() == client:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _terminal_held_back() -> Iterator[None]:
+    """Hold the terminal's signals back; processes that are started inside begin with that, and import undisturbed."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _on_joblib(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tuple[int, Any], None, None]:
     """Run on processes or threads of this machine, or on whatever `joblib.parallel_config` names."""
     from joblib import Parallel, delayed
+    from joblib._parallel_backends import LokyBackend
     from joblib.externals.loky.process_executor import BrokenProcessPool
+    from joblib.parallel import get_active_backend
 
     named = {"loky": "loky", "threads": "threading"}.get(str(jobs.backend))
     # Arrays are not put into shared files: a client that is killed would leave them behind.
     options: dict[str, Any] = {"n_jobs": jobs.number, "batch_size": 1, "max_nbytes": None}
+    if named == "loky" or (named is None and isinstance(get_active_backend()[0], LokyBackend)):
+        options |= {"initializer": _begin_worker, "initargs": (os.getpid(),)}
     calls = [delayed(call.placed)(place, task, os.getpid()) for place, task in tasks.items()]
     try:
         run = Parallel(**options, backend=named, return_as="generator_unordered")
@@ -189,7 +237,9 @@ def _on_joblib(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tupl
         yield from Parallel(**options, backend=named)(calls)
         return
     # Threads of this process: some versions of OpenBLAS obey the main thread alone.
-    with one_thread(), contextlib.closing(run(calls)) as results:
+    with one_thread(), contextlib.ExitStack() as stack:
+        with _terminal_held_back():  # workers are started here
+            results = stack.enter_context(contextlib.closing(run(calls)))
         try:
             yield from results
         except BrokenProcessPool as problem:
