@@ -167,10 +167,9 @@ def record(build: Callable[[], Game]) -> dict[str, Any]:
 
 
 def _bound(result: Any) -> float | None:
-    """Return what no feasible policy exceeds per agent, if it is known."""
-    if result.incumbent is None or result.quality.welfare.bound is None:
-        return None
-    return float(result.quality.welfare.bound.value / len(result.values))
+    """Return what no feasible policy exceeds per agent; None if that is unknown."""
+    bound = None if result.incumbent is None else result.quality().bound
+    return None if bound is None else float(bound.value / len(result.values))
 
 
 def _score(game: Game, result: Any) -> dict[str, Any]:

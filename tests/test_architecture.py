@@ -41,9 +41,13 @@ ROOMS = [
 
 ON_DEMAND = {
     ("policy.py", "cmpg.files.policies"),
+    ("duality/dual_function.py", "cmpg.report.display"),
+    ("equilibrium/quality.py", "cmpg.report.display"),
     ("equilibrium/result.py", "cmpg.files.run_folder"),
+    ("equilibrium/result.py", "cmpg.report.display"),
     ("equilibrium/result.py", "cmpg.report.page"),
     ("equilibrium/result.py", "cmpg.report.tables"),
+    ("learning/outcome.py", "cmpg.report.display"),
 }
 """Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 

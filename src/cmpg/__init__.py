@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import certify as certify
     from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
     from cmpg.equilibrium.loop import GreatestGain as GreatestGain
+    from cmpg.equilibrium.quality import quality as quality
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.solve import solve as solve
@@ -81,6 +82,7 @@ __all__, __getattr__, __dir__ = front_door(
             "certify",
         ),
         "equilibrium.common_price": ("CommonPrice",),
+        "equilibrium.quality": ("quality",),
         "equilibrium.result": (
             "Result",
             "Status",

@@ -380,4 +380,4 @@ def test_more_capacity_is_worth_more_where_it_must_never_be_exceeded():
         assert result.status is Status.CERTIFIED
         welfare.append(result.values.sum())
     assert welfare == sorted(welfare)
-    assert welfare[-1] > 1.1 * result.quality.welfare.bound.value
+    assert welfare[-1] > 1.1 * result.quality().bound.value

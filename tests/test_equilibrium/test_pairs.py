@@ -144,7 +144,7 @@ def test_the_trace_tells_every_move_and_adds_up():
     raised = game.potential(result.policy) - game.potential(start)
     assert result.trace[-1].potential == pytest.approx(raised, abs=1e-9)
     assert result.start is start
-    assert "two agents moved together" in str(result)
+    assert "joint move" in str(result)
 
 
 def test_no_more_pairs_move_than_are_allowed():

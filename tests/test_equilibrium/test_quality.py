@@ -1,7 +1,7 @@
 """How good an equilibrium is: upper bounds over all feasible policies, and what is said of them."""
 
 import json
-from unittest.mock import patch
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.equilibrium.result import Standing, upper_bound
+from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.start import feasible_start, random_start
 from cmpg.games.contract import Objective, UpperBound
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
-from cmpg.games.local.relaxation import Relaxation
-from cmpg.scenarios import congestion_game, counting_congestion_game, grid_world, routing
+from cmpg.games.local.relaxation import Relaxation, bound_near
+from cmpg.scenarios import charging, congestion_game, counting_congestion_game, grid_world, routing
 from command_line import cmpg as command
 from strategies import games
 from test_equilibrium.small_crowds import crossing, crowds
@@ -71,8 +71,8 @@ def test_a_bound_of_any_prices_holds_for_every_policy_at_its_multipliers(game, s
 def test_the_bound_of_a_local_game_is_the_optimum_where_agents_do_not_meet():
     game = crossing(3, thresholds=[1e9])
     result = solve(game)
-    assert result.quality.welfare.bound.value == pytest.approx(result.values.sum(), abs=1e-9)
-    assert result.quality.welfare.told.startswith("the best possible total value: no feasible policy has more")
+    assert result.quality().bound.value == pytest.approx(result.values.sum(), abs=1e-9)
+    assert str(result.quality()).startswith("optimal: the proved upper bound is reached")
 
 
 def test_the_bound_of_a_crossing_knows_what_the_budget_is_worth():
@@ -156,44 +156,69 @@ def test_private_rewards_of_a_counting_game_only_loosen_its_bound():
 
 def test_a_planner_s_bound_is_the_dual_value():
     game = cmpg.scenarios.counter_example()
-    quality = solve(game).quality
-    assert quality.welfare.bound.value == pytest.approx(7.0)
-    assert quality.potential.bound.value - quality.potential.value == pytest.approx(3.5 - solve(game).values[0])
+    result = solve(game)
+    assert result.quality().bound.value == pytest.approx(7.0)
+    assert result.quality(Objective.POTENTIAL).gap == pytest.approx(3.5 - result.values[0])
 
 
 @pytest.mark.parametrize(
     ("value", "bound", "told"),
     [
         (93.29, 100.0, "at least 93.2 % of the best possible"),
-        (99.9999999, 100.0, "the best possible total value: no"),
+        (99.9999999, 100.0, "optimal: the proved upper bound is reached"),
         (-106.01, -100.0, "within 6.1 % of the best possible"),
         (-1.0, 2.0, "at most 3 below the best possible"),
         (0.0, 2.0, "at most 2 below the best possible"),
     ],
 )
-def test_a_standing_claims_no_more_than_is_proved(value, bound, told):
-    assert Standing(Objective.WELFARE, value, UpperBound(bound, np.zeros(0), "…")).told.startswith(told)
+def test_a_sentence_claims_no_more_than_is_proved(value, bound, told):
+    assert str(OptimalityGap(Objective.WELFARE, value, UpperBound(bound, np.zeros(0), "…"))).startswith(told)
 
 
 def test_a_potential_has_differences_only():
-    assert "below" in Standing(Objective.POTENTIAL, 50.0, UpperBound(100.0, np.zeros(0), "…")).told
+    assert "below" in str(OptimalityGap(Objective.POTENTIAL, 50.0, UpperBound(100.0, np.zeros(0), "…")))
 
 
 def test_a_game_that_bounds_nothing_is_unknown():
     result = solve(grid_world())
     assert upper_bound(object(), Objective.WELFARE, result.policy, np.zeros(1)) is None
-    assert "unknown" in Standing(Objective.WELFARE, 1.0, None).told
+    assert "unknown" in str(OptimalityGap(Objective.WELFARE, 1.0, None))
 
 
-def test_no_bound_is_computed_before_somebody_asks():
-    with patch("cmpg.equilibrium.result.upper_bound", side_effect=AssertionError):
-        result = solve(grid_world())
-        assert repr(result).startswith("<Result CERTIFIED")
-        assert result.values.sum() > 0
+@pytest.mark.parametrize("build", [grid_world, lambda: routing(num_agents=4)])
+def test_printing_a_result_computes_nothing(build):
+    result = solve(build())
+    silent = replace(result, game=None)  # without its game nothing could be computed
+    assert str(silent) == str(result)
+    assert silent._repr_html_() == result._repr_html_()
+    assert repr(silent) == repr(result)
+
+
+def test_how_good_a_result_is_needs_a_policy_its_game_and_a_known_potential():
+    infeasible = solve(cmpg.scenarios.counter_example(threshold=-1.0))
+    with pytest.raises(cmpg.InfeasibleError, match="has no policy"):
+        cmpg.quality(infeasible)
+    result = solve(congestion_game())
+    with pytest.raises(cmpg.CMPGError, match="does not know its game"):
+        cmpg.quality(replace(result, game=None))
+    with pytest.raises(cmpg.GameError, match="not known to have a potential"):
+        cmpg.quality(result, Objective.POTENTIAL)
+
+
+def test_a_bound_that_was_cut_short_still_holds():
+    """Every point of the descent proves a bound, so the search may be ended after any of them."""
+    game = charging(capacity=3)
+    result = solve(game)
+    position = game.at(result.policy)
+    relaxation = Relaxation(game, Objective.WELFARE)
+    value, common = float(result.values.sum()), np.median(result.multipliers, axis=0)
+    bounds = [bound_near(relaxation, position, common, value=value, steps=steps)[0].value for steps in (3, 5, 10, 40)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert value <= bounds[-1] < bounds[0]
 
 
 def test_counting_and_joint_form_of_the_paper_s_game_have_one_bound():
-    bounds = [solve(game).quality.welfare.bound.value for game in (counting_congestion_game(), congestion_game())]
+    bounds = [solve(game).quality().bound.value for game in (counting_congestion_game(), congestion_game())]
     assert bounds[0] == pytest.approx(bounds[1]) == pytest.approx(90)
 
 
@@ -225,4 +250,3 @@ def test_selfish_play_and_the_bound_stand_on_the_page(tmp_path):
     assert "selfish, no constraints" in page
     run = cmpg.load_run(folder)
     assert run.result.selfish.costs[0] > run.game.thresholds[0]
-    assert run.result.quality.table(run.result.selfish).rows[0][0] == "selfish, no constraints"

@@ -54,7 +54,7 @@ def test_a_default_solve_is_no_worse_than_one_from_the_cheapest_policy():
 def test_a_plan_that_meets_its_budget_to_the_last_bit_is_found_among_its_ties():
     game = congestion_game_exogenous()
     result = solve(game)
-    assert result.quality.potential.gap == pytest.approx(0, abs=1e-6)
+    assert result.quality(Objective.POTENTIAL).gap == pytest.approx(0, abs=1e-6)
     assert result.costs[0] == pytest.approx(0.5)
 
 

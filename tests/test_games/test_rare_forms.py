@@ -66,7 +66,7 @@ def shared_reward():
 
 def test_a_reward_that_all_share_is_its_own_potential():
     game = shared_reward()
-    bounds = [cmpg.solve(each).quality.potential for each in (game, game.to_joint())]
+    bounds = [cmpg.solve(each).quality(Objective.POTENTIAL) for each in (game, game.to_joint())]
     assert bounds[0].bound.value == pytest.approx(bounds[1].bound.value, abs=1e-9)
     assert bounds[0].value == pytest.approx(bounds[1].value, abs=1e-9)
     assert game.planner(Objective.POTENTIAL) is not None

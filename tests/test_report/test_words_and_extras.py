@@ -14,10 +14,10 @@ from cmpg.faces import Table
 from cmpg.games.contract import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
+from cmpg.report.display import check_summaries, selfish_line
 from cmpg.report.learning_page import trials_face
 from cmpg.report.page import _no_curves
 from cmpg.report.tables import rows_of, write_rows
-from cmpg.report.terminal import check_faces, selfish_line
 from cmpg.report.viewer import View, where_spent
 from cmpg.report.wording import price_words
 from cmpg.simulation import simulate
@@ -39,7 +39,7 @@ def test_a_budget_of_which_nothing_is_left_has_no_price(prices, told):
 def test_a_game_of_which_no_start_is_known_is_called_neither_feasible_nor_infeasible():
     game = cmpg.scenarios.counter_example()
     start = Start(None, -0.25, None, "phase one: agents in turn lower the worst cost")
-    _, face, _ = check_faces(game, start, check_potential(game, rng=np.random.default_rng(1)))
+    _, face, _ = check_summaries(game, start, check_potential(game, rng=np.random.default_rng(1)))
     assert (face.word, face.good) == ("feasibility unknown", False)
     assert face.sentence.endswith("least violation seen 0.25")
 

@@ -26,7 +26,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     from cmpg.files.containers import plain
     from cmpg.files.records import check_record
     from cmpg.games.potential.check import Verdict, check_potential
-    from cmpg.report.terminal import check_faces
+    from cmpg.report.display import check_summaries
 
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed)
@@ -37,7 +37,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     if as_json:
         show_json(plain(check_record(game, found, potential)))
     else:
-        show(*check_faces(game, found, potential))
+        show(*check_summaries(game, found, potential))
     raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
 
 
@@ -61,7 +61,7 @@ def certify(
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.files.records import certificate_record, names_record
     from cmpg.games.contract import in_floats
-    from cmpg.report.terminal import claim_face
+    from cmpg.report.display import claim_summary
 
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
@@ -82,5 +82,5 @@ def certify(
         claim = {"claimed_epsilon": epsilon, "proved": proved, "allow_rounding": allow_rounding, "accepted": accepted}
         show_json(certificate_record(certificate) | names_record(game) | claim)
     else:
-        show(claim_face(certificate, epsilon, allow_rounding=allow_rounding))
+        show(claim_summary(certificate, epsilon, allow_rounding=allow_rounding))
     raise typer.Exit(0 if accepted else 1)

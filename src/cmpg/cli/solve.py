@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from cmpg.cli.output import ProgressLine, progress_line, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.quality import OptimalityGap
     from cmpg.equilibrium.result import Result, Step
     from cmpg.games.contract import Game
     from cmpg.scenarios import Origin
@@ -147,6 +148,7 @@ def solve(
         asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
         asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
         progress.begin("looking for a feasible start")
+        solving = time.monotonic()
         result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
         settings["on_progress"] = course.conclude(result)
         unbound = None
@@ -155,14 +157,28 @@ def solve(
             if free is not None and result.status.name != "INTERRUPTED":
                 unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
         result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
-        progress.begin("asking how good it is")
-        # Asked here once, and kept: what is written and shown below asks again, and knows no limit.
+        progress.begin("computing the upper bound")
+        seconds = max(MIN_BOUND_SECONDS, (time.monotonic() - solving) / 2)
+        gaps: list[OptimalityGap] = []
         with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
-            _ = result.quality.welfare, result.quality.potential if as_json or output is not None else None
+            gaps = _upper_bounds(result, seconds, all_objectives=as_json or output is not None)
         progress.stop()
-        solved = _Solved(game, result, target.origin(seed=seed))
+        solved = _Solved(game, result, target.origin(seed=seed), gaps)
         solved.deliver(output=output, seed=drawn, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+MIN_BOUND_SECONDS = 0.5
+"""The upper bound may take half as long as the solve, but always this long."""
+
+
+def _upper_bounds(result: Result, seconds: float, *, all_objectives: bool) -> list[OptimalityGap]:
+    """Compute how good a result is, by welfare alone or by all objectives; nothing where it has no policy."""
+    from cmpg.equilibrium.quality import known_gaps, quality
+
+    if result.incumbent is None:
+        return []
+    return known_gaps(result, time_limit=seconds) if all_objectives else [quality(result, time_limit=seconds)]
 
 
 def _show_unbuilt(*, as_json: bool) -> None:
@@ -290,6 +306,7 @@ class _Solved:
     game: Game
     result: Result
     origin: Origin
+    gaps: Sequence[OptimalityGap]
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
@@ -300,13 +317,13 @@ class _Solved:
             from cmpg.files.run_folder import save_run
 
             try:
-                record = save_run(output, self.result, seed=seed, origin=self.origin)
+                record = save_run(output, self.result, quality=self.gaps, seed=seed, origin=self.origin)
             except FileError as problem:
                 failure = problem
         if as_json:
             from cmpg.files.records import result_record
 
-            show_json(record or result_record(self.result, self.game, seed=seed))
+            show_json(record or result_record(self.result, self.game, quality=self.gaps, seed=seed))
         else:
             self._show()
         if failure is not None:
@@ -315,10 +332,10 @@ class _Solved:
             show(f"written to {output}/{self._advice(output)}")
 
     def _show(self) -> None:
-        show(self.result.face())
-        if self.result.selfish is not None:
-            from cmpg.report.terminal import selfish_line
+        from cmpg.report.display import result_summary, selfish_line
 
+        show(result_summary(self.result, *self.gaps[:1]))
+        if self.result.selfish is not None:
             show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
 
     def _advice(self, output: Path) -> str:

@@ -32,7 +32,7 @@ from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
-from cmpg.faces import MOST_ROWS, Face, Table, fields_line, fixed, html, line, shown_of, significant, text
+from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.contract import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
@@ -232,27 +232,10 @@ class DualityReport:
         return StrongDuality.FAILS if self.least_gap > 0 else StrongDuality.UNKNOWN
 
     def face(self) -> Face:
-        """Return what to show: whether P* = D*, the bounds, λ*, and what the dual may return."""
-        bounds = Table(
-            ("", "at least", "at most"),
-            (
-                ("P*, best feasible policy", fixed(self.primal.lower), fixed(self.primal.upper)),
-                ("D*, least dual value", fixed(self.dual.lower), fixed(self.dual.upper)),
-                ("D* − P*", fixed(self.least_gap), fixed(self.greatest_gap)),
-            ),
-        )
-        rows = tuple((self.names.constraint(j), fixed(price, 4)) for j, price in enumerate(self.dual.multipliers))
-        found = self.maximisers.found
-        returned = Table(
-            ("the dual may return", "value", "feasible", "gains at most"),
-            tuple(
-                (f"policy {place}", fixed(each.value), "yes" if each.feasible else "no", significant(each.nash_gap, 2))
-                for place, each in enumerate(found[:MOST_ROWS])
-            ),
-            shown_of(range(min(len(found), MOST_ROWS)), len(found), "first"),
-        )
-        parts = (bounds, Table(("constraint", "price λ*"), rows), returned)
-        return Face(self.strong_duality.name, self.strong_duality.value + ".", parts)
+        """Return what `print` shows."""
+        from cmpg.report.display import duality_summary  # a room below: tables are made on demand
+
+        return duality_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 

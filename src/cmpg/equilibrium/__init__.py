@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.loop import Schedule as Schedule
     from cmpg.equilibrium.loop import take_turns as take_turns
     from cmpg.equilibrium.pairs import PairMoves as PairMoves
+    from cmpg.equilibrium.quality import OptimalityGap as OptimalityGap
     from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
-    from cmpg.equilibrium.result import Quality as Quality
     from cmpg.equilibrium.result import Result as Result
-    from cmpg.equilibrium.result import Spread as Spread
-    from cmpg.equilibrium.result import Standing as Standing
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
     from cmpg.equilibrium.runs import Planned as Planned
@@ -76,13 +74,11 @@ __all__, __getattr__, __dir__ = front_door(
             "take_turns",
         ),
         "pairs": ("PairMoves",),
+        "quality": ("OptimalityGap",),
         "result": (
             "Attempt",
             "Incumbent",
-            "Quality",
             "Result",
-            "Spread",
-            "Standing",
             "Status",
             "Step",
         ),

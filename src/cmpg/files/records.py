@@ -24,12 +24,12 @@ from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
 from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.policies import read_multipliers, told_multipliers
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, Objective
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
-    from cmpg.equilibrium.result import Standing
+    from cmpg.equilibrium.quality import OptimalityGap
     from cmpg.equilibrium.start import Start
 
 JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "excess", "multipliers")
@@ -86,7 +86,14 @@ def names_record(game: Game) -> Fields:
     }
 
 
-def result_record(result: Result, game: Game, *, seed: int | None = None, game_hash: str | None = None) -> Fields:
+def result_record(
+    result: Result,
+    game: Game,
+    *,
+    quality: Sequence[OptimalityGap] = (),
+    seed: int | None = None,
+    game_hash: str | None = None,
+) -> Fields:
     """Return a result as a record of plain numbers and strings; what is not finite is null."""
     found = result.incumbent
     known = None if found is None else found.certificate
@@ -124,7 +131,7 @@ def result_record(result: Result, game: Game, *, seed: int | None = None, game_h
         ],
         "proof": _proof_record(result.proof),
         "witness": witness_record(result.witness),
-        "quality": _quality_record(result),
+        "quality": _quality_record(quality),
         "runs": [
             {"start": run.start, "status": run.status.name, "moves": run.moves, "score": run.score}
             for run in result.runs
@@ -154,23 +161,23 @@ def proof_from_record(record: Any, game: Game) -> InfeasibilityProof:
     return proof
 
 
-def _quality_record(result: Result) -> Fields | None:
-    """Return what the policy is worth, and what no feasible policy exceeds; bounds are null where they are unknown."""
-    if result.incumbent is None:
+def _quality_record(gaps: Sequence[OptimalityGap]) -> Fields | None:
+    """Return what the policy is worth, and what no feasible policy exceeds; a bound is null where it is unknown."""
+    known = {gap.objective: gap for gap in gaps}
+    if not known:
         return None
-    standings = {"welfare": result.quality.welfare, "potential": result.quality.potential}
-    return {name: None if each is None else _standing_record(each) for name, each in standings.items()}
+    names = {"welfare": Objective.WELFARE, "potential": Objective.POTENTIAL}
+    return {name: _gap_record(known[objective]) if objective in known else None for name, objective in names.items()}
 
 
-def _standing_record(standing: Standing) -> Fields:
-    bound = standing.bound
+def _gap_record(gap: OptimalityGap) -> Fields:
+    bound = gap.bound
     return {
-        "value": standing.value,
+        "value": gap.value,
         "upper_bound": None if bound is None else bound.value,
-        "share": standing.share,
+        "share": gap.share,
         "multipliers": None if bound is None else plain(bound.multipliers),
         "proof": None if bound is None else bound.proof,
-        "told": standing.told,
     }
 
 

@@ -13,13 +13,14 @@ follows from that. A folder whose files contradict each other is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
+from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import Face, headline_line, html, text
@@ -76,6 +77,7 @@ def save_run(
     folder: str | Path,
     result: Result,
     *,
+    quality: Sequence[OptimalityGap] = (),
     seed: int | None = None,
     origin: Origin | None = None,
 ) -> Fields:
@@ -87,6 +89,8 @@ def save_run(
         New, or empty.
     result
         How the run ended; it knows its game.
+    quality
+        How good the result is, where that was computed; see `cmpg.quality`.
     seed
         Of the random numbers, where there were any.
     origin
@@ -107,7 +111,7 @@ def save_run(
     if result.incumbent is not None:
         write_text(target / "certificate.json", json_text(certificate_record(result.certificate)))
     write_text(target / "trace.csv", trace_table(result.trace))
-    record = result_record(result, game, seed=seed, game_hash=_digest(target / "game.npz"))
+    record = result_record(result, game, quality=quality, seed=seed, game_hash=_digest(target / "game.npz"))
     write_text(target / "result.json", json_text(record))
     return record
 

@@ -19,7 +19,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
-from cmpg.faces import Face, Table, fields_line, html, line, text
+from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.contract import Game
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
@@ -213,11 +213,10 @@ class LearnResult:
         return sum(self.samples.values())
 
     def face(self) -> Face:
-        """Return what to show: the ending, why a guarantee is void, and what the samples were drawn for."""
-        parts: list[str | Table] = [f"guarantee void because {reason}" for reason in self.void]
-        drawn = tuple((purpose, f"{count:,}") for purpose, count in self.samples.items())
-        parts += [Table(("samples for", "drawn"), drawn)] if drawn else []
-        return Face(self.status.name, self.message, tuple(parts), good=self.certified)
+        """Return what `print` shows."""
+        from cmpg.report.display import learning_summary  # a room below: tables are made on demand
+
+        return learning_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmpg.equilibrium.quality import known_gaps
 from cmpg.equilibrium.result import Incumbent, Result
 from cmpg.errors import CMPGError, FileError, TooLargeError
 from cmpg.faces import Table, plain, table_html
@@ -40,6 +41,7 @@ from cmpg.report.charts import (
     spending_charts,
     threshold_chart,
 )
+from cmpg.report.display import anarchy_table
 from cmpg.report.tables import outcomes_table
 from cmpg.report.viewer import view_of, where_spent
 from cmpg.report.wording import (
@@ -309,8 +311,9 @@ def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     several = len(result.equilibria) > 1
     if several:
         tables["equilibria"] = equilibria_table(result.equilibria, names)
-    good = quality_words(result) if result.incumbent is not None else []
-    tables["quality"] = result.quality.table(result.selfish) if good else None
+    gaps = [] if result.incumbent is None else known_gaps(result)
+    good = quality_words(result, gaps)
+    tables["quality"] = anarchy_table(result, gaps[0]) if gaps else None
 
     def charts() -> list[Chart]:
         return [equilibria_chart(result.equilibria, names.constraint(0))] if several and len(result.costs) else []

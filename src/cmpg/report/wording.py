@@ -15,12 +15,14 @@ import numpy as np
 from cmpg import __version__
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, Feasibility
+from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.errors import UnsupportedError
 from cmpg.faces import Cell, Table, counted, fixed, significant, typeset
 from cmpg.files.run_folder import FinishedRun
 from cmpg.games.contract import Game, Names
 from cmpg.policy import JointPolicy
+from cmpg.report.display import gap_sentence, spread_sentence
 
 
 def readable(number: float, digits: int = 6) -> str:
@@ -198,13 +200,10 @@ def facts_of(run: FinishedRun) -> dict[str, str]:
     return facts
 
 
-def quality_words(result: Result) -> list[str]:
+def quality_words(result: Result, gaps: Sequence[OptimalityGap]) -> list[str]:
     """Say how good the policy is among all feasible ones, and among the endings of all runs."""
-    standings = [result.quality.welfare, result.quality.potential]
-    told = [each.told for each in standings if each is not None]
-    if result.quality.spread is not None:
-        told.append(result.quality.spread.told)
-    return [re.sub(r"(?<!\w)-(?=\d)", "−", f"{each[:1].upper()}{each[1:]}.") for each in told]
+    sentences = [*map(gap_sentence, gaps), *([spread] if (spread := spread_sentence(result)) else [])]
+    return [re.sub(r"(?<!\w)-(?=\d)", "−", f"{each[:1].upper()}{each[1:]}.") for each in sentences]
 
 
 def options_words(run: FinishedRun) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.equilibrium.quality import OptimalityGap, quality
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
@@ -175,25 +176,26 @@ def _run(task: _Task) -> _Outcome:
         with tempfile.TemporaryDirectory() as temporary:
             inside = Path(temporary) / "run"
             name = task.builder if isinstance(task.builder, str) else task.builder.__name__
-            record = save_run(inside, result, seed=task.seed, origin=Origin(name, task.options))
+            gap = None if result.incumbent is None else quality(result)
+            found = () if gap is None else (gap,)
+            save_run(inside, result, quality=found, seed=task.seed, origin=Origin(name, task.options))
             files = {path.name: path.read_bytes() for path in sorted(inside.iterdir())}
-        row = _judged(task, result, record, shown, began)
+        row = _judged(task, result, gap, shown, began)
     except CMPGError as problem:
         row = SweepRow(task.run, shown, ERROR, str(problem), seconds=time.perf_counter() - began)
         files = {}
     return _Outcome(row, files)
 
 
-def _judged(task: _Task, result: Result, record: Fields, shown: Fields, began: float) -> SweepRow:
+def _judged(task: _Task, result: Result, gap: OptimalityGap | None, shown: Fields, began: float) -> SweepRow:
     known = result.incumbent
-    standing = record.get("quality") or {}
     return SweepRow(
         run=task.run,
         options=shown,
         status=result.status.name,
         message=result.message,
         welfare=None if known is None else float(result.values.sum()),
-        bound=(standing.get("welfare") or {}).get("upper_bound"),
+        bound=None if gap is None or gap.bound is None else gap.bound.value,
         gap=None if known is None or not math.isfinite(result.certificate.epsilon) else result.certificate.epsilon,
         costs=tuple(map(float, result.costs)),
         thresholds=tuple(map(float, () if result.game is None else result.game.thresholds)),

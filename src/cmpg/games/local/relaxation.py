@@ -34,6 +34,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.planning import certain_rows, maximise
 from cmpg.deadline import check_time
+from cmpg.errors import OutOfTimeError
 from cmpg.games.contract import Objective, UpperBound
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ STEPS, FEWEST = 40, 4
 WARM_STEPS = 8
 """Steps towards the prices of a mean load, where there is no policy to take prices from."""
 
-PATIENCE = 6
-"""Steps without progress after which the length is halved, and the best point is gone back to."""
+PATIENCE, MAX_HALVINGS = 6, 2
+"""After so many steps without progress the length is halved, and the search continues from the best point; it ends if
+after so many halvings no point was better than the first.
+"""
 
 PROGRESS = 0.02
 """Progress is at least this share of what is left between the bound and the value that is known."""
@@ -254,9 +257,12 @@ Point = tuple[Dual, FloatArray, FloatArray]
 
 
 def descend(relaxation: Relaxation, start: Point, *, value: float, steps: int) -> tuple[Dual, FloatArray]:
-    """Take subgradient steps of Polyak's length towards a value that the bound cannot be below."""
+    """Take subgradient steps of Polyak's length towards a value that the bound cannot be below.
+
+    Where time runs out, the best point so far is returned: every point proves a bound.
+    """
     best = point = start
-    share, idle = 1.0, 0
+    share, idle, halvings = 1.0, 0, 0
     scale = _scale(start)
     for _ in range(steps):
         dual, multipliers, prices = point
@@ -271,12 +277,17 @@ def descend(relaxation: Relaxation, start: Point, *, value: float, steps: int) -
         step = share * gap / norm
         multipliers = np.maximum(multipliers - step * scale * spare, 0.0)
         prices = prices - step * dual.unused
-        point = (relaxation.at(multipliers, prices), multipliers, prices)
+        try:
+            point = (relaxation.at(multipliers, prices), multipliers, prices)
+        except OutOfTimeError:
+            break
         idle = 0 if point[0].value < best[0].value - PROGRESS * (best[0].value - value) else idle + 1
         if point[0].value < best[0].value:
             best = point
         if idle > PATIENCE:
-            share, idle, point = share / 2, 0, best
+            share, idle, halvings, point = share / 2, 0, halvings + 1, best
+        if halvings == MAX_HALVINGS and best is start:
+            break
     return best[0], best[1]
 
 

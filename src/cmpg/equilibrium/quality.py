@@ -1,0 +1,162 @@
+"""How good a result is: its value beside an upper bound over all feasible policies.
+
+A certificate says that no agent gains by deviating; there may be other equilibria, and feasible policies that are not
+equilibria, that are worth more to all. An upper bound over all feasible policies says how much more at most. The game
+proves it: by a planner that chooses all actions (joint and counting games), or by agents that plan alone and pay common
+prices (local games). docs/quality.md has the proofs. The bound takes time of its own, so it is computed by name only:
+`quality(result)`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmpg.arrays import FloatArray
+from cmpg.deadline import limited
+from cmpg.equilibrium.result import Result
+from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
+from cmpg.faces import fields_line
+from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, UpperBound, in_floats
+from cmpg.policy import JointPolicy
+
+OPTIMAL = 1e-6
+"""A value this close to its upper bound, relative to both, counts as optimal."""
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalityGap:
+    """The value of a policy by one objective, and what no feasible policy exceeds.
+
+    Examples
+    --------
+    >>> bound = UpperBound(80.0, np.zeros(0), "a planner who chooses all actions")
+    >>> gap = OptimalityGap(Objective.WELFARE, 60.0, bound)
+    >>> gap.gap, gap.share, gap.optimal
+    (20.0, 0.75, False)
+    >>> print(gap)
+    at least 75 % of the best possible total value, which is at most 80 (a planner who chooses all actions)
+    """
+
+    objective: Objective
+    value: float
+    bound: UpperBound | None  # None: unknown
+
+    __repr__ = fields_line
+
+    def __str__(self) -> str:
+        """Return a sentence without its full stop."""
+        from cmpg.report.display import gap_sentence  # a room below: sentences are made on demand
+
+        return gap_sentence(self)
+
+    @property
+    def gap(self) -> float:
+        """No feasible policy is worth more than this much more; infinite if no bound is known."""
+        return math.inf if self.bound is None else max(self.bound.value - self.value, 0.0)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the upper bound is reached."""
+        return self.bound is not None and self.gap <= OPTIMAL * (abs(self.value) + abs(self.bound.value))
+
+    @property
+    def share(self) -> float | None:
+        """The value as a share of the bound, where both are positive; None otherwise, and for a potential.
+
+        A potential is defined up to a constant, so only its differences mean anything.
+        """
+        if self.bound is None or self.objective is Objective.POTENTIAL or self.value <= 0 or self.bound.value <= 0:
+            return None
+        return min(self.value / self.bound.value, 1.0)
+
+
+def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_limit: float = np.inf) -> OptimalityGap:
+    """Compare a result's policy with an upper bound over all feasible policies.
+
+    Parameters
+    ----------
+    result
+        With a policy, and its game.
+    objective
+        What policies are compared by: the sum of the agents' values, or the potential, counted from that of the
+        uniform policy.
+    time_limit
+        Seconds for the bound. A local game then gives the best bound that was proved by then; others give none.
+
+    Raises
+    ------
+    InfeasibleError
+        The result has no policy.
+    GameError
+        The potential is asked for, and the game is not known to have one.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium.solve import solve
+    >>> from cmpg.scenarios import grid_world
+    >>> print(quality(solve(grid_world())))
+    optimal: the proved upper bound is reached (a planner who chooses all actions)
+    """
+    policy = result.policy.floats()
+    if result.game is None:
+        raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")
+    game = in_floats(result.game)
+    with limited(time.monotonic() + time_limit):
+        if objective is Objective.WELFARE:
+            value = float(np.sum(result.values))
+        elif game.potential_proof() is not None:
+            value = float(game.potential(policy))
+        else:
+            raise GameError("this game is not known to have a potential; cmpg.check_potential says what is known.")
+        multipliers = np.asarray(result.multipliers, dtype=np.float64)
+        common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
+        return OptimalityGap(objective, value, upper_bound(game, objective, policy, common))
+
+
+def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[OptimalityGap]:
+    """Return how good a result is by welfare, and by its potential if the game is known to have one."""
+    began = time.monotonic()
+    gaps = [quality(result, time_limit=time_limit)]
+    with suppress(GameError, OutOfTimeError):
+        gaps.append(quality(result, Objective.POTENTIAL, time_limit=time_limit - (time.monotonic() - began)))
+    return gaps
+
+
+def upper_bound(game: Game, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
+    """Return what no feasible policy of a game in floats exceeds; None if that is unknown.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    objective
+        What policies are compared by; a potential is counted as by `game.potential`.
+    near
+        A good feasible policy, near which a bound may be sought.
+    multipliers : [k]
+        A guess of common multipliers there.
+    """
+    try:
+        if isinstance(game, PlansFor):
+            return planned_bound(game.planner(objective))
+        return game.upper_bound(objective, near, multipliers) if isinstance(game, Bounded) else None
+    except CMPGError:
+        return None
+
+
+def planned_bound(planner: Planner | None) -> UpperBound | None:
+    """Return what a planner's optimum proves of all feasible policies; None without a planner or a feasible plan."""
+    from cmpg.cmdp.exact import proved_maximum  # on demand: pages import this module, and load no solver
+
+    if planner is None:
+        return None
+    try:
+        value, multipliers = proved_maximum(planner.cmdp)
+    except InfeasibleError:
+        return None
+    return UpperBound(value, multipliers, planner.told)
