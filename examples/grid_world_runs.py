@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import cmpg
-from cmpg.equilibrium.start import random_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.scenarios.paper import grid_world_local
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import cmpg
 from cmpg.equilibrium.ascent import theorem_1_bound
-from cmpg.equilibrium.start import random_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.scenarios.paper import grid_world_local
 
 EPSILON = 0.1

@@ -141,7 +141,12 @@ def test_certificates_need_no_solver():
 
 SOLVERS = {
     *("cmpg.cmdp.box", "cmpg.cmdp.columns", "cmpg.cmdp.exact", "cmpg.cmdp.frontier", "cmpg.cmdp.highs"),
-    *("cmpg.cmdp.linear_program", "cmpg.cmdp.primal_dual", "cmpg.equilibrium.ascent", "cmpg.equilibrium.common_price"),
+    *(
+        "cmpg.cmdp.linear_program",
+        "cmpg.cmdp.primal_dual",
+        "cmpg.equilibrium.ascent",
+        "cmpg.equilibrium.starts.common_price",
+    ),
     *("cmpg.equilibrium.loop", "cmpg.equilibrium.solve"),
 }
 

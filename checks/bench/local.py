@@ -35,7 +35,7 @@ from cmpg.cmdp.highs import Method, propose
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.linear_program import LinearProgram, occupancy_model
 from cmpg.cmdp.model import CMDP
-from cmpg.equilibrium.common_price import CommonPrice
+from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.errors import SolverError
 from cmpg.games.local.game import LocalGame
 from cmpg.scenarios.car_charging import charging
@@ -184,7 +184,7 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
         # Compiled turns ask nobody else: HiGHS answers where agents are asked one by one.
-        with patch("cmpg.equilibrium.common_price.maximise", highs.at_a_price), kernels("numpy"):
+        with patch("cmpg.equilibrium.starts.common_price.maximise", highs.at_a_price), kernels("numpy"):
             result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
     except OutOfTime:
         return HighsRun(watch.smaller, False, "stopped")

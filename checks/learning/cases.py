@@ -16,7 +16,8 @@ from checks.learning.games import (
     random_local_game,
     rare_catastrophe,
 )
-from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.contract import Game
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.simulator import LocalKnown

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from checks.learning.cases import COVERAGE_SEEDS, DELTA, GAMES, MOST_FAILURES, Case
 from checks.learning.runner import Record
 from checks.learning.throughput import Speed
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import CORRECTED, GENERATIVE, PRINTED, bounds_table
 from cmpg.learning.slater import cmdp_slack, slater_constant

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate as Certificate
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
     from cmpg.equilibrium.certificate import certify as certify
-    from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
     from cmpg.equilibrium.loop import GreatestGain as GreatestGain
     from cmpg.equilibrium.quality import quality as quality
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.solve import solve as solve
-    from cmpg.equilibrium.start import Cheapest as Cheapest
-    from cmpg.equilibrium.start import feasible_start as feasible_start
+    from cmpg.equilibrium.starts.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.starts.min_cost import MinCostStart as MinCostStart
+    from cmpg.equilibrium.starts.min_cost import feasible_start as feasible_start
     from cmpg.errors import CMPGError as CMPGError
     from cmpg.errors import FileError as FileError
     from cmpg.errors import GameError as GameError
@@ -81,7 +81,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Feasibility",
             "certify",
         ),
-        "equilibrium.common_price": ("CommonPrice",),
+        "equilibrium.starts.common_price": ("CommonPrice",),
         "equilibrium.quality": ("quality",),
         "equilibrium.result": (
             "Result",
@@ -89,8 +89,8 @@ __all__, __getattr__, __dir__ = front_door(
         ),
         "equilibrium.loop": ("GreatestGain",),
         "equilibrium.solve": ("solve",),
-        "equilibrium.start": (
-            "Cheapest",
+        "equilibrium.starts.min_cost": (
+            "MinCostStart",
             "feasible_start",
         ),
         "errors": (

@@ -15,7 +15,7 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import by_welfare
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import Cheapest
+from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games import bind
 from cmpg.games.joint.game import JointGame
@@ -27,7 +27,7 @@ from cmpg.scenarios import congestion_game, counter_example, grid_world, spectru
 def test_the_greatest_gain_moves():
     game = spectrum()
     result = coordinate_ascent(
-        game, solve(game, epsilon=10.0, start=Cheapest()).policy, epsilon=1e-6, schedule=GreatestGain()
+        game, solve(game, epsilon=10.0, start=MinCostStart()).policy, epsilon=1e-6, schedule=GreatestGain()
     )
     movers = [step for step in result.trace if step.mover is not None]
     assert movers

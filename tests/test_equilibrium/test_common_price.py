@@ -16,9 +16,10 @@ import cmpg
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
-from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import Cheapest, is_feasible, random_start
+from cmpg.equilibrium.starts.common_price import CommonPrice
+from cmpg.equilibrium.starts.min_cost import MinCostStart
+from cmpg.equilibrium.starts.start import is_feasible, random_start
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Information
 from cmpg.games.local.to_joint import lift_policy, to_joint
@@ -198,8 +199,8 @@ def test_the_search_is_told_named_counted_and_in_the_trace():
 
 def test_another_start_is_honoured():
     game = crossing(6, thresholds=[10.0])
-    result = cmpg.solve(game, start=Cheapest())
-    assert result.settings["start"] == "Cheapest()"
+    result = cmpg.solve(game, start=MinCostStart())
+    assert result.settings["start"] == "MinCostStart()"
     assert all(step.multipliers is None for step in result.trace)
     given = cmpg.solve(game, start=always(game, 0))
     assert given.settings["start"] == "a given policy"

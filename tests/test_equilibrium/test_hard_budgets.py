@@ -18,7 +18,7 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import Cheapest
+from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.files.games import save_game
 from cmpg.files.policies import load_policy
 from cmpg.files.run_folder import load_run
@@ -187,7 +187,7 @@ def test_a_crowd_with_thresholds_of_zero_is_certified_as_the_judge_says():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         game = crowd(rng, agents=3, horizon=3, constraints=2).with_thresholds([0.0, 0.0])
-        result = solve(game, epsilon=1e-6, start=Cheapest())
+        result = solve(game, epsilon=1e-6, start=MinCostStart())
         assert result.certified, result.message
         assert result.certificate.by_support.any()
         judged = judge(local_plain(game))
@@ -286,7 +286,7 @@ def test_certify_without_multipliers_proves_by_support():
 
 def test_a_run_folder_keeps_proofs_by_support(tmp_path):
     game = cmpg.scenarios.robots(num_agents=3, horizon=6, threshold=0.0, seed=1, edges=False)
-    result = solve(game, epsilon=1e-6, start=Cheapest())
+    result = solve(game, epsilon=1e-6, start=MinCostStart())
     result.save(tmp_path / "run")
     for name in ("result.json", "certificate.json"):
         said = json.loads((tmp_path / "run" / name).read_text("utf-8"))["multipliers"]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.pairs import PairMoves, moved_together
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import Course, by_potential, by_welfare
 from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.starts.pairs import PairMoves, moved_together
 from cmpg.errors import CMPGError
 from cmpg.games.constraints import bind
 from cmpg.games.contract import LeavesOut

@@ -12,7 +12,8 @@ import cmpg
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.contract import Objective, UpperBound
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame

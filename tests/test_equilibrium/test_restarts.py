@@ -5,11 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmpg.equilibrium.common_price import CommonPrice
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.runs import Planned, moved_inside
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import Cheapest, is_feasible
+from cmpg.equilibrium.starts.common_price import CommonPrice
+from cmpg.equilibrium.starts.min_cost import MinCostStart
+from cmpg.equilibrium.starts.planner import PlannerStart
+from cmpg.equilibrium.starts.start import is_feasible, moved_inside
 from cmpg.errors import CMPGError, PolicyError
 from cmpg.games.contract import Objective
 from cmpg.games.joint.game import JointGame
@@ -23,7 +24,7 @@ def stag_hunt(**options):
 
 
 def test_the_planner_s_plan_is_found_where_turns_from_the_cheapest_policy_end_below_it():
-    cheap, best = solve(stag_hunt(), start=Cheapest()), solve(stag_hunt())
+    cheap, best = solve(stag_hunt(), start=MinCostStart()), solve(stag_hunt())
     assert cheap.values[0] == pytest.approx(1)
     assert best.values[0] == pytest.approx(4)
     assert cheap.certified
@@ -32,21 +33,21 @@ def test_the_planner_s_plan_is_found_where_turns_from_the_cheapest_policy_end_be
 
 def test_no_other_start_is_tried_where_the_first_ending_is_the_best_possible():
     assert solve(stag_hunt()).runs == ()
-    tried = solve(spectrum(), start=(Cheapest(), Planned(Objective.POTENTIAL))).runs
-    assert [run.start for run in tried] == ["Cheapest()", "Planned(potential)"]
+    tried = solve(spectrum(), start=(MinCostStart(), PlannerStart(Objective.POTENTIAL))).runs
+    assert [run.start for run in tried] == ["MinCostStart()", "PlannerStart(potential)"]
 
 
 def test_the_best_ending_is_taken_and_all_are_told():
-    result = solve(spectrum(), start=(Cheapest(), Planned(Objective.POTENTIAL)))
+    result = solve(spectrum(), start=(MinCostStart(), PlannerStart(Objective.POTENTIAL)))
     scores = [run.score for run in result.runs]
     assert result.score == ("potential", max(scores))
     assert scores[1] > scores[0]
-    assert "the best of 2 starts, by potential: Cheapest() -0.22" in str(result)
+    assert "the best of 2 starts, by potential: MinCostStart() -0.22" in str(result)
 
 
 def test_a_default_solve_is_no_worse_than_one_from_the_cheapest_policy():
     for game in (grid_world(), team(), counting_congestion_game(num_agents=6), spectrum()):
-        old, new = solve(game, start=Cheapest()), solve(game)
+        old, new = solve(game, start=MinCostStart()), solve(game)
         assert new.certified
         assert new.values.sum() >= old.values.sum() - 1e-9
 
@@ -61,7 +62,7 @@ def test_a_plan_that_meets_its_budget_to_the_last_bit_is_found_among_its_ties():
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(games(), st.integers(0, 5))
 def test_a_planned_start_is_feasible_and_its_bound_holds(game, seed):
-    found = Planned()(game, rng=np.random.default_rng(seed))
+    found = PlannerStart()(game, rng=np.random.default_rng(seed))
     if found.policy is None:
         return
     position = game.at(found.policy)
@@ -80,9 +81,9 @@ def test_a_mixture_moved_inside_keeps_most_of_what_is_wanted():
 
 def test_a_game_without_a_planner_has_no_planned_start():
     game = routing(num_agents=3)
-    assert Planned()(game).policy is None
-    assert solve(game, start=Planned(), epsilon=1e-2).status is Status.FEASIBILITY_UNKNOWN
-    assert solve(game, start=(Planned(), CommonPrice()), epsilon=1e-2).certified
+    assert PlannerStart()(game).policy is None
+    assert solve(game, start=PlannerStart(), epsilon=1e-2).status is Status.FEASIBILITY_UNKNOWN
+    assert solve(game, start=(PlannerStart(), CommonPrice()), epsilon=1e-2).certified
 
 
 @pytest.mark.parametrize("game", [spectrum(), routing(num_agents=6)], ids=["joint", "local"])

@@ -13,7 +13,7 @@ from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.runs import by_potential, by_welfare
-from cmpg.equilibrium.start import Cheapest
+from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.errors import CMPGError, GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
@@ -120,7 +120,7 @@ def test_a_search_for_a_start_that_fails_ends_with_a_status():
     assert result.message == (
         "the search for a start ended without one: no value can be computed. Pass a feasible `start` if you know one."
     )
-    assert cmpg.solve(grid_world(), start=(lost, Cheapest())).certified
+    assert cmpg.solve(grid_world(), start=(lost, MinCostStart())).certified
 
 
 def test_a_restart_whose_start_fails_keeps_what_is_known():
@@ -130,7 +130,7 @@ def test_a_restart_whose_start_fails_keeps_what_is_known():
         calls.append(None)
         if len(calls) > 1:
             raise SolverError("no value can be computed.")
-        return Cheapest()(*arguments, **options)
+        return MinCostStart()(*arguments, **options)
 
     result = cmpg.solve(grid_world(), start=lost_later, restarts=3, seed=1)
     assert (result.certified, len(calls)) == (True, 2)

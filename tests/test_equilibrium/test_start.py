@@ -13,7 +13,8 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start, may_be_feasible, random_start, worst_slack
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import may_be_feasible, random_start, worst_slack
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import counter_example, grid_world, spectrum

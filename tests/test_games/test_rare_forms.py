@@ -8,7 +8,7 @@ import pytest
 
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility
-from cmpg.equilibrium.pairs import PairMoves
+from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.games.contract import Objective
 from cmpg.games.local.packed import _check_columns

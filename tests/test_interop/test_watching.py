@@ -58,7 +58,7 @@ def test_a_callback_may_end_a_run_and_keep_what_it_has():
         if step.mover is not None:
             raise KeyboardInterrupt
 
-    result = cmpg.solve(routing(), on_progress=stop, start=cmpg.Cheapest())
+    result = cmpg.solve(routing(), on_progress=stop, start=cmpg.MinCostStart())
     assert result.status.name == "INTERRUPTED"
     assert result.certificate.feasible
     with pytest.raises(ZeroDivisionError):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.simulator import GameSimulator
 

@@ -11,7 +11,7 @@ from behind_doors import WRONG, Door, Faulty, TableEnvironment, arrays_in, commo
 from cmpg import deadline
 from cmpg.equilibrium.loop import RoundRobin
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError, StartError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori

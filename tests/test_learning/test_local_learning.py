@@ -6,7 +6,7 @@ import pytest
 from cmpg.cmdp.box import worst_case
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import StartError, UnsupportedError
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.learning.ascent import learn

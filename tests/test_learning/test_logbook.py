@@ -7,7 +7,7 @@ import pytest
 from behind_doors import WRONG, Faulty, common_reward_game, known_of
 
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, SimulatorError
 from cmpg.learning.ascent import learn
 from cmpg.learning.environment import EnvironmentSimulator

@@ -15,7 +15,7 @@ from cmpg import deadline
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint.game import JointGame

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.safe import Pace, safe_learner

@@ -8,7 +8,7 @@ import pytest
 
 import cmpg
 from cmpg.equilibrium.result import Result, Status
-from cmpg.equilibrium.start import Start
+from cmpg.equilibrium.starts.start import Start
 from cmpg.errors import CMPGError
 from cmpg.faces import Table
 from cmpg.games.contract import Names

@@ -22,7 +22,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     """
     import numpy as np
 
-    from cmpg.equilibrium.start import feasible_start
+    from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.files.containers import plain
     from cmpg.files.records import check_record
     from cmpg.games.potential.check import Verdict, check_potential

@@ -134,7 +134,7 @@ def bounds(
     """
     import numpy as np
 
-    from cmpg.equilibrium.start import feasible_start
+    from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.files.records import names_record
     from cmpg.learning.bounds import bounds_table
     from cmpg.learning.simulator import GameSimulator, refuse_masks
@@ -322,7 +322,7 @@ def _start(wish: _Wish) -> JointPolicy | None:
     """The start of safe exploration: what the user gives; or what is safe whatever the transition; or, said aloud, one
     computed with the true model, as somebody who knows it would vouch for it.
     """
-    from cmpg.equilibrium.start import feasible_start
+    from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.learning.ascent import safe_start
     from cmpg.learning.local.simulator import LocalKnown
 

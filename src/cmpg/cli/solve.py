@@ -204,8 +204,8 @@ def _start(word: str, game: Game, workers: int) -> Any:
     from cmpg import equilibrium
 
     return {
-        "planned": equilibrium.Planned(),
-        "cheapest": equilibrium.Cheapest(),
+        "planned": equilibrium.PlannerStart(),
+        "cheapest": equilibrium.MinCostStart(),
         "common-price": equilibrium.CommonPrice(workers),
     }[word]
 
@@ -215,7 +215,7 @@ def _improve(word: str) -> dict[str, Any]:
     chosen = _auto_or("improve", word, "none", "thorough")
     if chosen is None:
         return {}
-    from cmpg.equilibrium.pairs import PairMoves
+    from cmpg.equilibrium.starts.pairs import PairMoves
 
     return {"improve": None if chosen == "none" else PairMoves(trades=16, swaps=200, worth=1e-4, most=64)}
 

@@ -25,7 +25,8 @@ from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game

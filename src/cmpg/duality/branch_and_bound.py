@@ -28,7 +28,7 @@ from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
-from cmpg.equilibrium.start import is_feasible, worst_slack
+from cmpg.equilibrium.starts.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
 from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate as Certificate
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
     from cmpg.equilibrium.certificate import certify as certify
-    from cmpg.equilibrium.common_price import CommonPrice as CommonPrice
     from cmpg.equilibrium.infeasibility import InfeasibilityProof as InfeasibilityProof
     from cmpg.equilibrium.infeasibility import prove_infeasible as prove_infeasible
     from cmpg.equilibrium.loop import Answer as Answer
@@ -25,22 +24,23 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.loop import Rules as Rules
     from cmpg.equilibrium.loop import Schedule as Schedule
     from cmpg.equilibrium.loop import take_turns as take_turns
-    from cmpg.equilibrium.pairs import PairMoves as PairMoves
     from cmpg.equilibrium.quality import OptimalityGap as OptimalityGap
     from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
-    from cmpg.equilibrium.runs import Planned as Planned
     from cmpg.equilibrium.runs import by_potential as by_potential
     from cmpg.equilibrium.runs import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
-    from cmpg.equilibrium.start import Cheapest as Cheapest
-    from cmpg.equilibrium.start import Start as Start
-    from cmpg.equilibrium.start import StartMethod as StartMethod
-    from cmpg.equilibrium.start import feasible_start as feasible_start
-    from cmpg.equilibrium.start import random_start as random_start
+    from cmpg.equilibrium.starts.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.starts.min_cost import MinCostStart as MinCostStart
+    from cmpg.equilibrium.starts.min_cost import feasible_start as feasible_start
+    from cmpg.equilibrium.starts.pairs import PairMoves as PairMoves
+    from cmpg.equilibrium.starts.planner import PlannerStart as PlannerStart
+    from cmpg.equilibrium.starts.start import Start as Start
+    from cmpg.equilibrium.starts.start import StartMethod as StartMethod
+    from cmpg.equilibrium.starts.start import random_start as random_start
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
@@ -58,7 +58,6 @@ __all__, __getattr__, __dir__ = front_door(
             "Feasibility",
             "certify",
         ),
-        "common_price": ("CommonPrice",),
         "infeasibility": (
             "InfeasibilityProof",
             "prove_infeasible",
@@ -73,7 +72,6 @@ __all__, __getattr__, __dir__ = front_door(
             "Schedule",
             "take_turns",
         ),
-        "pairs": ("PairMoves",),
         "quality": ("OptimalityGap",),
         "result": (
             "Attempt",
@@ -83,16 +81,20 @@ __all__, __getattr__, __dir__ = front_door(
             "Step",
         ),
         "runs": (
-            "Planned",
             "by_potential",
             "by_welfare",
         ),
         "solve": ("solve",),
-        "start": (
-            "Cheapest",
+        "starts.common_price": ("CommonPrice",),
+        "starts.min_cost": (
+            "MinCostStart",
+            "feasible_start",
+        ),
+        "starts.pairs": ("PairMoves",),
+        "starts.planner": ("PlannerStart",),
+        "starts.start": (
             "Start",
             "StartMethod",
-            "feasible_start",
             "random_start",
         ),
     },

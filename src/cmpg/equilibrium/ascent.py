@@ -46,7 +46,7 @@ from cmpg.equilibrium.loop import (
     verdict,
 )
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.start import worst_slack
+from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import BindsSome, Game, Information, Judgements, JudgesAgents, Position, only_binding
 from cmpg.policy import JointPolicy

@@ -24,7 +24,8 @@ from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start, is_feasible
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game, in_floats

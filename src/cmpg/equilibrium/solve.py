@@ -23,23 +23,16 @@ from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify, proved_text
 from cmpg.equilibrium.loop import GreatestGain, OnProgress, RoundRobin, Schedule, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
-from cmpg.equilibrium.runs import (
-    Course,
-    Planned,
-    Preference,
-    Runs,
-    by_potential,
-    by_welfare,
-    check_restarts,
-    with_search,
-)
-from cmpg.equilibrium.start import Cheapest, Start, StartMethod, is_feasible
+from cmpg.equilibrium.runs import Course, Preference, Runs, by_potential, by_welfare, check_restarts, with_search
+from cmpg.equilibrium.starts.min_cost import MinCostStart
+from cmpg.equilibrium.starts.planner import PlannerStart
+from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
-    from cmpg.equilibrium.pairs import PairMoves
+    from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.runs.runner import Jobs
 
 LARGE = 1_000_000
@@ -79,8 +72,8 @@ def solve(
     start
         A feasible joint policy, a method that finds one, or several methods, of which the best certified ending is
         taken; later ones are left out when an ending is proved to be the best possible. Unless given:
-        `CommonPrice()` where agents see their own states only and there are constraints; `Planned()`, then
-        `Cheapest()`, where a planner can choose for all; else `Cheapest()`.
+        `CommonPrice()` where agents see their own states only and there are constraints; `PlannerStart()`, then
+        `MinCostStart()`, where a planner can choose for all; else `MinCostStart()`.
     solver
         Finds the best responses of the ascent. The search for a common price needs none: it plans without constraints.
     schedule
@@ -240,7 +233,7 @@ def _start_methods(
         wrong = next((type(each).__name__ for each in methods if not callable(each)), "an empty sequence")
         raise PolicyError(
             f"start is a {wrong}; a JointPolicy is wanted, such as JointPolicy((table_0, table_1)), "
-            "or a method: Planned(), Cheapest() or CommonPrice(), or several of them."
+            "or a method: PlannerStart(), MinCostStart() or CommonPrice(), or several of them."
         )
     return methods
 
@@ -249,14 +242,14 @@ def _default_starts(game: Game, *, by_potential: bool, workers: int) -> tuple[St
     """Return the starts that are worth their time: a table over many games is in docs/quality.md."""
     if game.information is Information.OWN_STATE:
         if len(game.thresholds) == 0:
-            return (Cheapest(),)
-        from cmpg.equilibrium.common_price import CommonPrice
+            return (MinCostStart(),)
+        from cmpg.equilibrium.starts.common_price import CommonPrice
 
         return (CommonPrice(workers),)
     if not isinstance(game, PlansFor):
-        return (Cheapest(),)
+        return (MinCostStart(),)
     known = by_potential and game.potential_proof() is not None
-    return (Planned(Objective.POTENTIAL if known else Objective.WELFARE), Cheapest())
+    return (PlannerStart(Objective.POTENTIAL if known else Objective.WELFARE), MinCostStart())
 
 
 def _again(methods: Sequence[StartMethod], game: Game) -> StartMethod:
@@ -264,7 +257,7 @@ def _again(methods: Sequence[StartMethod], game: Game) -> StartMethod:
     own_state = game.information is Information.OWN_STATE and len(game.thresholds) > 0
     if isinstance(methods[0], _Given) and own_state:
         return _default_starts(game, by_potential=False, workers=1)[0]
-    return Cheapest() if isinstance(methods[0], _Given | Planned) else methods[0]
+    return MinCostStart() if isinstance(methods[0], _Given | PlannerStart) else methods[0]
 
 
 def _solver(solver: Solver | str) -> Solver:
@@ -367,7 +360,7 @@ def _moved_inside(game: Game, result: Result, ascend: Callable[..., Result], dea
         inner = played.with_thresholds(np.nextafter(played.thresholds - room, -np.inf))
         start: JointPolicy | None = result.start
         if not is_feasible(inner.at(result.start)):
-            start = Cheapest()(inner, deadline=deadline).policy
+            start = MinCostStart()(inner, deadline=deadline).policy
         if start is None:
             return result
         again = ascend(inner, start, time_limit=_left(deadline))

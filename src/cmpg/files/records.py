@@ -30,7 +30,7 @@ from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.quality import OptimalityGap
-    from cmpg.equilibrium.start import Start
+    from cmpg.equilibrium.starts.start import Start
 
 JUDGED = ("values", "bounds", "gains", "rounding", "costs", "thresholds", "excess", "multipliers")
 """The numbers of a certificate."""

@@ -46,7 +46,7 @@ from cmpg.cmdp.box import worst_case
 from cmpg.deadline import limited
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRobin, Rules, Schedule, take_turns
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError
 from cmpg.learning.bounds import ascent_constants
 from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate

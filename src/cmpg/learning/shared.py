@@ -33,7 +33,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game

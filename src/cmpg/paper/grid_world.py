@@ -14,7 +14,7 @@ from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_dua
 from cmpg.duality.maximisers import DualMaximiser
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.local.to_joint import lift_policy
 from cmpg.paper.claims import (
     ANY,

@@ -24,7 +24,8 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.cmdp.primal_dual import PrimalDual
 from cmpg.equilibrium.best_responses import certify_with_best_responses
-from cmpg.equilibrium.start import feasible_start, random_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.errors import GameError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame

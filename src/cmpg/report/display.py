@@ -21,7 +21,7 @@ from cmpg.games.contract import Game, Objective
 
 if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
-    from cmpg.equilibrium.start import Start
+    from cmpg.equilibrium.starts.start import Start
     from cmpg.games.potential.check import PotentialCheck
     from cmpg.learning.outcome import LearnResult
 

@@ -1,5 +1,5 @@
 /* Local games: agents on their own states who meet at shared resources. The twins are games/local/ and
-   equilibrium/common_price.py.
+   equilibrium/starts/common_price.py.
 
    A place is a pair of step and resource, h·E + e. Agents, states, actions and places are counted in 32 bits; whoever
    packs a game refuses larger ones. Loads: `loads.c`; plans: `plans.c`; turns: `turns.c`; single

@@ -1,4 +1,4 @@
-/* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/common_price.py.
+/* Agents of a local game take turns at common prices; the twin is `settle` in equilibrium/starts/common_price.py.
 
    Where plans are long, the agents of a block are asked at once, against the same loads; then they move one by one, and
    whoever comes after a mover only if what it has proposed is still worth it. So every move gains, nobody rests who was

@@ -25,7 +25,7 @@ import numpy as np
 
 from cmpg.arrays import frozen
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.start import feasible_start
+from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import StartError
 from cmpg.learning.confidence import Estimate, check_accuracy, mixture_interval
 from cmpg.learning.local.model import LocalModel
@@ -68,7 +68,7 @@ def learn_safely(
 
     Examples
     --------
-    >>> from cmpg.equilibrium.start import feasible_start
+    >>> from cmpg.equilibrium.starts.min_cost import feasible_start
     >>> from cmpg.learning.outcome import judge
     >>> from cmpg.scenarios import grid_world_local
     >>> game = grid_world_local()

@@ -32,7 +32,8 @@ from cmpg.cmdp.planning import best_table, maximise
 from cmpg.deadline import check_time
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
-from cmpg.equilibrium.start import Cheapest, Start, is_feasible, worst_slack
+from cmpg.equilibrium.starts.min_cost import MinCostStart
+from cmpg.equilibrium.starts.start import Start, is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Game, JudgesAgents, Position, Settlement, Settles
 from cmpg.policy import JointPolicy
@@ -130,7 +131,7 @@ class CommonPrice:
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
         terms = _Terms(rng, deadline, self.workers, on_progress)
-        found = Cheapest()(game, begin, deadline=terms.deadline)
+        found = MinCostStart()(game, begin, deadline=terms.deadline)
         if found.policy is None or len(game.thresholds) == 0:
             return found
         search = _Search(game, game.at(found.policy), terms)

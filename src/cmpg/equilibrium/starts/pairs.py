@@ -36,7 +36,7 @@ from cmpg.equilibrium.ascent import best_response
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Result, Step
 from cmpg.equilibrium.runs import Course
-from cmpg.equilibrium.start import may_be_feasible
+from cmpg.equilibrium.starts.start import may_be_feasible
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import JudgesAgents, LeavesOut, Position
 from cmpg.policy import JointPolicy

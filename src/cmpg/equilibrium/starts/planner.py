@@ -1,0 +1,114 @@
+"""A start from the plan of one planner that chooses all actions, split among the agents."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.evaluation import evaluate, occupancy
+from cmpg.cmdp.exact import Exact, proved_bound
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import certain_rows, plan
+from cmpg.cmdp.response import BestResponse
+from cmpg.equilibrium.loop import OnProgress
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import Start, is_surely_feasible, moved_inside, worst_slack
+from cmpg.errors import InfeasibleError, SolverError
+from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound
+from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True)
+class PlannerStart:
+    """Begin from what one planner who chooses all actions would do, split among the agents and made feasible.
+
+    The planner's best policy mixes a few deterministic ones, and mixing agents cannot correlate: where its split is not
+    feasible, it is moved towards one that is. Of that and the best deterministic plan the better one is taken. A game
+    without a planner has no such start.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> found = PlannerStart()(grid_world())
+    >>> found.found_by, round(found.bound.value, 6)
+    ('the plan of a planner who chooses all actions', 46.2)
+    """
+
+    objective: Objective = Objective.WELFARE
+
+    def __repr__(self) -> str:
+        """Return what it is called in settings and tables."""
+        return f"PlannerStart({self.objective.value})"
+
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,  # noqa: ARG002
+    ) -> Start:
+        """Return `begin`, or the planner's policy."""
+        if begin is not None:
+            return Start(begin, np.nan, None, "given")
+        in_time = time.monotonic() < deadline
+        planner = game.planner(self.objective) if isinstance(game, PlansFor) and in_time else None
+        if planner is None:
+            why = "there is no planner for this game" if in_time else "there was no time to plan"
+            return Start(None, -np.inf, None, why)
+        try:
+            best = Exact()(planner.cmdp, rng=rng)
+        except (InfeasibleError, SolverError):
+            return feasible_start(game, rng=rng, deadline=deadline)  # which has a proof, or another way
+        policy = self._best_split(game, planner, best, rng, deadline)
+        if policy is None:
+            return feasible_start(game, rng=rng, deadline=deadline)
+        bound = UpperBound(proved_bound(planner.cmdp, best.multipliers), best.multipliers, planner.told)
+        told = f"the plan of {planner.told}"
+        return Start(policy, worst_slack(game.at(policy)), None, told, bound=bound, objective=self.objective)
+
+    def _best_split(
+        self, game: Game, planner: Planner, best: BestResponse, rng: np.random.Generator | None, deadline: float
+    ) -> JointPolicy | None:
+        """Return the better of the best plan and the planner's own mixture, as far as they are feasible."""
+        certain = planner.split(_rounded_plan(planner.cmdp, best.multipliers, rng))
+        mixed = certain if planner.marginals is None else planner.marginals(best.policy)
+        found = [policy for policy in (certain, mixed) if is_surely_feasible(game, policy)]
+        if mixed is not certain and not any(policy is mixed for policy in found):
+            safe = certain if found else feasible_start(game, rng=rng, deadline=deadline).policy
+            if safe is not None:
+                found = [safe, moved_inside(game, safe, mixed)]
+        if len(found) < 2 or found[0].fingerprint() == found[1].fingerprint():
+            return found[0] if found else None
+        if self.objective is Objective.WELFARE:
+            return max(found, key=lambda policy: float(game.at(policy).values.sum()))
+        return max(found, key=game.potential)
+
+
+def _rounded_plan(cmdp: CMDP, multipliers: FloatArray, rng: np.random.Generator | None) -> IntArray:
+    """Return a deterministic plan [H, S] that spends as much as it may, among those that are best at multipliers [k].
+
+    At the planner's own multipliers a cheap and a dear plan are equally good, and so is every plan that does in each
+    state what one of the two does; state by state, the dear action is taken while the thresholds are kept.
+    """
+    cheap = plan(cmdp, multipliers, rng=rng).actions
+    if not multipliers.any() or prod(cmdp.policy_shape) > LARGEST_ROUNDED:
+        return cheap
+    dear = plan(cmdp, multipliers * (1 - 1e-7), rng=rng).actions
+    visits = occupancy(cmdp, certain_rows(dear, cmdp.num_actions)).sum(axis=-1)
+    rows = np.argwhere((cheap != dear) & (visits > 0))
+    for step, state in rows[np.argsort(-visits[tuple(rows.T)], kind="stable")][:MOST_ROUNDED]:
+        trial = cheap.copy()
+        trial[step, state] = dear[step, state]
+        if np.all(evaluate(cmdp, certain_rows(trial, cmdp.num_actions)).costs <= cmdp.thresholds):
+            cheap = trial
+    return cheap
+
+
+MOST_ROUNDED, LARGEST_ROUNDED = 24, 2_000_000
+"""States in which a plan is rounded, at most, and the largest table (step, state, joint action) of which it is."""
