@@ -1,0 +1,183 @@
+"""Proof files say what the claim says, exactly, and a file that says too much, too little or nonsense is refused."""
+
+import io
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmpg.proof.claim import Claim, ClaimError, arrays_of
+from cmpg.proof.format import read, write
+from cmpg.proof.rounding import Csr
+from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local, spectrum
+from oracles.random_claims import draw_claim
+from oracles.sweeping import build
+from test_proof.test_kernel import claimed
+
+EXAMPLE = re.findall(
+    r"```text\n(.*?)```", (Path(__file__).parents[2] / "docs" / "proof-format.md").read_text("utf-8"), re.DOTALL
+)[0]
+
+
+def text_of(claim, epsilon=1e-6, **options):
+    out = io.StringIO()
+    write(out, claim, epsilon, **options)
+    return out.getvalue()
+
+
+def everything(claim: Claim):
+    """All numbers of a claim by step, as rationals; rows of probabilities divided by their sums."""
+
+    def exact(table):
+        return np.vectorize(Fraction, otypes=[object])(table) if table.size else table.astype(object)
+
+    def divided(rows):
+        rows = exact(rows)
+        return rows / rows.sum(axis=-1, keepdims=True)
+
+    def dense(matrix, *, rows=True):
+        if isinstance(matrix, Csr):
+            table = np.full((len(matrix.indptr) - 1, matrix.columns), Fraction(0), dtype=object)
+            table[np.repeat(np.arange(len(table)), np.diff(matrix.indptr)), matrix.indices] = exact(matrix.data)
+            matrix = table
+        return divided(matrix) if rows else exact(matrix)
+
+    def stepped(table, axis):
+        return np.repeat(table, claim.steps, axis=axis) if table.shape[axis] == 1 else table
+
+    tables = claim.tables
+    found = [exact(claim.thresholds), exact(claim.multipliers), *map(divided, claim.policy)]
+    holders = getattr(tables, "agents", None) or (tables,)
+    for holder in holders:
+        found += [
+            divided(holder.initial),
+            *(dense(matrix) for matrix in holder.transition * (claim.steps // len(holder.transition))),
+        ]
+        for name, axis in (("rewards", 1), ("costs", 1), ("reward", 0), ("private_rewards", 1), ("class_rewards", 0)):
+            table = getattr(holder, name, None)
+            if name == "rewards" and hasattr(holder, "class_rewards"):
+                table, axis = np.concatenate([0 * table[..., :1], table[..., 1:]], axis=-1), 0
+            if table is not None and table.size:
+                found.append(stepped(exact(table), axis))
+        for matrix in getattr(holder, "uses", ()) and holder.uses * (claim.steps // len(holder.uses)):
+            found.append(dense(matrix, rows=False))
+    if holders is not (tables,) and hasattr(tables, "delay"):
+        found += [stepped(exact(tables.delay), 0), stepped(exact(tables.load_costs), 1)]
+    return found
+
+
+def assert_same(first: Claim, second: Claim):
+    one, other = everything(first), everything(second)
+    pairs = zip(
+        [x for x in one if x.size and any(x.ravel())], [x for x in other if x.size and any(x.ravel())], strict=True
+    )
+    for left, right in pairs:
+        assert left.shape == right.shape
+        assert (left == right).all()
+    assert np.array_equal(first.binds, second.binds)
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_a_random_claim_is_read_back_exactly_as_it_was_written(block):
+    written = 0
+    for seed in range(40 * block, 40 * block + 40):
+        drawn = draw_claim(seed)
+        if drawn.large or "discount" in drawn.game or np.isinf(np.asarray(drawn.multipliers, dtype=float)).any():
+            continue
+        claim = claimed(build(drawn.game), drawn.policy, drawn.multipliers, drawn.binds)
+        found = read(io.StringIO(text_of(claim, Fraction(1, 3))))
+        assert found.epsilon == Fraction(1, 3)
+        assert_same(claim, found.claim)
+        written += 1
+    assert written > 5
+
+
+@pytest.mark.parametrize(
+    "game", [spectrum(), grid_world_local(), counting_congestion_game()], ids=lambda g: type(g).__name__
+)
+def test_scenarios_are_read_back(game):
+    shape = (game.num_agents, len(game.thresholds))
+    claim = claimed(game, game.uniform_policy(), np.full(shape, 0.1))
+    found = read(io.StringIO(text_of(claim, 0.25, precision=200)))
+    assert (found.epsilon, found.precision) == (Fraction(1, 4), 200)
+    assert_same(claim, found.claim)
+
+
+def test_rows_that_do_not_sum_to_one_are_divided_and_counted():
+    game = spectrum()
+    policy = [np.full(shape, 1 / 3) if shape[2] == 3 else np.full(shape, 0.5) for shape in game.policy_shapes]
+    claim = claimed(game, policy, np.zeros((3, 1)))
+    out = io.StringIO()
+    divided = write(out, claim, 0)
+    assert f"# divided {divided} rows of probabilities by their sums" in out.getvalue()
+    for table in arrays_of(read(io.StringIO(out.getvalue())).claim):
+        assert table.dtype == object or table.dtype.kind in "ib"
+
+
+def test_an_infinite_multiplier_is_written_as_a_large_number():
+    game = grid_world()
+    claim = claimed(game, game.uniform_policy(), [[np.inf], [0.5]])
+    assert read(io.StringIO(text_of(claim))).claim.multipliers[0, 0] == 10**80
+    assert read(io.StringIO(text_of(claim, large=Fraction(7)))).claim.multipliers.tolist() == [[7], [Fraction(1, 2)]]
+
+
+def test_a_discounted_claim_has_no_proof_file():
+    from cmpg.games import JointGame
+
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)), rewards=np.zeros((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)), thresholds=[],
+        initial=[1.0], discount=0.5,
+    )  # fmt: skip
+    with pytest.raises(ClaimError, match="the format has no discounted games"):
+        write(io.StringIO(), claimed(game, game.uniform_policy(), np.zeros((1, 0))), 0)
+
+
+def test_the_example_of_the_page_is_read():
+    found = read(io.StringIO(EXAMPLE))
+    assert (found.epsilon, found.claim.thresholds.tolist()) == (0, [Fraction(1, 2)])
+    assert "\n".join(sorted(text_of(found.claim, 0).replace("transition 0 0 0 0", "transition * 0 * *").splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "problem"),
+    [
+        ("cmpg-proof 1", "cmpg-proof 2", "line 1: `cmpg-proof 1` is required"),
+        ("form joint", "form local", "line 4: `states` and its numbers are required"),
+        ("claim nash", "claim true", "line 3: `claim nash` is required"),
+        ("horizon 1", "horizon 0", "sizes of at least 1 are required"),
+        ("horizon 1", "horizon 1e3", "'1e3' is no whole number"),
+        ("actions 2 2", "actions 2 2000000000", "'2000000000' is no whole number of at most 9 digits"),
+        ("epsilon 0", "", "epsilon .* is missing"),
+        ("epsilon 0", "epsilon -1/3", "epsilon is -1/3; at least 0 is required"),
+        ("epsilon 0", "epsilon 0.1", "'0.1' is no rational p or p/q"),
+        ("epsilon 0", "epsilon 1/0", "'1/0' is no rational p or p/q"),
+        ("epsilon 0", "epsilon 0\nepsilon 0", "epsilon .* is given twice"),
+        ("threshold 0 1/2", "threshold 1 1/2", "threshold .* is out of range"),
+        ("threshold 0 1/2", "threshold * 1/2", r"'\*' is no whole number"),
+        ("initial 0 1", "initial 0 1/2", "initial has a row that is no probability distribution"),
+        ("transition * 0 * * 0 1", "transition * 0 0 * 0 1", "transition 0 0 1 0 is missing"),
+        ("transition * 0 * * 0 1", "transition * 0 * * 0 1/2 0 1/2", "a next state is given twice"),
+        ("transition * 0 * * 0 1", "transition * 0 * * 1 1", "an entry beyond its 1 columns"),
+        ("transition * 0 * * 0 1", "transition * 0 * * 0", "pairs of a next state and its probability"),
+        ("reward 0 * 0 0 1 2", "reward 0 * 0 * 1 2", "is given twice"),
+        ("reward 0 * 0 0 1 2", "reward 0 * 0 0", "reward has 5 indices and something after them"),
+        ("reward 0 * 0 0 1 2", "reward 2 * 0 0 1 2", "out of range"),
+        ("play 0 0 0", "play 0 0 2", "has action 2; there are 2"),
+        ("play 0 0 0", "play 0 0 -", "the policy of agent 0 at 0 0 is missing"),
+        ("play 0 0 0", "play 0 0 0\npolicy 0 0 0 1 0", "is given twice"),
+        ("play 0 0 0", "policy 0 0 0 1/2 1/3", "no probability distribution"),
+        ("play 0 0 0", "policy 0 0 0 1", "has 1 numbers; 2 are required"),
+        ("multiplier 0 0 0", "multiplier 0 0 -1", "negative"),
+        ("multiplier 0 0 0", "multiplier 0 0 1\nbinds 0 1", "does not bind that agent"),
+        ("multiplier 0 0 0", "price 0 0 0", "'price' is no word of this form"),
+        ("end", "", "the file ends without `end`"),
+        ("end", "end\nepsilon 0", "nothing but comments may follow"),
+    ],
+)  # fmt: skip
+def test_a_file_that_says_something_else_is_refused(line, instead, problem):
+    assert f"\n{line}\n" in f"\n{EXAMPLE}"
+    changed = f"\n{EXAMPLE}".replace(f"\n{line}\n", f"\n{instead}\n", 1).lstrip("\n")
+    with pytest.raises(ClaimError, match=problem):
+        read(io.StringIO(changed))
