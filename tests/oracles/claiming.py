@@ -1,8 +1,9 @@
 """Put a claim through every road that leads to a verdict, and compare what is said with what is true.
 
-Roads: `certify` with either kernels, in rationals, from files by the command (in this process or another one), by the
-script of the page, and from a run folder that is read back; weights that are said to prove infeasibility; and `solve`
-on the same game, which must end in a status and not in an exception.
+Roads: the check of `cmpg.proof`; `certify` with either kernels, in rationals, from files by the command (in this
+process or another one), by the script of the page, and from a run folder that is read back; weights that are said to
+prove infeasibility; and `solve` on the same game, which must end in a status and not in an exception. Beside them:
+bounds on what a feasible policy can be worth, and verdicts about potentials.
 
 What is said is wrong if
 
@@ -10,6 +11,9 @@ What is said is wrong if
 - a cost exceeds its threshold by more than the certificate says is possible;
 - an agent's gain by the bound of its multipliers is above what the certificate says, where a finite gain is said;
 - weights are accepted as a proof of infeasibility, and some policy pays no more than the weighted thresholds;
+- a feasible policy is worth more than any is said to be worth;
+- a game is said to have a potential up to a residual, and a 4-cycle exceeds it; or to have none, and the witness is no
+  witness;
 - anything is raised.
 """
 
@@ -24,7 +28,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -36,14 +40,19 @@ import numpy as np
 from cmpg.cli.main import main as command
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
+from cmpg.equilibrium.quality import upper_bound
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.files.games import save_game
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.constraints import bind
+from cmpg.games.contract import Objective
+from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
+from cmpg.proof.check import check
+from cmpg.proof.claim import Claim as ProofClaim
 from cmpg.report import independent_check
-from oracles.judge import NotHard, judge
+from oracles.judge import NotHard
 from oracles.random_claims import Claim, draw_claim
 from oracles.random_games import Drawn, suitable_epsilon
 from oracles.sweeping import build, findings
@@ -55,14 +64,17 @@ TIME_LIMIT = 5.0
 """Seconds for a solve."""
 
 ROADS = {
-    "numpy": 0.25,
-    "exact": 0.3,
+    "kernel": 0.5,
+    "numpy": 0.2,
+    "exact": 0.2,
     "npz": 0.03,
     "json": 0.04,
     "proposed": 0.015,
     "script": 0.06,
     "folder": 0.03,
     "infeasible": 0.1,
+    "bounds": 0.05,
+    "potential": 0.05,
     "solve": 0.02,
     "process": 0.0005,
 }
@@ -98,7 +110,7 @@ class Truth:
 
 def truth_of(claim: Claim) -> Truth:
     """Judge a claim in rationals."""
-    judged = judge(claim.game)
+    judged = claim.judged
     costs = judged.costs(claim.policy)
     gains: list[Fraction | None] = []
     unfounded = []
@@ -153,6 +165,8 @@ class Case:
         """Whether a road takes claims of this kind."""
         claim = self.claim
         finite = claim.game.get("discount") is None
+        if road == "kernel":
+            return claim.arithmetic == "floats" and not claim.large
         if road == "exact":
             return finite and claim.game["form"] != "local" and not claim.large and not claim.game.get("sparse")
         if road in ("npz", "script", "folder", "process", "proposed") and claim.arithmetic != "floats":
@@ -161,6 +175,8 @@ class Case:
             return not claim.large and (claim.arithmetic == "floats" or (finite and claim.arithmetic == "rationals"))
         if road == "script":
             return finite and claim.game["form"] != "counting" and not claim.large
+        if road in ("bounds", "potential"):
+            return claim.arithmetic != "rational policy" and not claim.large
         if road in ("infeasible", "solve", "proposed"):
             return len(claim.weights) > 0 and not claim.large
         return True
@@ -178,6 +194,40 @@ class Case:
         """Certify in Python."""
         said = certify(self.game(), self.policy(), self.claim.multipliers)
         return contradicted(truth, _record(said)), verdict_of(said)
+
+    def by_kernel(self, truth: Truth) -> Answer:
+        """Check by the small kernel: no bound that it computes may exclude what is true."""
+        claim, game = self.claim, build(self.claim.game)
+        tables = self.policy().tables
+        said = check(
+            ProofClaim(
+                tables=game.claim_tables(),
+                horizon=game.horizon,
+                discount=game.discount,
+                thresholds=game.thresholds,
+                binds=claim.binds.astype(bool),
+                policy=tables,
+                multipliers=claim.multipliers,
+            )
+        )
+        upper, lower = said.costs.upper.tolist(), said.costs.lower.tolist()
+        limits = claim.judged.thresholds
+        known = [
+            _decided(kept, low, high, limit)
+            for kept, low, high, limit in zip(said.kept, lower, upper, limits, strict=True)
+        ]
+        verdict = "VIOLATED" if False in known else "PROVEN" if all(known) else "TO_ROUNDING"
+        record = {"feasibility": verdict, "excess": [None] * len(limits), "gains": said.gains.tolist()}
+        wrong = contradicted(truth, record)
+        for j, (over, limit) in enumerate(zip(truth.excess, limits, strict=True)):
+            if not _between(lower[j], over + limit, upper[j]):
+                wrong.append(f"constraint {j} costs {lower[j]!r} to {upper[j]!r}, and {_shown(over + limit)}")
+        for i, value in enumerate(claim.judged.values(claim.policy)):
+            if not _between(said.values.lower[i].item(), value, said.values.upper[i].item()):
+                wrong.append(
+                    f"agent {i} gets {said.values.lower[i]!r} to {said.values.upper[i]!r}, and {_shown(value)}"
+                )
+        return wrong, verdict
 
     def by_numpy(self, truth: Truth) -> Answer:
         """Certify without the compiled kernels."""
@@ -265,7 +315,7 @@ class Case:
             return [], "open"
         if truth.feasible:
             return ["is called infeasible, and this policy meets every threshold"], "INFEASIBLE"
-        judged = judge(self.claim.game)
+        judged = self.claim.judged
         least = judged.least_cost(self.claim.weights)
         limit = sum(
             (Fraction(w) * most for w, most in zip(self.claim.weights.tolist(), judged.thresholds, strict=True)),
@@ -273,6 +323,33 @@ class Case:
         )
         wrong = [f"is called infeasible, and some policy spends {_shown(least)} of {_shown(limit)}"]
         return wrong if least <= limit else [], "INFEASIBLE"
+
+    def by_bounds(self, truth: Truth) -> Answer:
+        """Compare what the policy is worth, if it is feasible, with the bound on what any feasible one is worth."""
+        found = upper_bound(self.game(), Objective.WELFARE, self.policy(), self.claim.weights)
+        if found is None or not truth.feasible or not _finite(found.value):
+            return [], "open"
+        worth = sum(self.claim.judged.values(self.claim.policy), Fraction(0))
+        wrong = [f"no feasible policy is worth more than {found.value!r}, and this one is worth {_shown(worth)}"]
+        return wrong if worth > Fraction(found.value) else [], "bounded"
+
+    def by_potential(self, truth: Truth) -> Answer:
+        """Compare what is said about a potential with 4-cycles in rationals."""
+        rng = np.random.default_rng(self.claim.seed)
+        found, judged = check_potential(self.game(), rng=rng, cycles=4), self.claim.judged
+        wrong = []
+        if found.verdict is Verdict.PROVEN and len(self.claim.policy) > 1:
+            first, second = rng.choice(len(self.claim.policy), size=2, replace=False).tolist()
+            corners = self.policy()
+            others = [np.eye(t.shape[2])[rng.integers(t.shape[2], size=t.shape[:2])] for t in corners.tables]
+            residual = _residual(judged, self.claim.policy, (first, second), (others[first], others[second]))
+            if abs(residual) > Fraction(found.residual):
+                wrong.append(f"PROVEN up to {found.residual!r}, and a 4-cycle adds up to {_shown(residual)}")
+        if found.verdict is Verdict.REFUTED and found.witness is not None:
+            witness = found.witness
+            if not _residual(judged, list(witness.policy), witness.agents, witness.deviations):
+                wrong.append("REFUTED, and the witness adds up to zero")
+        return wrong, found.verdict.name
 
     def by_solve(self, truth: Truth) -> Answer:
         """Solve the game, and judge what is said in the end."""
@@ -318,6 +395,17 @@ def verdict_of(said: Certificate) -> str:
     return said.feasibility.name if np.isfinite(said.epsilon) else f"{said.feasibility.name}, gains open"
 
 
+def _decided(kept: bool | None, low: float, high: float, limit: Fraction) -> bool | None:
+    """Whether a threshold is met, by what supports say, or by bounds on the cost; None where that is open."""
+    if kept is not None or not (np.isfinite(low) and np.isfinite(high)):
+        return kept
+    return True if Fraction(high) <= limit else False if Fraction(low) > limit else None
+
+
+def _between(low: float, exact: Fraction, high: float) -> bool:
+    return not (np.isfinite(low) and np.isfinite(high)) or Fraction(low) <= exact <= Fraction(high)
+
+
 def _record(said: Certificate) -> dict[str, Any]:
     return {"feasibility": said.feasibility.name, "excess": said.excess.tolist(), "gains": said.gains.tolist()}
 
@@ -344,6 +432,17 @@ def _claimed(truth: Truth) -> float:
 
 def _holds(truth: Truth, epsilon: float) -> bool:
     return truth.feasible and all(gain is None or gain <= Fraction(epsilon) for gain in truth.gains)
+
+
+def _residual(judged: Any, policy: list[Any], agents: Sequence[int], deviations: Sequence[Any]) -> Fraction:
+    """What the gains around a 4-cycle add up to."""
+    (i, j), (new_i, new_j) = agents, deviations
+    moved = [new_i if agent == i else own for agent, own in enumerate(policy)]
+    both = [new_j if agent == j else own for agent, own in enumerate(moved)]
+    back = [new_j if agent == j else own for agent, own in enumerate(policy)]
+    at = [judged.values(corner) for corner in (policy, moved, both, back)]
+    differences = [values[j] - values[i] for values in at]
+    return differences[0] - differences[1] + differences[2] - differences[3]
 
 
 def _floats(game: Any) -> Any:

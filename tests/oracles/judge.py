@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice, product
@@ -152,6 +152,11 @@ class JointJudge:
     def thresholds(self) -> list[Fraction]:
         """α."""
         return self.process.thresholds
+
+    def with_thresholds(self, thresholds: Any) -> JointJudge:
+        """The judge of the same game with other thresholds, who need not follow the last policy again."""
+        limits = [Fraction(limit) for limit in np.asarray(thresholds).tolist()]
+        return JointJudge(replace(self.process, thresholds=limits), self._known)
 
     def values(self, policy: Policy) -> list[Fraction]:
         """V^{r_i} of every agent."""
@@ -517,6 +522,10 @@ class LocalJudge:
     def thresholds(self) -> list[Fraction]:
         """α."""
         return [Fraction(limit) for limit in np.asarray(self.game["thresholds"]).tolist()]
+
+    def with_thresholds(self, thresholds: Any) -> LocalJudge:
+        """The judge of the same game with other thresholds, who need not follow the last policy again."""
+        return LocalJudge(self.game | {"thresholds": thresholds}, self._known)
 
     def values(self, policy: Policy) -> list[Fraction]:
         """V^{r_i} of every agent."""

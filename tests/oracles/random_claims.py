@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.judge import Game, judge
+from oracles.judge import Game, JointJudge, LocalJudge, judge
 from oracles.random_games import shapes_of
 
 FORMS = ("joint", "sparse", "counting", "local", "discounted joint", "discounted sparse", "discounted counting")
@@ -45,6 +45,7 @@ class Claim:
     multipliers: np.ndarray  # [n, k]; infinite where a proof by support is claimed
     binds: np.ndarray  # [n, k] of zeros and ones
     weights: np.ndarray  # [k]: are said to prove that nothing is feasible
+    judged: JointJudge | LocalJudge
     large: bool = False
 
 
@@ -56,13 +57,14 @@ def draw_claim(seed: int) -> Claim:
     if exact == "rationals" and form not in ("joint", "counting"):
         exact = "floats"
     large = form in ("joint", "sparse", "counting", "local") and exact == "floats" and rng.random() < LARGE / 0.67
-    numbers = Numbers(rng, hard=rng.random() < 0.25, rational=exact == "rationals")
+    hard = rng.random() < (0.6 if exact == "rational policy" else 0.25)
+    numbers = Numbers(rng, hard=hard, rational=exact == "rationals")
     constraints = int(rng.choice(4, p=(0.1, 0.55, 0.25, 0.1)))
-    game = _game(form, numbers, constraints)
+    game = _game(form, numbers, constraints, large=large)
     if large:
         game = hidden(game, rng)
     shapes = shapes_of(game)
-    policy = [numbers.policy(shape) for shape in shapes]
+    policy = [numbers.policy(shape, nearly=1.0 if exact == "rational policy" else 0.6) for shape in shapes]
     if len(policy) > 1 and rng.random() < 0.15:  # some agents do the same
         policy = [policy[0] if shape == shapes[0] else own for shape, own in zip(shapes, policy, strict=True)]
     if exact == "rational policy":
@@ -71,13 +73,15 @@ def draw_claim(seed: int) -> Claim:
     if constraints and rng.random() < 0.25:
         binds = rng.integers(2, size=binds.shape)
         binds[rng.integers(len(policy), size=constraints), np.arange(constraints)] = 1
-    game["thresholds"] = _thresholds(game, policy, numbers)
+    judged = judge(game)
+    game["thresholds"] = _thresholds(judged.costs(policy), numbers)
+    judged = judged.with_thresholds(game["thresholds"])
     multipliers = numbers.multipliers(binds.shape) * 1.0
     multipliers[binds == 0] = 0.0
     weights = np.abs(rng.normal(size=constraints)) * (rng.random(constraints) < 0.7)
     if rng.random() < 0.3:
         weights = weights * 10.0 ** rng.integers(-300, 300, size=constraints)
-    return Claim(seed, form, exact, game, policy, multipliers, binds, weights, large)
+    return Claim(seed, form, exact, game, policy, multipliers, binds, weights, judged, large)
 
 
 @dataclass(frozen=True)
@@ -88,14 +92,14 @@ class Numbers:
     hard: bool  # budgets of which nothing is left
     rational: bool
 
-    def rows(self, shape: tuple[int, ...], *, mixed: float = 0.3) -> Any:
+    def rows(self, shape: tuple[int, ...], *, mixed: float = 0.3, nearly: float = 0.6) -> Any:
         """Rows of probabilities along the last axis, whose floats sum to one up to the last bits."""
         found = np.zeros(shape)
         for place in np.ndindex(shape[:-1]):
-            found[place] = self._row(shape[-1], mixed)
+            found[place] = self._row(shape[-1], mixed, nearly)
         return rational_rows(found, self.rng) if self.rational else found
 
-    def _row(self, length: int, mixed: float) -> np.ndarray:
+    def _row(self, length: int, mixed: float, nearly: float) -> np.ndarray:
         rng = self.rng
         row = np.zeros(length)
         row[rng.integers(length)] = 1.0
@@ -106,18 +110,18 @@ class Numbers:
                 if rng.random() < 0.4
                 else rng.multinomial(8, np.ones(length) / length) / 8
             )
-        if kind > 0.6:  # a little of what is not there at all
+        if kind > nearly:  # a little of what is not there at all
             small = float(rng.choice(SMALL))
             row[(row == 0) & (rng.random(length) < 0.7)] = small
         return row
 
-    def policy(self, shape: tuple[int, int, int]) -> Any:
+    def policy(self, shape: tuple[int, int, int], *, nearly: float = 0.6) -> Any:
         """One agent's table."""
         if shape[0] * shape[1] > 1000:  # of a large game: one action everywhere but in the first few states
             found = np.broadcast_to(np.eye(shape[2])[0], shape).copy()
-            found[:, :3] = self.rows((shape[0], min(3, shape[1]), shape[2]))
+            found[:, :3] = self.rows((shape[0], 3, shape[2]), mixed=0.1, nearly=0.3)
             return found
-        return self.rows(shape)
+        return self.rows(shape, nearly=nearly)
 
     def entries(self, shape: tuple[int, ...], *, cost: bool = False) -> Any:
         """Rewards or costs."""
@@ -172,11 +176,9 @@ def rational_rows(rows: np.ndarray, rng: np.random.Generator) -> Any:
     """Rows of Fractions that sum to exactly one, with thirds, or with what is smaller than every float."""
     found = np.array([Fraction(each) for each in rows.ravel().tolist()], dtype=object).reshape(rows.shape)
     if rows.shape[-1] > 1 and rng.random() < 0.6:
-        small = (
-            Fraction(1, int(rng.choice([3, 7, 10**9])))
-            if rng.random() < 0.5
-            else Fraction(1, 10 ** int(rng.choice([330, 400, 700])))
-        )
+        small = Fraction(1, int(rng.choice([3, 7, 10**9])))
+        if rng.random() < 0.7:
+            small = Fraction(1, 10 ** int(rng.choice([330, 400, 700])))
         for place in np.ndindex(rows.shape[:-1]):
             if rng.random() < 0.5:
                 found[place] = found[place] / found[place].sum() * (1 - small)
@@ -184,33 +186,39 @@ def rational_rows(rows: np.ndarray, rng: np.random.Generator) -> Any:
     return found / found.sum(axis=-1, keepdims=True)
 
 
-def _length(numbers: Numbers, *, discounted: bool) -> tuple[dict[str, Any], int]:
+def _length(numbers: Numbers, *, discounted: bool, large: bool = False) -> tuple[dict[str, Any], int]:
     """Horizon or discount, and the length of the step axis of the tables."""
     rng = numbers.rng
     if discounted:
         return {"discount": float(rng.choice(DISCOUNTS))}, 1
-    horizon = int(rng.choice([1, 2, 3, 5], p=(0.35, 0.4, 0.2, 0.05)))
+    horizon = 2 if large else int(rng.choice([1, 2, 3, 5], p=(0.35, 0.4, 0.2, 0.05)))
     return {"horizon": horizon}, int(rng.choice([1, horizon]))
 
 
-def _game(form: str, numbers: Numbers, constraints: int) -> Game:
+def _game(form: str, numbers: Numbers, constraints: int, *, large: bool) -> Game:
     rng = numbers.rng
     if form == "local":
         return _local(numbers, constraints)
-    length, steps = _length(numbers, discounted=form.startswith("discounted"))
+    length, steps = _length(numbers, discounted=form.startswith("discounted"), large=large)
     states = int(rng.choice([1, 2, 3], p=(0.3, 0.5, 0.2)))
     initial = numbers.rows((states,))
     if form.endswith("counting"):
         return {"form": "counting", **length, "initial": initial} | _counted(numbers, constraints, steps, states)
     agents = int(rng.choice([1, 2, 3, 5], p=(0.2, 0.55, 0.2, 0.05)))
+    agents = min(agents, 2) if large else agents
     actions = tuple(rng.integers(1, 4, size=agents).tolist()) if agents < 3 else (2,) * agents
     table = (steps, states, *actions)
+    if rng.random() < 0.2:  # nobody moves the state
+        alone = numbers.rows((steps, states, states)).reshape(steps, states, *(1 for _ in actions), states)
+        transition = np.broadcast_to(alone, (*table, states)).copy()
+    else:
+        transition = numbers.rows((*table, states))
     game = {
         "form": "joint",
         **length,
         "initial": initial,
-        "transition": numbers.rows((*table, states)),
-        "rewards": numbers.entries((agents, *table)),
+        "transition": transition,
+        "rewards": _rewards(numbers, (agents, *table)),
         "costs": numbers.entries((constraints, *table), cost=True),
         "thresholds": np.zeros(constraints),
     }
@@ -219,9 +227,21 @@ def _game(form: str, numbers: Numbers, constraints: int) -> Game:
     return game
 
 
+def _rewards(numbers: Numbers, shape: tuple[int, ...]) -> Any:
+    """Rewards of all agents, sometimes the same for all, or the same but for one bit."""
+    found, draw = numbers.entries(shape), numbers.rng.random()
+    if draw < 0.3:
+        found[:] = found[0]
+    if draw < 0.1 and not numbers.rational:
+        last = found[-1].reshape(-1)
+        last[0] = math.nextafter(last[0], math.inf)
+    return found
+
+
 def _counted(numbers: Numbers, constraints: int, steps: int, states: int) -> Game:
     rng = numbers.rng
-    agents, choices = int(rng.choice([1, 2, 3, 4], p=(0.15, 0.5, 0.25, 0.1))), int(rng.integers(1, 4))
+    agents, choices = int(rng.choice([1, 2, 3, 4, 9], p=(0.15, 0.5, 0.24, 0.08, 0.03))), int(rng.integers(1, 4))
+    choices = min(choices, 2) if agents > 4 else choices
     every = rng.random() < 0.4
     boundaries = sorted(int(each) for each in rng.integers(0, agents + 1, size=rng.integers(1, 3)))
     classes = math.comb(agents + choices - 1, choices - 1) if every else len(boundaries) + 1
@@ -241,7 +261,7 @@ def _counted(numbers: Numbers, constraints: int, steps: int, states: int) -> Gam
 
 def _local(numbers: Numbers, constraints: int) -> Game:
     rng = numbers.rng
-    count, resources = int(rng.choice([1, 2, 3, 5], p=(0.2, 0.45, 0.25, 0.1))), int(rng.integers(1, 3))
+    count, resources = int(rng.choice([1, 2, 3, 5, 12], p=(0.2, 0.45, 0.25, 0.08, 0.02))), int(rng.integers(1, 3))
     length, steps = _length(numbers, discounted=False)
     agents: list[dict[str, Any]] = []
     alike = rng.random() < 0.3
@@ -285,7 +305,7 @@ def hidden(game: Game, rng: np.random.Generator) -> Game:
     if game["form"] == "joint":
         entries = math.prod(game["rewards"].shape[3:]) * len(game["transition"])
         most = min(most, int((4e6 / entries) ** 0.5))
-    more = int(rng.integers(most // 2, most))
+    more = int(rng.integers(3 * most // 4, most))
     at_state = {"rewards": 2, "costs": 2, "class_rewards": 1, "private_rewards": 2}
     if game["form"] == "counting":
         at_state["rewards"] = 1
@@ -313,10 +333,10 @@ def _wider(transition: np.ndarray, more: int) -> np.ndarray:
     return grown
 
 
-def _thresholds(game: Game, policy: list[Any], numbers: Numbers) -> Any:
+def _thresholds(costs: list[Fraction], numbers: Numbers) -> Any:
     """Choose thresholds, most of them next to what the policy costs."""
     rng, found = numbers.rng, []
-    for cost in judge(game).costs(policy) if len(game["thresholds"]) else ():
+    for cost in costs:
         kind = rng.choice(["nearest", "zero", "above"]) if numbers.hard else str(rng.choice(LIMITS))
         if numbers.rational:
             tiny = Fraction(1, 10**350)
