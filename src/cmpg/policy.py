@@ -85,7 +85,7 @@ def _action_type(num_actions: int) -> Any:
     return np.int8 if num_actions <= 2**7 else np.int16 if num_actions <= 2**15 else np.int32
 
 
-def certain_rows(table: FloatArray) -> BoolArray:
+def are_certain(table: FloatArray) -> BoolArray:
     """Return which rows of a table [..., A] play one action for sure: one entry is 1, every other exactly 0.
 
     An entry of 1 alone does not make a row certain: in floats [1.0, 1e-17] sums to 1.0, and a cost of 1e20 may depend
@@ -93,7 +93,7 @@ def certain_rows(table: FloatArray) -> BoolArray:
 
     Examples
     --------
-    >>> certain_rows(np.array([[1.0, 0.0], [1.0, 1e-17]]))
+    >>> are_certain(np.array([[1.0, 0.0], [1.0, 1e-17]]))
     array([ True, False])
     """
     # Products count faster than NumPy's sums over short rows.
@@ -105,7 +105,7 @@ def compacted(table: Stored) -> Stored:
     """Return a large table of floats as actions and mixed rows, where that is at most half as large."""
     if isinstance(table, CompactTable) or table.size < COMPACT_FROM or table.dtype == object:
         return table
-    mixed = np.flatnonzero(~certain_rows(table))
+    mixed = np.flatnonzero(~are_certain(table))
     return split_table(table, mixed) if _is_smaller(table.shape, len(mixed)) else table
 
 
@@ -130,7 +130,7 @@ def joined_table(actions: Any, mixed: IntArray, rows: FloatArray) -> Stored:
     `mixed` [m] names each row, h·S + s, once and in ascending order.
     """
     num_actions = rows.shape[1]
-    sure = certain_rows(rows)
+    sure = are_certain(rows)
     played = np.array(actions, dtype=_action_type(num_actions))
     played.reshape(-1)[mixed] = np.where(sure, (rows == 1).argmax(axis=1), 0)
     apart = CompactTable(frozen(played), num_actions, mixed[~sure], frozen(rows[~sure]))

@@ -262,7 +262,7 @@ def _private_folder(drawn: Any, rng: np.random.Generator, folder: Path) -> bool 
     if kind == 0:  # a price of whom the constraint does not bind
         result.policy.save(folder / "policy.npz", multipliers=result.multipliers + (binds == 0))
     elif kind == 1:  # the same numbers, and a mask that binds everybody else: another game
-        save_game(bind(game.game, 1 - binds), folder / "game.npz")
+        save_game(bind(game, 1 - binds), folder / "game.npz")
     else:  # support where there was none, or none where there was
         multipliers = np.where(binds > 0, np.where(np.isinf(result.multipliers), 0.0, np.inf), 0.0)
         if certify(game, result.policy, multipliers).proves(result.epsilon):

@@ -19,8 +19,13 @@ from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.files.games import load_game, save_game
 from cmpg.files.run_folder import load_run
-from cmpg.games.constraints import PrivateConstraints, bind, by_window
+from cmpg.games.check import check_game
+from cmpg.games.constraints import bind, by_window
+from cmpg.games.contract import binds_of
+from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalGame
+from cmpg.games.local.to_joint import to_joint
 from cmpg.policy import JointPolicy
 from oracles.judge import judge
 from oracles.random_games import draw, suitable_epsilon
@@ -49,15 +54,18 @@ def plain(game):
     return {"form": "joint", "horizon": game.horizon} | {name: np.asarray(getattr(game, name)) for name in names}
 
 
-def test_a_mask_of_ones_is_the_game_itself():
+def test_every_constraint_binds_every_agent_unless_a_mask_says_otherwise():
     game = two_budgets(np.random.default_rng(0))
-    assert bind(game, np.ones((2, 2))) is game
+    assert game.binds is None
+    assert bind(game, np.ones((2, 2))).binds is None
+    assert binds_of(game).tolist() == [[True, True], [True, True]]
+    assert replace(game, binds=[[1, 0], [1, 1]]).binds.tolist() == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize(
     ("binds", "problem"),
     [([[1, 1]], r"binds has shape \[1, 2\]"), ([[1, 0.5], [1, 1]], "other than 0 and 1"),
-     ([[1, 0], [1, 0]], "constraint 1 binds nobody")],
+     ([[1, 0], [1, 0]], "constraint 1 binds no agent")],
 )  # fmt: skip
 def test_bad_masks_are_refused(binds, problem):
     with pytest.raises(GameError, match=problem):
@@ -140,7 +148,6 @@ def test_private_budgets_of_a_crowd_are_solved_for_and_written(tmp_path):
     assert result.status in (Status.CERTIFIED, Status.LIMIT)
     save_game(masked, tmp_path / "game.json")
     again = load_game(tmp_path / "game.json")
-    assert isinstance(again, PrivateConstraints)
     assert again.binds.tolist() == [[True, False], [True, True], [False, True]]
     assert certify(again, result.policy, result.multipliers).gains == pytest.approx(result.certificate.gains)
 
@@ -180,9 +187,76 @@ def test_a_mask_in_a_file_is_checked(tmp_path):
 def test_exact_mode_keeps_the_mask():
     masked = bind(two_budgets(np.random.default_rng(7)), [[1, 0], [1, 1]])
     result = solve(masked.exact(), epsilon=1e-6)
-    assert isinstance(result.game, PrivateConstraints)
+    assert result.game.binds.tolist() == [[True, False], [True, True]]
     if result.incumbent is not None:
         assert result.certificate.arithmetic == "exact"
+
+
+def forms():
+    """One small game of every form with two constraints, at most one of which binds agent 0."""
+    rng = np.random.default_rng(4)
+    for game in (
+        two_budgets(rng, horizon=3, states=2),
+        crowd(rng, agents=2, horizon=3, constraints=2),
+        by_window(by_counting(rng), [(0, 2), (1, 3)], 0.5),
+    ):
+        mask = np.ones((game.num_agents, len(game.thresholds)), dtype=int)
+        mask[0, 0] = 0
+        yield bind(game, mask)
+
+
+def test_every_way_to_write_a_game_keeps_its_mask(tmp_path):
+    for game in forms():
+        mask = game.binds.tolist()
+        joint = to_joint(game) if isinstance(game, LocalGame) else game
+        joint = joint.to_joint() if isinstance(joint, CountingGame) else joint
+        assert joint.binds.tolist() == mask
+        assert game.with_thresholds(game.thresholds + 1).binds.tolist() == mask
+        save_game(game, tmp_path / "game.npz")
+        assert load_game(tmp_path / "game.npz").binds.tolist() == mask
+        if not isinstance(game, LocalGame):
+            assert game.exact().floats().binds.tolist() == mask
+        split = by_window(game, 1, 0.5, constraint=0)
+        assert not split.binds[0, -3:].any()  # what did not bind agent 0 does not in any of its windows
+        assert split.binds[1:].all()
+
+
+def test_an_agent_faces_only_what_binds_it_and_a_position_counts_everything():
+    for game in forms():
+        plain = replace(game, binds=None)
+        policy = JointPolicy.random(game.policy_shapes, rng=np.random.default_rng(8))
+        here, there = game.at(policy), plain.at(policy)
+        assert here.costs.tolist() == there.costs.tolist()
+        assert here.values.tolist() == there.values.tolist()
+        assert here.cost_rounding.tolist() == there.cost_rounding.tolist()
+        mine, all_of_it = here.induced_cmdp(0), there.induced_cmdp(0)
+        assert not mine.costs[0].any()
+        assert mine.thresholds[0] == 1
+        assert mine.costs[1:].tolist() == all_of_it.costs[1:].tolist()
+        assert here.present(0).costs[0] == 0
+        assert here.forbidden(0, 0) is None
+        assert check_game(game).passed, str(check_game(game))
+
+
+def test_a_mask_takes_nothing_from_what_a_game_can_do():
+    """The wrapped games of old lost their planner, their bounds and their dynamics on Python 3.12."""
+    grid = cmpg.scenarios.grid_world()
+    solved = solve(bind(grid, [[1], [0]]))
+    assert solved.values.sum() == pytest.approx(46.2, abs=0.05)
+    assert solve(bind(cmpg.scenarios.counter_example(threshold=-0.1), [[1], [0]])).status is Status.INFEASIBLE
+    assert cmpg.simulate(solved.game, solved.policy, 10, rng=np.random.default_rng(0)).episodes == 10
+
+
+@pytest.mark.parametrize("shares", [(1e-200, 1e-200), (1e-160, 1e-170)])
+def test_products_too_small_for_floats_count_under_a_mask(shares):
+    game = JointGame.from_matrices(np.zeros((2, 2)), cost=[[0, 0], [0, 1]], threshold=0.0)
+    policy = JointPolicy(tuple([[[1.0, share]]] for share in shares))
+    assert not certify(bind(game, [[1], [0]]), policy).feasible
+
+
+def test_a_class_without_a_mask_says_what_it_needs():
+    with pytest.raises(UnsupportedError, match="has no `with_binds`"):
+        bind(object(), [[1]])
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

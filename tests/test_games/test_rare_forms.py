@@ -21,7 +21,7 @@ def masked():
 
 def test_a_game_with_a_mask_is_printed_like_any_other():
     assert "2 agents" in str(masked())
-    assert repr(masked()).startswith("<PrivateConstraints ")
+    assert repr(masked()).startswith("<JointGame ")
     assert "<table" in masked()._repr_html_()
 
 
@@ -31,13 +31,13 @@ def test_a_game_with_a_mask_can_be_sent_to_another_process():
     assert np.array_equal(again.binds, game.binds)
     policy = game.uniform_policy()
     assert again.at(policy).costs == game.at(policy).costs
-    assert pickle.loads(pickle.dumps(game.at(policy))).binds.tolist() == game.binds.tolist()
+    assert pickle.loads(pickle.dumps(game.at(policy))).game.binds.tolist() == game.binds.tolist()
 
 
 def test_a_mask_gives_nobody_an_exact_mode():
     local = cmpg.games.bind(cmpg.scenarios.grid_world_local(), [[1], [0]])
     with pytest.raises(UnsupportedError, match="LocalGame has no exact mode"):
-        local.exact()
+        cmpg.certify(local, local.uniform_policy(), exact=True)
 
 
 def test_pairs_swap_in_a_game_with_a_mask_as_in_one_without():

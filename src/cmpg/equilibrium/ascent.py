@@ -48,7 +48,7 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import BindsSome, Game, Information, Judgements, JudgesAgents, Position, only_binding
+from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position, binds_of, only_binding
 from cmpg.policy import JointPolicy
 
 FEW_AGENTS = 4
@@ -133,7 +133,7 @@ def coordinate_ascent(
         schedule=schedule or (GreatestGain() if game.num_agents <= FEW_AGENTS else RoundRobin()),
         enough=epsilon / 2,
         max_moves=theorem_1_bound(game, epsilon) if max_iterations is None else max_iterations,
-        most_gain=np.inf if isinstance(game, BindsSome) else float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon,
+        most_gain=float(np.sum(game.reward_ranges)) * (1 + 1e-9) + epsilon if binds_of(game).all() else np.inf,
         no_return=True,
     )
     settings = {
@@ -183,8 +183,9 @@ def coordinate_ascent(
 
 def _concluded(game: Game, ending: Ending[Position], answers: _Answers, *, epsilon: float, deadline: float) -> Result:
     """Certify where the loop ended: the certificate decides, not the loop."""
-    if ending.status is Status.NOT_POTENTIAL and (answers.moved_back or isinstance(game, BindsSome)):
-        told = IN_A_CIRCLE if isinstance(game, BindsSome) else OUT_BY_ROUNDING
+    shared = bool(binds_of(game).all())
+    if ending.status is Status.NOT_POTENTIAL and (answers.moved_back or not shared):
+        told = OUT_BY_ROUNDING if shared else IN_A_CIRCLE
         ending = replace(ending, status=Status.LIMIT, message=told)
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent in range(game.num_agents):

@@ -47,8 +47,6 @@ from cmpg.faces import (
     text,
 )
 from cmpg.games.contract import (
-    BindsSome,
-    CountsUnderflow,
     ExactCosts,
     ExactForm,
     Game,
@@ -57,6 +55,7 @@ from cmpg.games.contract import (
     JudgesAgents,
     Names,
     Position,
+    binds_of,
 )
 from cmpg.policy import JointPolicy
 
@@ -248,7 +247,7 @@ def _certified(
         agents = range(game.num_agents)
         judged_agents = [judge_agent(position, agent, judging[agent], hard[agent]) for agent in agents]
         values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
-    hidden = position.underflow() if isinstance(position, CountsUnderflow) else None
+    hidden = position.underflow()
     if hidden is not None:
         allowance = allowance + 4 * (hidden.rewards + np.asarray(judging, dtype=np.float64) @ hidden.costs)
     gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
@@ -268,7 +267,7 @@ def _certified(
         information=game.information,
         arithmetic="exact" if _is_exact(game) else "floating point",
         names=game.names,
-        binds=game.binds if isinstance(game, BindsSome) else None,
+        binds=None if binds_of(game).all() else binds_of(game),
     )
 
 
@@ -349,7 +348,7 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     check_shape("multipliers", given.shape, shape, error=PolicyError)
     if (given < 0).any():
         raise PolicyError("multipliers has a negative entry; a multiplier is at least zero.")
-    if isinstance(game, BindsSome) and (free := (given != 0) & ~game.binds | hard & ~game.binds).any():
+    if (free := ((given != 0) | hard) & ~binds_of(game)).any():
         i, j = (int(place[0]) for place in np.nonzero(free))
         raise PolicyError(f"multipliers[{i}, {j}] is not zero; constraint {j} does not bind agent {i}.")
     return frozen(np.where(hard, np.inf, given)) if hard.any() else given

@@ -50,7 +50,7 @@ from cmpg.files.fields import (
     whole_numbers,
     written_names,
 )
-from cmpg.games.contract import BindsSome, Game, Legend
+from cmpg.games.contract import Game, Legend, binds_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.games.joint.game import JointGame
@@ -124,8 +124,7 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
 
 def form_of(game: Game) -> str | None:
     """Return the form in which a game is stored: "joint", "local" or "counting"; None for a class of a user's own."""
-    stored = game.game if isinstance(game, BindsSome) else game
-    return next((name for name, form in _forms().items() if isinstance(stored, form.kind)), None)
+    return next((name for name, form in _forms().items() if isinstance(game, form.kind)), None)
 
 
 def fields_of(game: Game) -> Fields:
@@ -133,9 +132,9 @@ def fields_of(game: Game) -> Fields:
     form = form_of(game)
     assert form is not None
     fields: Fields = {"format": "cmpg-game", "version": 1, "form": form}
-    if isinstance(game, BindsSome):
-        return fields | _forms()[form].to_fields(game.game) | {"binds": game.binds.astype(np.int64)}
-    return fields | _forms()[form].to_fields(game)
+    binds = binds_of(game)
+    mask = {} if binds.all() else {"binds": binds.astype(np.int64)}
+    return fields | _forms()[form].to_fields(game) | mask
 
 
 class Form(NamedTuple):

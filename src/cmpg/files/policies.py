@@ -22,7 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.files.containers import number_table, read_fields, write_fields
-from cmpg.policy import CompactTable, JointPolicy, Stored, certain_rows, joined_table, policy_table, split_table
+from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
 from cmpg.sizes import memory_left, told_bytes
 
 MOST_ACTIONS = 2**15
@@ -87,7 +87,7 @@ def _compact_fields(policy: JointPolicy) -> dict[str, Any]:
         if isinstance(stored, CompactTable):
             table = stored
         else:
-            table = split_table(stored, np.flatnonzero(~certain_rows(stored)))
+            table = split_table(stored, np.flatnonzero(~are_certain(stored)))
         fields[f"agent_{i}_actions"] = table.actions
         if len(table.mixed):
             places = np.stack(np.divmod(table.mixed, table.shape[1]), axis=1)

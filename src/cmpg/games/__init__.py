@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from cmpg.games.check import GameCheck as GameCheck
     from cmpg.games.check import InducedPosition as InducedPosition
     from cmpg.games.check import check_game as check_game
-    from cmpg.games.constraints import PrivateConstraints as PrivateConstraints
     from cmpg.games.constraints import bind as bind
     from cmpg.games.constraints import by_window as by_window
     from cmpg.games.contract import Amount as Amount
@@ -60,7 +59,6 @@ __all__, __getattr__, __dir__ = front_door(
             "check_game",
         ),
         "constraints": (
-            "PrivateConstraints",
             "bind",
             "by_window",
         ),

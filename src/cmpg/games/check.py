@@ -18,13 +18,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import Evaluation, cost_rounding, evaluate
-from cmpg.cmdp.model import CMDP
+from cmpg.arrays import BoolArray, FloatArray
+from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
+from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.support import Forbidden, forbidden_in
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Information, Names, Position, PotentialProof
+from cmpg.games.contract import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp
 from cmpg.policy import JointPolicy
 
 GAME = (
@@ -47,6 +47,7 @@ POSITION = (
     "costs",
     "slacks",
     "cost_rounding",
+    "underflow",
     "induced_cmdp",
     "present",
     "replace",
@@ -186,7 +187,11 @@ def _wrong_agent(game: Game, position: Position, agent: int, rng: np.random.Gene
     yield from _differs(
         f"values[{agent}] after its move", moved.values[agent], response.value, "what its CMDP promised"
     )
-    change, promised = moved.costs - position.costs, response.costs - worth.costs
+    bound = binds_of(game)[agent]
+    for j in np.flatnonzero(~bound).tolist():
+        if cmdp.costs[j].any() or not cmdp.thresholds[j] > 0:
+            yield f"constraint {j} does not bind agent {agent}: its CMDP must have 0 ≤ 1 there; see `bound_cmdp`."
+    change, promised = (moved.costs - position.costs)[bound], (response.costs - worth.costs)[bound]
     yield from _differs(f"the change of costs by a move {where}", change, promised, "what its CMDP promised")
     gain, most = response.value - worth.value, game.reward_ranges[agent]
     if abs(gain) > most * (1 + TOLERANCE) + TOLERANCE:
@@ -255,7 +260,7 @@ class InducedPosition:
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
-        return np.asarray(self.present(0).costs)
+        return np.asarray(evaluate(self._faced(0)[0], self.policy[0]).costs)
 
     @property
     def slacks(self) -> FloatArray:
@@ -265,13 +270,40 @@ class InducedPosition:
     @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(0), self.costs)
+        return cost_rounding(self._faced(0)[0], self.costs)
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
+        return self._faced(agent)[1]
+
+    def _faced(self, agent: int) -> tuple[CMDP, CMDP]:
+        """What one agent faces: with all constraints, and with those that bind it."""
         if agent not in self._cmdps:
-            self._cmdps[agent] = self.game.induced_cmdp(self.policy, agent)
+            cmdp = self.game.induced_cmdp(self.policy, agent)
+            self._cmdps[agent] = cmdp, bound_cmdp(cmdp, self._binds[agent])
         return self._cmdps[agent]
+
+    @cached_property
+    def _binds(self) -> BoolArray:
+        return binds_of(self.game)
+
+    def underflow(self) -> Underflow | None:
+        """Return what products too small for floats can hide where policies are evaluated; None if none is that small.
+
+        What averages over other agents have lost before is the game's to know: its tables have the relative error that
+        their `entry_roundings` state, whatever the size of an entry.
+        """
+        cmdps = [self._faced(agent)[0] for agent in range(self.game.num_agents)]
+        if cmdps[0].is_exact:
+            return None
+        depths = [
+            run_depth(cmdp.initial, cmdp.transition, cmdp.num_steps, paid=(cmdp.reward, *cmdp.costs)) for cmdp in cmdps
+        ]
+        if cmdps[0].discount is None and float((self.policy.depths().sum(axis=1) + depths).min()) > DEEPEST:
+            return None
+        sizes = np.array([cmdp.rounding_sizes for cmdp in cmdps])
+        rounding = max(cmdp.rounding for cmdp in cmdps)
+        return Underflow.behind(rounding, rewards=sizes[:, 0], costs=sizes[:, 1:].max(axis=0))
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
@@ -280,7 +312,7 @@ class InducedPosition:
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation takes, where the tables of the CMDP are what they stand for."""
         cmdp = self.induced_cmdp(agent)
-        if cmdp.entry_roundings:
+        if cmdp.entry_roundings or not self._binds[agent, constraint]:
             return None
         cost = cmdp.costs[constraint]
         return forbidden_in(cmdp, cost, cost, left=Fraction(cmdp.thresholds[constraint]))
@@ -294,5 +326,5 @@ class InducedPosition:
         return False
 
     @cached_property
-    def _cmdps(self) -> dict[int, CMDP]:
+    def _cmdps(self) -> dict[int, tuple[CMDP, CMDP]]:
         return {}

@@ -7,8 +7,9 @@ its owner, the limit of a transformer those who hang on it. A mask of ones is th
     ε-Nash: every threshold is met, and no agent i gains more than ε by a deviation with V^{c_j} ≤ α_j for all j that
     bind i.
 
-An agent's CMDP then has a cost of zero, and a threshold of one, in place of a constraint that does not bind it. Where
-others can spend a budget that does not bind them, there need not be an equilibrium: whoever is bound has to make room.
+The mask is the field `binds` of every form of game; `bind` returns the same game with another one. An agent's CMDP has
+a cost of zero, and a threshold of one, in place of a constraint that does not bind it. Where agents can spend a budget
+that does not bind them, there need not be an equilibrium: the agents that it binds have to make room.
 
 `by_window(game, …)` splits a budget over time: one constraint for every window of steps, with the costs of those steps
 alone, so that everything that holds for several constraints holds for budgets per step.
@@ -17,32 +18,17 @@ alone, so that everything that holds for several constraints holds for budgets p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers
-from cmpg.cmdp.evaluation import Evaluation
-from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.support import Forbidden
+from cmpg.arrays import FloatArray, frozen, numbers
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import (
-    Game,
-    HardBudgets,
-    Judgements,
-    JudgesAgents,
-    LeavesOut,
-    Names,
-    Position,
-    in_floats,
-)
+from cmpg.games.contract import Game, binds_of, in_floats
 from cmpg.games.counting.game import CountingGame
-from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
-from cmpg.policy import JointPolicy
 
 Form = TypeVar("Form", bound=JointGame | LocalGame | CountingGame)
 
@@ -55,7 +41,7 @@ def bind(game: Game, binds: Any) -> Game:
     game
         Any game.
     binds : [n, k]
-        Whether constraint j binds agent i: zeros and ones. A constraint must bind somebody.
+        Whether constraint j binds agent i: zeros and ones. A constraint must bind an agent.
 
     Examples
     --------
@@ -69,203 +55,13 @@ def bind(game: Game, binds: Any) -> Game:
     >>> solve(bind(game, [[1, 0], [0, 1]])).values.round(6)
     array([0.5 , 0.25])
     """
-    given = numbers("binds", binds)
-    check_shape("binds", given.shape, (game.num_agents, len(game.thresholds)))
-    if not np.isin(np.asarray(given, dtype=np.float64), (0.0, 1.0)).all():
-        raise GameError("binds has an entry other than 0 and 1.")
-    mask = np.asarray(given == 1)
-    if len(game.thresholds) and not mask.any(axis=0).all():
-        free = int(np.argmin(mask.any(axis=0)))
-        raise GameError(f"constraint {free} binds nobody; leave it out, or say whom it binds.")
-    return game if mask.all() else PrivateConstraints(game, frozen(mask))
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateConstraints:
-    """A game whose constraints bind some agents only; what it can do besides, its game does. See `bind`."""
-
-    game: Game
-    binds: BoolArray  # [n, k]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("game", "binds"):
-            raise AttributeError(name)
-        found = getattr(self.game, name)
-        if name == "to_joint":  # whatever the form, the same agents are bound
-            return lambda: PrivateConstraints(found(), self.binds)
-        return found
-
-    def face(self) -> Face:
-        """Return what to show of the game."""
-        return game_face(self)
-
-    __repr__, __str__, _repr_html_ = line, text, html
-
-    @property
-    def num_agents(self) -> int:
-        """n."""
-        return self.game.num_agents
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """α: [k]."""
-        return self.game.thresholds
-
-    @property
-    def horizon(self) -> int | None:
-        """H, or None where the sum is discounted."""
-        return self.game.horizon
-
-    @property
-    def discount(self) -> float | None:
-        """γ, or None where the horizon is finite."""
-        return self.game.discount
-
-    @property
-    def policy_shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """The shape [H, S_i, A_i] of each agent's policy."""
-        return self.game.policy_shapes
-
-    @property
-    def reward_ranges(self) -> FloatArray:
-        """G_i: [n]."""
-        return self.game.reward_ranges
-
-    @property
-    def information(self) -> Any:
-        """What a policy may depend on."""
-        return self.game.information
-
-    @property
-    def names(self) -> Names:
-        """What agents, constraints, states and actions are called."""
-        return self.game.names
-
-    def at(self, policy: JointPolicy) -> PrivatePosition:
-        """Return the game as it stands at a joint policy."""
-        return PrivatePosition(self.game.at(policy), self.binds)
-
-    def potential(self, policy: JointPolicy) -> float:
-        """Return Φ(policy) − Φ(uniform policy)."""
-        return self.game.potential(policy)
-
-    def potential_proof(self) -> Any:
-        """Return why the game has a potential, which constraints have no part in."""
-        return self.game.potential_proof()
-
-    def with_thresholds(self, thresholds: Any) -> PrivateConstraints:
-        """Return the same game with other thresholds: [k]."""
-        return PrivateConstraints(self.game.with_thresholds(thresholds), self.binds)
-
-    def exact(self) -> PrivateConstraints:
-        """Read all numbers as rationals, where the form of the game can."""
-        return PrivateConstraints(self._exact_form().exact(), self.binds)
-
-    def floats(self) -> PrivateConstraints:
-        """Round an exact game to floats."""
-        return PrivateConstraints(self._exact_form().floats(), self.binds)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions."""
-        return bool(getattr(self.game, "is_exact", False))
-
-    def _exact_form(self) -> Any:
-        if not hasattr(type(self.game), "exact"):
-            advice = "Leave `exact` out, and rounding is bounded instead."
-            raise UnsupportedError(type(self.game).__name__, "has no exact mode", advice)
-        return self.game
-
-
-@dataclass(frozen=True, eq=False)
-class PrivatePosition:
-    """A game with private constraints at a joint policy."""
-
-    position: Position
-    binds: BoolArray  # [n, k]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("position", "binds"):
-            raise AttributeError(name)
-        return getattr(self.position, name)
-
-    @property
-    def policy(self) -> JointPolicy:
-        """The joint policy."""
-        return self.position.policy
-
-    @property
-    def values(self) -> FloatArray:
-        """V^{r_i}: [n]."""
-        return self.position.values
-
-    @property
-    def costs(self) -> FloatArray:
-        """V^{c_j}: [k]."""
-        return self.position.costs
-
-    @property
-    def slacks(self) -> FloatArray:
-        """α − V^c: [k]."""
-        return self.position.slacks
-
-    @property
-    def cost_rounding(self) -> FloatArray:
-        """How far each of `costs` can be from the true one: [k]."""
-        return self.position.cost_rounding
-
-    def induced_cmdp(self, agent: int) -> CMDP:
-        """Return an agent's CMDP, with 0 ≤ 1 in place of each constraint that does not bind it."""
-        cmdp, bound = self.position.induced_cmdp(agent), self.binds[agent]
-        if bound.all():
-            return cmdp
-        zero, one = (cmdp.thresholds.dtype.type(each) if not cmdp.is_exact else each for each in (0, 1))
-        costs = np.where(bound[:, None, None, None], cmdp.costs, zero)
-        return replace(
-            cmdp, costs=frozen(costs), thresholds=frozen(np.where(bound, cmdp.thresholds, one)), trusted=True
-        )
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        told = self.position.present(agent)
-        return Evaluation(told.value, np.where(self.binds[agent], told.costs, 0))
-
-    def replace(self, agent: int, table: Any) -> PrivatePosition:
-        """Return the position after one agent has changed its policy."""
-        return PrivatePosition(self.position.replace(agent, table), self.binds)
-
-    def same_problem(self, agent: int, earlier: PrivatePosition) -> bool:
-        """Whether one agent faces the same CMDP here as at an earlier position."""
-        return self.position.same_problem(agent, earlier.position)
-
-    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
-        """Return which actions no feasible deviation takes; None where a constraint does not bind, or is not hard."""
-        if not self.binds[agent, constraint] or not isinstance(self.position, HardBudgets):
-            return None
-        return self.position.forbidden(agent, constraint)
-
-    def exact_costs(self, policy: JointPolicy) -> Any:
-        """Return V^{c_j} exactly, or None where the form of the game cannot."""
-        told = getattr(self.position, "exact_costs", None)
-        return None if told is None else told(policy)
-
-    def without(self, agent: int) -> PrivatePosition | None:
-        """Return the position as if one agent were not there, where the form of the game can tell."""
-        left = self.position.without(agent) if isinstance(self.position, LeavesOut) else None
-        return None if left is None else PrivatePosition(left, self.binds)
-
-    def settle(self, multipliers: FloatArray, **_: Any) -> None:  # noqa: ARG002
-        """Return None: agents pay different prices, and are asked one by one."""
-        return
-
-    def judgements(self, multipliers: FloatArray, agents: range | None = None) -> Judgements | None:
-        """Bound what agents could get at multipliers that are zero where a constraint does not bind; None if that has
-        to be computed agent by agent.
-        """
-        asked = range(len(self.binds)) if agents is None else agents
-        if not isinstance(self.position, JudgesAgents) or np.any(multipliers[~self.binds[asked.start : asked.stop]]):
-            return None
-        return self.position.judgements(multipliers, agents)
+    try:
+        with_binds = game.with_binds  # type: ignore[attr-defined]
+    except AttributeError:
+        advice = "Give the class a field `binds` [n, k], and let its positions leave out what does not bind an agent."
+        raise UnsupportedError(type(game).__name__, "has no `with_binds`", advice) from None
+    masked: Game = with_binds(binds)
+    return masked
 
 
 def without_constraints(game: Game) -> Game:
@@ -318,10 +114,11 @@ def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: 
 
     limits = np.concatenate([game.thresholds[kept], limits])
     named = [*(names[j] for j in kept), *told]
+    binds = binds_of(game)[:, [*kept, *(constraint for _ in pairs)]]
     if isinstance(game, LocalGame):
         agents = [agent if agent.costs is None else replace(agent, costs=split(agent.costs)) for agent in game.agents]
-        return game.with_constraints(split(game.load_costs), limits, named, agents=agents)  # type: ignore[return-value]
-    return game.with_constraints(split(game.costs), limits, named)  # type: ignore[return-value]
+        return game.with_constraints(split(game.load_costs), limits, named, binds=binds, agents=agents)  # type: ignore[return-value]
+    return game.with_constraints(split(game.costs), limits, named, binds=binds)  # type: ignore[return-value]
 
 
 def _pairs(windows: int | Sequence[tuple[int, int]], steps: int) -> list[tuple[int, int]]:

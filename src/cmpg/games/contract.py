@@ -6,24 +6,25 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `CountsUnderflow`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `LeavesOut`, `PlansFor`,
+`ExactCosts`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `LeavesOut`, `PlansFor`,
 `Bounded`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
-from cmpg.arrays import BoolArray, FloatArray, IntArray
+from cmpg.arrays import BoolArray, FloatArray, IntArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
+from cmpg.errors import GameError
 from cmpg.faces import fields_line
 from cmpg.games.names import Amount as Amount
 from cmpg.games.names import Legend as Legend
@@ -84,8 +85,14 @@ class Position(Protocol):
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
 
+    def underflow(self) -> Underflow | None:
+        """Return what products of probabilities too small for floats can hide, or None where none is that small."""
+
     def induced_cmdp(self, agent: int) -> CMDP:
-        """Return the CMDP that one agent faces while the others keep to their policies (Eqs. 7-9)."""
+        """Return the CMDP that one agent faces while the others keep to their policies (Eqs. 7-9).
+
+        It has 0 ≤ 1 in place of each constraint that does not bind the agent; `bound_cmdp` makes it so.
+        """
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
@@ -95,6 +102,18 @@ class Position(Protocol):
 
     def same_problem(self, agent: int, earlier: Self) -> bool:
         """Whether one agent faces the same CMDP here as at an earlier position; False where that is costly to tell."""
+
+
+class HasConstraints(Protocol):
+    """What `binds_of` reads of a game."""
+
+    @property
+    def num_agents(self) -> int:
+        """n."""
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
 
 
 class Game(Protocol):
@@ -188,27 +207,6 @@ class ExactCosts(Protocol):
 
         Both are the same, or close enough to tell whether the threshold is met, or as close as can be afforded.
         """
-
-
-@runtime_checkable
-class CountsUnderflow(Protocol):
-    """A position that knows how large its tables are, and so what may be lost where probabilities become zero."""
-
-    def underflow(self) -> Underflow | None:
-        """Return what may be hidden, or None where no product of the policy's probabilities is that small."""
-
-
-@runtime_checkable
-class BindsSome(Protocol):
-    """A game whose constraints bind some agents only; see `cmpg.games.bind`."""
-
-    @property
-    def binds(self) -> BoolArray:
-        """Whether constraint j binds agent i: [n, k]."""
-
-    @property
-    def game(self) -> Any:
-        """The same game with constraints that bind everybody."""
 
 
 @runtime_checkable
@@ -420,9 +418,42 @@ class LeavesOut(Protocol):
         """Return the position as if one agent were not there, until it moves; None where that means nothing."""
 
 
+def binds_of(game: HasConstraints) -> BoolArray:
+    """Return whether constraint j binds agent i: [n, k].
+
+    The constraints of a game bind all agents if its field `binds` is None, or if it has no such field.
+    """
+    stated = getattr(game, "binds", None)
+    return np.broadcast_to(np.True_, (game.num_agents, len(game.thresholds))) if stated is None else stated
+
+
+def checked_binds(binds: Any, num_agents: int, num_constraints: int) -> BoolArray | None:
+    """Return a mask [n, k] of zeros and ones as a read-only array; None if all constraints bind all agents."""
+    if binds is None:
+        return None
+    given = numbers("binds", binds)
+    check_shape("binds", given.shape, (num_agents, num_constraints))
+    if not np.isin(np.asarray(given, dtype=np.float64), (0.0, 1.0)).all():
+        raise GameError("binds has an entry other than 0 and 1.")
+    mask = np.asarray(given == 1, dtype=bool)
+    if num_constraints and not mask.any(axis=0).all():
+        free = int(np.argmin(mask.any(axis=0)))
+        raise GameError(f"constraint {free} binds no agent; leave it out, or say which agents it binds.")
+    return None if mask.all() else frozen(mask)
+
+
 def only_binding(game: Game, multipliers: FloatArray) -> FloatArray:
     """Return multipliers [n, k] of which those are zero that belong to constraints that do not bind their agent."""
-    return np.where(game.binds, multipliers, 0.0) if isinstance(game, BindsSome) else multipliers
+    return np.where(binds_of(game), multipliers, 0.0)
+
+
+def bound_cmdp(cmdp: CMDP, bound: BoolArray) -> CMDP:
+    """Return an agent's CMDP with 0 ≤ 1 in place of each constraint that does not bind the agent: bound is [k]."""
+    if bound.all():
+        return cmdp
+    zero, one = (cmdp.thresholds.dtype.type(each) if not cmdp.is_exact else each for each in (0, 1))
+    costs = np.where(bound[:, None, None, None], cmdp.costs, zero)
+    return replace(cmdp, costs=frozen(costs), thresholds=frozen(np.where(bound, cmdp.thresholds, one)), trusted=True)
 
 
 def in_floats(game: Game) -> Game:

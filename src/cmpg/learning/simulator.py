@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import BindsSome, Game
+from cmpg.games.contract import Game, binds_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.multinomials import dense, merge, split, spread
@@ -416,8 +416,8 @@ def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
 
 def refuse_masks(game: Game) -> None:
     """Raise where constraints bind some agents only: learners know what everybody has to meet, and not by whom."""
-    if isinstance(game, BindsSome):
-        advice = "Learn its `game`, in which they bind everybody, or solve it with its true transition."
+    if not binds_of(game).all():
+        advice = "Learn it with a mask of ones, or solve it with its true transition."
         raise UnsupportedError(
             type(game).__name__, "has constraints that bind some agents only; it is not learned", advice
         )

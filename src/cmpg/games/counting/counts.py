@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.policy import JointPolicy, certain_rows
+from cmpg.policy import JointPolicy, are_certain
 
 CHUNK = 64
 """Long sums are taken in pieces of at most this many terms, then sums of those: the chain of roundings stays short."""
@@ -159,7 +159,7 @@ class SettledAgents:
 def _certain_actions(table: FloatArray) -> IntArray:
     """Return the action of each row of a table [H, S, A] that never mixes, or −1 everywhere: [H·S]."""
     rows = table.reshape(-1, table.shape[-1])
-    return np.asarray(rows.argmax(axis=1)) if certain_rows(rows).all() else np.full(len(rows), -1)
+    return np.asarray(rows.argmax(axis=1)) if are_certain(rows).all() else np.full(len(rows), -1)
 
 
 @dataclass(frozen=True, eq=False)

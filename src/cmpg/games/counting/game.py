@@ -89,6 +89,7 @@ class CountingGame:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
+    binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
 
     if TYPE_CHECKING:
 
@@ -109,6 +110,7 @@ class CountingGame:
             state_names: Sequence[str] | None = None,
             action_names: Sequence[Sequence[str]] | None = None,
             constraint_names: Sequence[str] | None = None,
+            binds: Numbers | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -230,9 +232,13 @@ class CountingGame:
         """Return the same game with another transition: [H or 1, S, C, S]."""
         return replace(self, transition=transition)
 
-    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str]) -> CountingGame:
-        """Return the same game with other constraints: their tables, [k], and what they are called."""
-        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names))
+    def with_binds(self, binds: Any) -> CountingGame:
+        """Return the same game with another mask [n, k] of which constraints bind which agents; see `bind`."""
+        return replace(self, binds=binds)
+
+    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str], *, binds: Any = None) -> CountingGame:
+        """Return the same game with other constraints: tables, [k], names, and which agents they bind: [n, k]."""
+        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names), binds=binds)
 
     def dynamics(self) -> Dynamics:
         """Return how the game is played, one step at a time."""

@@ -14,6 +14,7 @@ from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, 
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
 from cmpg.faces import fields_line
+from cmpg.games.contract import binds_of, bound_cmdp
 from cmpg.games.counting.classes import Counts
 from cmpg.policy import JointPolicy
 
@@ -38,7 +39,7 @@ class CountingPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
-        visits = occupancy(self.induced_cmdp(self.mover), self.policy[self.mover]).sum(axis=-1)
+        visits = occupancy(self._unmasked(self.mover), self.policy[self.mover]).sum(axis=-1)
         by_class = self.game.class_rewards.any()
         values = []
         for agent, table in enumerate(self.policy):
@@ -50,7 +51,7 @@ class CountingPosition:
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
-        return evaluate(self.induced_cmdp(self.mover), self.policy[self.mover]).costs
+        return evaluate(self._unmasked(self.mover), self.policy[self.mover]).costs
 
     @property
     def slacks(self) -> FloatArray:
@@ -60,7 +61,7 @@ class CountingPosition:
     @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(self.mover), self.costs)
+        return cost_rounding(self._unmasked(self.mover), self.costs)
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
@@ -68,6 +69,14 @@ class CountingPosition:
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
+        if binds_of(self.game)[agent].all():
+            return self._unmasked(agent)
+        if agent not in self._masked:
+            self._masked[agent] = bound_cmdp(self._unmasked(agent), binds_of(self.game)[agent])
+        return self._masked[agent]
+
+    def _unmasked(self, agent: int) -> CMDP:
+        """The same with all constraints, whether they bind the agent or not."""
         if agent not in self._cmdps:
             alike = self._alike(agent)
             self._cmdps[agent] = self._induce(agent) if alike is None else self._cmdps[alike]
@@ -89,6 +98,8 @@ class CountingPosition:
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
         game = self.game
+        if not binds_of(game)[agent, constraint]:
+            return None
         if game.num_agents * np.log10(game.num_actions[0]) > MOST_DIGITS:
             return None
         classes = self._possible.of_classes(agent)
@@ -127,7 +138,7 @@ class CountingPosition:
         ):
             return None
         sizes = game.number_sizes
-        return Underflow.behind(self.induced_cmdp(self.mover).rounding, rewards=sizes.rewards, costs=sizes.costs)
+        return Underflow.behind(self._unmasked(self.mover).rounding, rewards=sizes.rewards, costs=sizes.costs)
 
     def replace(self, agent: int, table: Any) -> CountingPosition:
         """Return the position after one agent has changed its policy; what that agent faces stays."""
@@ -139,6 +150,10 @@ class CountingPosition:
 
     @cached_property
     def _cmdps(self) -> dict[int, CMDP]:
+        return {}
+
+    @cached_property
+    def _masked(self) -> dict[int, CMDP]:
         return {}
 
     def class_probabilities(self, agent: int) -> FloatArray:

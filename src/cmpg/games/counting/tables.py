@@ -22,7 +22,7 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective, PotentialKind, PotentialProof
+from cmpg.games.contract import Objective, PotentialKind, PotentialProof, checked_binds
 from cmpg.games.counting.classes import BoolArray
 from cmpg.games.counting.vectors import EveryCount, LargestCount
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
@@ -73,12 +73,17 @@ def checked_tables(game: CountingGame) -> dict[str, Any]:
     tables["initial"] = distributions("initial", tables["initial"], ())
     if any(table.dtype == object for table in tables.values()):
         tables = _as_exact(tables)
-    return tables | checked_names(
-        game,
-        agent_names=agents,
-        state_names=states,
-        action_names=[actions] * agents,
-        constraint_names=len(tables["costs"]),
+    mask = {"binds": checked_binds(game.binds, agents, len(tables["costs"]))}
+    return (
+        tables
+        | mask
+        | checked_names(
+            game,
+            agent_names=agents,
+            state_names=states,
+            action_names=[actions] * agents,
+            constraint_names=len(tables["costs"]),
+        )
     )
 
 
@@ -328,7 +333,7 @@ def joint_tables(game: CountingGame) -> dict[str, Any]:
         for agent, own in enumerate(joint)
     ]
     table = (states, *game.num_actions)
-    same = ("thresholds", "initial", "horizon", "discount", *NAMES)
+    same = ("thresholds", "initial", "horizon", "discount", "binds", *NAMES)
     return {name: getattr(game, name) for name in same} | {
         "transition": game.transition[:, :, labels].reshape(-1, *table, states),
         "rewards": np.stack(rewards).reshape(agents, -1, *table),

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from cmpg.arrays import BoolArray, FloatArray
 from cmpg.deadline import check_time
 from cmpg.errors import UnsupportedError
-from cmpg.policy import JointPolicy, certain_rows
+from cmpg.policy import JointPolicy, are_certain
 
 BLOCK = 1 << 19
 """Averages of more numbers than this are made for some states after the others, and no half is kept."""
@@ -77,7 +77,7 @@ class Others:
     def certain_states(self, keep: int) -> BoolArray:
         """Return where every agent but one has one action for sure, at every step: [S]."""
         others = (own for agent, own in enumerate(self.policy) if agent != keep)
-        return np.asarray(np.logical_and.reduce([certain_rows(own).all(axis=0) for own in others]))
+        return np.asarray(np.logical_and.reduce([are_certain(own).all(axis=0) for own in others]))
 
     def select(self, table: FloatArray, *, keep: int, out: FloatArray) -> None:
         """Copy the entries of the others' first best actions, which are the average if those are certain, to `out`."""

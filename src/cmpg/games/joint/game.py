@@ -42,6 +42,7 @@ from cmpg.games.contract import (
     Objective,
     Planner,
     PotentialProof,
+    checked_binds,
 )
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
@@ -85,6 +86,7 @@ class JointGame:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
+    binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
     trusted: InitVar[bool] = False
 
     if TYPE_CHECKING:
@@ -103,6 +105,7 @@ class JointGame:
             state_names: Sequence[str] | None = None,
             action_names: Sequence[Sequence[str]] | None = None,
             constraint_names: Sequence[str] | None = None,
+            binds: Numbers | None = None,
             trusted: bool = False,
         ) -> None: ...
 
@@ -215,9 +218,13 @@ class JointGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=_checked_thresholds(thresholds, self), trusted=True)
 
-    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str]) -> JointGame:
-        """Return the same game with other constraints: their tables, [k], and what they are called."""
-        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names))
+    def with_binds(self, binds: Any) -> JointGame:
+        """Return the same game with another mask [n, k] of which constraints bind which agents; see `bind`."""
+        return replace(self, binds=checked_binds(binds, self.num_agents, self.num_constraints), trusted=True)
+
+    def with_constraints(self, costs: Any, thresholds: Any, names: Sequence[str], *, binds: Any = None) -> JointGame:
+        """Return the same game with other constraints: tables, [k], names, and which agents they bind: [n, k]."""
+        return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names), binds=binds)
 
     def with_rewards(self, rewards: FloatArray) -> JointGame:
         """Return the same game with rewards that were computed from its own: [n, H or 1, S, *A]."""
@@ -448,6 +455,7 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     elif game.discount is not None:
         # A rational discount would take sums of floats out of the floats.
         tables["discount"] = float(game.discount)
+    tables["binds"] = checked_binds(game.binds, len(rewards), len(costs))
     return tables | checked_names(
         game,
         agent_names=len(rewards),

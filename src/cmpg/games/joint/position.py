@@ -20,6 +20,7 @@ from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth
 from cmpg.faces import fields_line
+from cmpg.games.contract import binds_of, bound_cmdp
 from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
 from cmpg.policy import JointPolicy
 
@@ -64,7 +65,7 @@ class JointPosition:
 
     game: JointGame
     policy: JointPolicy
-    recent: dict[int, tuple[Sequence[Any], CMDP]] = field(default_factory=dict, repr=False)
+    recent: dict[int, tuple[Sequence[Any], CMDP, CMDP]] = field(default_factory=dict, repr=False)
     """The last CMDPs, with what the others played: shared by all positions that came from one another by moves."""
 
     __repr__ = fields_line
@@ -77,7 +78,9 @@ class JointPosition:
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
-        return self.present(0).costs
+        if binds_of(self.game)[0].all():
+            return self.present(0).costs
+        return evaluate(self._unmasked(0), self.policy[0]).costs
 
     @property
     def slacks(self) -> FloatArray:
@@ -87,7 +90,7 @@ class JointPosition:
     @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
-        return cost_rounding(self.induced_cmdp(0), self.costs)
+        return cost_rounding(self._unmasked(0), self.costs)
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
@@ -97,14 +100,22 @@ class JointPosition:
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
+        return self._known(agent)[2]
+
+    def _unmasked(self, agent: int) -> CMDP:
+        """The same with all constraints, whether they bind the agent or not."""
+        return self._known(agent)[1]
+
+    def _known(self, agent: int) -> tuple[Sequence[Any], CMDP, CMDP]:
         others = tuple(table for i, table in enumerate(self.policy.stored) if i != agent)
         known = self.recent.get(agent)
         if known is None or any(one is not other for one, other in zip(known[0], others, strict=True)):
             self.recent.pop(agent, None)
             while len(self.recent) >= self._most_recent:
                 self.recent.pop(next(iter(self.recent)), None)
-            known = self.recent[agent] = others, self._induce(agent)
-        return known[1]
+            cmdp = self._induce(agent)
+            known = self.recent[agent] = others, cmdp, bound_cmdp(cmdp, binds_of(self.game)[agent])
+        return known
 
     def same_problem(self, agent: int, earlier: JointPosition) -> bool:  # noqa: ARG002
         """Return False: whoever moves changes the averages of everybody else."""
@@ -125,11 +136,13 @@ class JointPosition:
             return None
         length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
         rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
-        return Underflow.behind(self.induced_cmdp(0).rounding, rewards=rewards, costs=costs)
+        return Underflow.behind(self._unmasked(0).rounding, rewards=rewards, costs=costs)
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
         game = self.game
+        if not binds_of(game)[agent, constraint]:
+            return None
         size = game.num_steps * game.num_states * math.prod(game.num_actions)
         if size * (1 if game.is_sparse else game.num_states) > MOST_ENTRIES:
             return None

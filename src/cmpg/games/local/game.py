@@ -44,6 +44,7 @@ from cmpg.games.contract import (
     PotentialKind,
     PotentialProof,
     UpperBound,
+    checked_binds,
 )
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent, checked_tables
@@ -89,6 +90,7 @@ class LocalGame:
     state_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
     action_names: tuple[tuple[str, ...], ...] | None = None  # of each agent
     legend: Legend | None = None  # words and units, for people
+    binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
 
     if TYPE_CHECKING:
 
@@ -106,6 +108,7 @@ class LocalGame:
             state_names: Sequence[Sequence[str]] | None = None,
             action_names: Sequence[Sequence[str]] | None = None,
             legend: Legend | None = None,
+            binds: Numbers | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -128,6 +131,7 @@ class LocalGame:
         )
         for name, value in names.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "binds", checked_binds(self.binds, self.num_agents, self.num_constraints))
         if self.legend is not None:
             check_legend(self.legend, self.policy_shapes)
 
@@ -196,15 +200,25 @@ class LocalGame:
         """Return the same game with other thresholds: [k]."""
         return replace(self, thresholds=thresholds)
 
+    def with_binds(self, binds: Any) -> LocalGame:
+        """Return the same game with another mask [n, k] of which constraints bind which agents; see `bind`."""
+        return replace(self, binds=binds)
+
     def with_agents(self, agents: Sequence[LocalAgent]) -> LocalGame:
         """Return the same game with other agents, of the same number."""
         return replace(self, agents=tuple(agents))
 
     def with_constraints(
-        self, costs: FloatArray, thresholds: Any, names: Sequence[str], *, agents: Sequence[LocalAgent]
+        self,
+        costs: FloatArray,
+        thresholds: Any,
+        names: Sequence[str],
+        *,
+        agents: Sequence[LocalAgent],
+        binds: Any = None,
     ) -> LocalGame:
-        """Return the same game with other constraints: load costs, thresholds, names, and agents with private costs."""
-        own: dict[str, Any] = {"agents": tuple(agents), "load_costs": costs}
+        """Return the same game with other constraints: load costs, [k], names, mask, and agents with their costs."""
+        own: dict[str, Any] = {"agents": tuple(agents), "load_costs": costs, "binds": binds}
         return replace(self, **own, thresholds=thresholds, constraint_names=tuple(names))
 
     def dynamics(self) -> Dynamics:

@@ -20,7 +20,7 @@ from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
-from cmpg.games.contract import Judgements, Settlement
+from cmpg.games.contract import Judgements, Settlement, binds_of, bound_cmdp
 from cmpg.games.local.loads import Burden, LoadTree
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
@@ -133,9 +133,12 @@ class LocalPosition:
 
     def present(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
+        return Evaluation(self.value_of(agent), np.where(binds_of(self.game)[agent], self._own_costs(agent), 0.0))
+
+    def _own_costs(self, agent: int) -> FloatArray:
+        """What one agent adds to each cost: [k]."""
         prices = self._burden(agent).costs
-        own = self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent))
-        return Evaluation(self.value_of(agent), np.asarray(own))
+        return np.asarray(self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent)))
 
     def value_of(self, agent: int) -> float:
         """Return V^{r_i} of one agent."""
@@ -188,6 +191,8 @@ class LocalPosition:
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
+        if not binds_of(self.game)[agent, constraint]:
+            return None
         return self._possible_loads().forbidden(agent, constraint)
 
     def _possible_loads(self) -> PossibleLoads:
@@ -271,8 +276,8 @@ class LocalPosition:
         workers
             Threads that plan for several agents at once, where plans are long; the bits are the same for any number.
         """
-        if not isinstance(self.loads, SparseLoads):
-            return None
+        if not isinstance(self.loads, SparseLoads) or not binds_of(self.game).all():
+            return None  # agents that different constraints bind do not pay the same
         packed, game = self.loads.packed, self.game
         values, costs = self.private_values.copy(), self.private_costs.copy()
         actions, moved = np.zeros(packed.num_entries, dtype=packed.action_type), np.zeros(len(values), dtype=np.int8)
@@ -306,7 +311,8 @@ class LocalPosition:
         if not isinstance(self.loads, SparseLoads):
             return None
         packed, asked = self.loads.packed, range(self.game.num_agents) if agents is None else agents
-        multipliers = np.ascontiguousarray(multipliers, dtype=np.float64)
+        bound = binds_of(self.game)[asked.start : asked.stop]
+        multipliers = np.ascontiguousarray(np.where(bound, multipliers, 0.0), dtype=np.float64)
         private = (self.private_values, self.private_costs)
         few = agents is not None and agents.stop <= self.neighbours(agents.start).stop
         outside = self.loads.outside(asked.start).counted if few else None
@@ -378,7 +384,7 @@ class LocalPosition:
         if isinstance(self.loads, SparseLoads) and len(burden.costs) == 1 and burden.delay is None:
             packed = self.loads.packed
             cmdp.with_walker(packed.kernels.walker(packed.arrays, agent, burden.costs[0]))
-        return cmdp
+        return bound_cmdp(cmdp, binds_of(game)[agent])
 
     def _thresholds(self, agent: int) -> FloatArray:
         """α less what the others spend, less the rounding of the whole; but no less than what the agent spends now."""
@@ -387,7 +393,7 @@ class LocalPosition:
             spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
         left = game.thresholds - spent
         margins = self.rounding * (np.abs(game.thresholds) + game.largest_costs)
-        return np.asarray(np.maximum(left - margins, np.minimum(left, self.present(agent).costs)))
+        return np.asarray(np.maximum(left - margins, np.minimum(left, self._own_costs(agent))))
 
 
 def _asked_at_once(packed: PackedGame) -> int:

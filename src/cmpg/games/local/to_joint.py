@@ -48,6 +48,7 @@ def to_joint(game: LocalGame) -> JointGame:
         horizon=game.horizon,
         agent_names=game.agent_names,
         constraint_names=game.constraint_names,
+        binds=game.binds,
     )
 
 
