@@ -44,8 +44,8 @@ def sums(files: dict[str, Any]) -> dict[str, Counter[str]]:
     for path, measured in sorted(files.items()):
         name = path[path.index(PACKAGE) + len(PACKAGE) :]
         room = name.partition("/")[0] + "/" if "/" in name else "the files beside the rooms"
-        for place in (room, *(name for each in WHOLE if each == name), "all"):
-            found.setdefault(place, Counter()).update({what: measured["summary"][what] for what in COUNTED})
+        for key in (room, *(name for each in WHOLE if each == name), "all"):
+            found.setdefault(key, Counter()).update({what: measured["summary"][what] for what in COUNTED})
     return dict(sorted(found.items(), key=lambda each: (each[0] == "all", each[0])))
 
 
@@ -60,10 +60,10 @@ def shares(counts: Counter[str]) -> tuple[float, float, float]:
 
 
 def row(name: str, counts: Counter[str]) -> str:
-    """Return a line of the table; what is not whole is never told as 100 %."""
-    told = [f"{share if share == 100 else min(share, 99.9):.1f} %" for share in shares(counts)]
+    """Return a line of the table; what is not complete never rounds to 100 %."""
+    texts = [f"{share if share == 100 else min(share, 99.9):.1f} %" for share in shares(counts)]
     label = name if " " in name or name == "all" else f"`{name}`"
-    return f"| {label} | {counts[COUNTED[0]]:,} | {told[0]} | {counts[COUNTED[2]]:,} | {told[1]} | {told[2]} |"
+    return f"| {label} | {counts[COUNTED[0]]:,} | {texts[0]} | {counts[COUNTED[2]]:,} | {texts[1]} | {texts[2]} |"
 
 
 def missed(found: dict[str, Counter[str]]) -> list[str]:

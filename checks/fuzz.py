@@ -41,7 +41,7 @@ SLOW_CHUNK = 50
 SOLVE_CHUNK = 500
 """The same for games to solve."""
 
-MOST_MEMORY = 4 * 2**30
+MAX_MEMORY = 4 * 2**30
 """Bytes of address space: what asks for more gets a MemoryError, which is a finding, and the machine lives on."""
 
 
@@ -50,7 +50,7 @@ def work(task: tuple[str, int, int]) -> dict:
     from fuzzing.running import try_door, try_solving
 
     name, begin, end = task
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     began = time.process_time()
     if name == "solve":
         executed, found = try_solving(range(begin, end))
@@ -126,7 +126,7 @@ def own_engine(chosen: argparse.Namespace) -> int:
                     print(f"{record['door']}: {problem}", flush=True)
         except KeyboardInterrupt:
             print("interrupted; the next run goes on from here")
-    return tell(records)
+    return summarise(records)
 
 
 def takewhile_time(work_to_do: Iterator[tuple[str, int, int]], ends: float) -> Iterator[tuple[str, int, int]]:
@@ -137,7 +137,7 @@ def takewhile_time(work_to_do: Iterator[tuple[str, int, int]], ends: float) -> I
         yield task
 
 
-def tell(records: list[dict]) -> int:
+def summarise(records: list[dict]) -> int:
     """Print what was done, and return 1 if anything broke."""
     executed, seconds, found = Counter(), Counter(), Counter()
     for record in records:
@@ -171,8 +171,8 @@ def atheris_engine(chosen: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp())
     corpus = BUILD / "fuzz" / "corpus" / door.name.replace(" ", "_")
     corpus.mkdir(parents=True, exist_ok=True)
-    for place, data in enumerate(door.seeds()):
-        (corpus / f"seed-{place}").write_bytes(data)
+    for number, data in enumerate(door.seeds()):
+        (corpus / f"seed-{number}").write_bytes(data)
     door.prepare(folder)
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
@@ -191,7 +191,7 @@ def atheris_engine(chosen: argparse.Namespace) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Fuzz, and tell what was done."""
+    """Fuzz, and print what was done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--executions", type=int, help="files to try in all; without it, until the time is over")

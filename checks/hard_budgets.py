@@ -59,11 +59,11 @@ def plain(game: LocalGame) -> dict[str, Any]:
 
 
 def confirmed(game: LocalGame, result: Result) -> bool:
-    """Whether reachability alone finds that nothing is ever spent, and that nobody gains without spending."""
+    """Whether reachability alone finds that nothing is ever spent, and that no agent gains without spending."""
     from oracles.reachability import gains, nothing_is_spent
 
-    told, policy = plain(game), [np.asarray(table) for table in result.policy.tables]
-    return nothing_is_spent(told, policy) and max(gains(told, policy)) <= EPSILON * (1 + 1e-6)
+    tables, policy = plain(game), [np.asarray(table) for table in result.policy.tables]
+    return nothing_is_spent(tables, policy) and max(gains(tables, policy)) <= EPSILON * (1 + 1e-6)
 
 
 def walked(game: LocalGame, result: Result) -> np.ndarray:
@@ -111,9 +111,9 @@ def fleet_rows() -> list[Row]:
                 met, come, best = str(meetings(path)), str(total), "not found" if least is None else str(least)
                 over = "-" if least is None else f"{100 * (total / least - 1):.1f} %"
             late = -float(result.values.sum())
-            told = "yes" if confirmed(game, result) else "NO"
+            verdict = "yes" if confirmed(game, result) else "NO"
             name = f"fleet {seed}, {num_agents} robots, slip {slip:g}"
-            found = [name, result.status.name, told, f"{late:.3f}", met, come, best, over, f"{seconds:.2f}"]
+            found = [name, result.status.name, verdict, f"{late:.3f}", met, come, best, over, f"{seconds:.2f}"]
             rows.append(found)
             print(*rows[-1], sep=" | ", flush=True)
     return rows
@@ -128,10 +128,10 @@ def charging_rows() -> list[Row]:
     for day in DAYS:
         game = charging(sessions=SESSIONS, day=day, threshold=0.0)
         result, seconds = timed(game)
-        told = "yes" if confirmed(game, result) else "NO"
+        verdict = "yes" if confirmed(game, result) else "NO"
         cost = -float(result.values.sum())
         rows.append(
-            [f"Caltech, {day}", str(game.num_agents), result.status.name, told, f"{cost:.3f}", f"{seconds:.2f}"]
+            [f"Caltech, {day}", str(game.num_agents), result.status.name, verdict, f"{cost:.3f}", f"{seconds:.2f}"]
         )
         print(*rows[-1], sep=" | ", flush=True)
     return rows
@@ -148,12 +148,12 @@ HEAD = """\
 # Budgets of zero
 
 Written by `python -m checks hard-budgets`. Robots that may never collide, and transformers that may never be
-overloaded: the threshold is zero, no price is high enough, and the certificate proves by support that nobody gains
+overloaded: the threshold is zero, no price is high enough, and the certificate proves by support that no agent gains
 ([certificates.md](certificates.md#hard-budgets-proofs-by-support)).
 
 An answer is *confirmed* if a judge that shares no code with the library (`tests/oracles/reachability.py`) finds that no
 load that is possible under the policy costs anything, and that no agent gains more than ε = {epsilon:g} by any
-deviation by which nothing can ever be spent. What is possible is told by sets of states, without rounding.
+deviation by which nothing can ever be spent. What is possible is computed by sets of states, without rounding.
 
 ## Fleets
 

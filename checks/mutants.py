@@ -41,7 +41,7 @@ JUDGED = Path(__file__).with_name("survivors.json")
 
 
 CPU_SECONDS = 40
-"""A mutant that takes longer than this of a processor's time is noticed: nobody waits so long."""
+"""A mutant that takes longer than this of a processor's time is noticed: a user would not wait so long."""
 
 
 @dataclass(frozen=True)
@@ -221,14 +221,14 @@ class Mutant:
 
     number: int  # among all of the file
     line: int
-    told: str  # before → after
+    change: str  # before → after
     source: str  # the line, by which a judgement finds the mutant again after others have moved
     copy: int = 0  # how many mutants before it have the same line and the same change
 
     @property
     def key(self) -> str:
         """What names the change without its place."""
-        return f"{self.source} | {self.told}"
+        return f"{self.source} | {self.change}"
 
     @property
     def mark(self) -> str:
@@ -385,7 +385,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the mutant where the file is asked for."""
+    """Finds the mutant where the file is imported."""
 
     def __init__(self, name: str, tree: ast.Module, path: Path) -> None:
         self.name, self.tree, self.path = name, tree, path
@@ -508,7 +508,7 @@ def prepare() -> None:
     import scipy.special
     import scipy.stats  # noqa: F401
 
-    # A failure is enough; nobody wants to know the smallest.
+    # A failure is enough; the smallest is not needed.
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", phases=phases, derandomize=True, database=None, deadline=None)
     assert not [name for name in sys.modules if name.split(".")[0] == "cmpg"]
@@ -584,7 +584,7 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
             log.write(json.dumps(known[mutant.mark]) + "\n")
             log.flush()
             if not killed:
-                print(f"  survives: line {mutant.line}: {mutant.told} ({seconds:.0f} s)", flush=True)
+                print(f"  survives: line {mutant.line}: {mutant.change} ({seconds:.0f} s)", flush=True)
     tried = [(mutant, known[mutant.mark]["killed"]) for mutant in chosen]
     return {"target": target, "total": len(mutants), "tried": tried}
 
@@ -629,7 +629,7 @@ def page(records: list[dict]) -> tuple[str, Score, bool]:
             f"{'' if enough else ' **too low**'} | {low:.0%} to {high:.0%} | {target.least:.0%} |"
         )
         survivors += [f"\n### {target.name}\n"] if alive else []
-        survivors += [f"- line {m.line}: `{m.told}`: {reasons.get(m.key, '**not judged yet**')}" for m in alive]
+        survivors += [f"- line {m.line}: `{m.change}`: {reasons.get(m.key, '**not judged yet**')}" for m in alive]
     rows.append(f"| all | | | {everything.cells()} | | |")
     listed = ["\n## Survivors", *survivors] if survivors else ["\nNone survived."]
     return "\n".join([INTRODUCTION, *rows, *listed, ""]).replace("\n\n\n", "\n\n"), everything, good

@@ -65,7 +65,7 @@ SMALL = {
 }
 
 
-def asked(words: list[str]) -> tuple[str, str]:
+def attempt(words: list[str]) -> tuple[str, str]:
     """Run one request; return how it ended, and what is wrong with that."""
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
     running = subprocess.Popen(
@@ -90,14 +90,14 @@ def asked(words: list[str]) -> tuple[str, str]:
         if now - began > PATIENCE:
             running.kill()
             break
-    code, told = running.wait(), output.decode("utf-8", "replace")
+    code, said = running.wait(), output.decode("utf-8", "replace")
     ending = {0: "answered", 1: "ended without a certificate", 2: "refused"}.get(code, f"ended with {code}")
     if code not in (0, 1, 2):
-        return ending, f"ended with {code} after {now - began:.0f} s: {told[-200:]!r}"
-    if "Traceback" in told:
-        return ending, f"ended in a traceback: {told[-300:]!r}"
-    if code == 2 and not SIZE.search(told):
-        return ending, f"was refused without a size: {told[-300:]!r}"
+        return ending, f"ended with {code} after {now - began:.0f} s: {said[-200:]!r}"
+    if "Traceback" in said:
+        return ending, f"ended in a traceback: {said[-300:]!r}"
+    if code == 2 and not SIZE.search(said):
+        return ending, f"was refused without a size: {said[-300:]!r}"
     if silence > 5:
         return ending, f"was silent for {silence:.1f} s"
     return ending, ""
@@ -111,7 +111,7 @@ def main(argv: list[str]) -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for words in requests(Path(folder))[: options.parse_args(argv).requests]:
-            ending, mistake = asked(words)
+            ending, mistake = attempt(words)
             endings[ending] += 1
             if mistake:
                 wrong += 1

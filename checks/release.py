@@ -47,8 +47,8 @@ print(json.dumps([
 
 def run(*words: str | Path, folder: Path = ROOT, **environment: str) -> str:
     """Run a command, and return what it prints; where it fails, print it and stop."""
-    told = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    done = subprocess.run([str(word) for word in words], cwd=folder, env={**os.environ, **environment}, **told)
+    captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.run([str(word) for word in words], cwd=folder, env={**os.environ, **environment}, **captured)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}\nfailed: {' '.join(map(str, words))}")
     return done.stdout
@@ -89,8 +89,8 @@ def walk_the_guide(python: Path, wheel: Path, folder: Path) -> None:
     run(python, "-m", "doctest", "-o", "ELLIPSIS", "-o", "NORMALIZE_WHITESPACE", guide, folder=folder)
     print("  docs/guide/pettingzoo.md: every example as printed", flush=True)
     run(*install, shutil.copytree(ROOT / "tests" / "example_plugin", folder / "plugin"))
-    told = run(python, "-m", "cmpg", "solve", "crossing", "--solver", "twice", folder=folder)
-    print(f"  crossing, of a plugin: {told.partition(':')[0]}", flush=True)
+    output = run(python, "-m", "cmpg", "solve", "crossing", "--solver", "twice", folder=folder)
+    print(f"  crossing, of a plugin: {output.partition(':')[0]}", flush=True)
 
 
 def write_parts(python: Path, target: Path) -> None:
@@ -113,10 +113,10 @@ def write_parts(python: Path, target: Path) -> None:
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", action="store_true", help="also run the tests of the unpacked source archive")
-    asked = parser.parse_args(argv)
+    given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        first, second = build(folder / "first"), build(folder / "a second place")
+        first, second = build(folder / "first"), build(folder / "a second folder")
         if digest(first) != digest(second):
             sys.exit("two builds differ: the wheel is not reproducible.")
         DIST.mkdir(exist_ok=True)
@@ -132,7 +132,7 @@ def main(argv: list[str]) -> None:
             if number == 0:
                 write_parts(new, DIST / "sbom.json")
             walk_the_guide(new, wheel, folder / f"guide-{number}")
-        if asked.tests:
+        if given.tests:
             with tarfile.open(archive) as packed:
                 packed.extractall(folder / "unpacked", filter="data")
             (tree,) = (folder / "unpacked").iterdir()

@@ -131,7 +131,7 @@ def _ticks(pid: int) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run what is asked for; return 1 where anything came out otherwise."""
+    """Run what was chosen; return 1 if anything came out otherwise."""
     given = _arguments(argv)
     random.seed(given.seed)
     sweep = SAMPLE_SWEEP if given.sessions is None else [*SWEEP, "--sessions", str(given.sessions)]
@@ -146,20 +146,20 @@ def main(argv: list[str]) -> int:
             two = whole(*sweep, "--out", str(base / "two"), "--jobs", "2")
             same = digest(base / "two") == want
             failed += not same
-            load, told = os.getloadavg()[0], _told(same)
+            load, text = os.getloadavg()[0], _described(same)
             print(
-                f"jobs 1: {alone:.1f} s, jobs 2: {two:.1f} s, {alone / two:.2f} times as fast (load {load:.1f}), {told}"
+                f"jobs 1: {alone:.1f} s, jobs 2: {two:.1f} s, {alone / two:.2f} times as fast (load {load:.1f}), {text}"
             )
         if "sweep" in given.only:
             whole(*sweep, "--out", str(base / "dask"), "--jobs", "2", "--backend", "dask")
             same = digest(base / "dask") == want
-            print(f"dask with 2 workers: {_told(same)}", flush=True)
+            print(f"dask with 2 workers: {_described(same)}", flush=True)
             failed += not same
-            for place, backend in enumerate(("loky", "dask")):
-                folder = base / f"worker_{place}"
+            for number, backend in enumerate(("loky", "dask")):
+                folder = base / f"worker_{number}"
                 hit = worker_killed([*sweep, "--jobs", "2", "--backend", backend], folder, runs=5)
                 same = digest(folder) == want
-                print(f"{backend}, a worker killed: {hit}, {_told(same)}", flush=True)
+                print(f"{backend}, a worker killed: {hit}, {_described(same)}", flush=True)
                 failed += not (same and hit)
             failed += _killed("sweep", sweep, base, digest, want, kills=given.kills, seconds=alone / 3)
         if "learn" in given.only:
@@ -169,7 +169,7 @@ def main(argv: list[str]) -> int:
     return 1 if failed else 0
 
 
-def _told(same: bool) -> str:
+def _described(same: bool) -> str:
     return "the same bytes" if same else "OTHER BYTES"
 
 

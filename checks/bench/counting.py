@@ -22,7 +22,7 @@ def asking(game, policy):
 
 
 def cycle(game, policy):
-    """Round robin: each agent moves before the next is asked."""
+    """Round robin: each agent moves before the next responds."""
     position = game.at(policy)
     values = []
     for agent in range(game.num_agents):
@@ -43,7 +43,7 @@ def seconds(run, *arguments, repeats):
 
 def main(quick):
     outcomes = []
-    print("agents   everybody is asked: by tables, by counts, ratio   everybody moves: by tables, by counts, ratio")
+    print("agents   all responses: by tables, by counts, ratio   all move: by tables, by counts, ratio")
     for agents in (6, 8, 9):
         joint, counting = congestion_game(num_agents=agents), counting_congestion_game(num_agents=agents)
         policy = counting.random_policy(rng=np.random.default_rng(0))
@@ -58,18 +58,18 @@ def main(quick):
         outcomes.append(Outcome(f"congestion, {agents} agents: a cycle by counts, against by tables", slow / fast))
         outcomes.append(Outcome("  difference of the best responses", difference, 1e-9, unit="", at_most=True))
 
-    print("\nagents   asked, ms   cycle, ms   peak memory, MB   (everybody mixes: tables of counts)")
+    print("\nagents   responses, ms   cycle, ms   peak memory, MB   (all agents mix: tables of counts)")
     for agents in (8, 20, 50) if quick else (8, 20, 50, 100):
         game = counting_congestion_game(num_agents=agents)
         policy = game.random_policy(rng=np.random.default_rng(agents))
         repeats = 1 if agents >= 100 else 5
-        asked, _ = seconds(asking, game, policy, repeats=repeats)
+        responded, _ = seconds(asking, game, policy, repeats=repeats)
         moved, _ = seconds(cycle, game, policy, repeats=repeats)
         tracemalloc.start()
         game.at(policy).induced_cmdp(agents - 1)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        print(f"{agents:6d} {1e3 * asked:11.1f} {1e3 * moved:11.1f} {peak / 2**20:17.1f}", flush=True)
+        print(f"{agents:6d} {1e3 * responded:11.1f} {1e3 * moved:11.1f} {peak / 2**20:17.1f}", flush=True)
         if agents == 100:
             outcomes.append(Outcome("congestion, 100 agents: one cycle", moved, 10, unit="s", at_most=True))
     return outcomes + whole_solves((30, 100) if quick else (100, 300, 1_000))

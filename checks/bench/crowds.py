@@ -115,15 +115,15 @@ GROWTH: dict[str, Growth] = {
 
 def peak() -> float:
     """Return the most memory that this process had, in gigabytes."""
-    told = Path("/proc/self/status")
-    if told.exists():  # what `resource` tells counts the parent as well
-        most = next(line for line in told.read_text().splitlines() if line.startswith("VmHWM"))
+    status = Path("/proc/self/status")
+    if status.exists():  # what `resource` reports counts the parent as well
+        most = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(most.split()[1]) * 1024 / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
 def resident() -> float:
-    """Return the memory that this process has now, in gigabytes; where that is not told, the most that it had."""
+    """Return the memory that this process has now, in gigabytes; where that is not known, the peak."""
     pages = Path("/proc/self/statm")
     return int(pages.read_text().split()[1]) * resource.getpagesize() / 1e9 if pages.exists() else peak()
 
@@ -157,8 +157,8 @@ def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = L
     if ran.returncode != 0:
         print(ran.stderr[-2_000:], flush=True)
         return NOTHING
-    told: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return told
+    measured: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return measured
 
 
 def beside_twin(name: str, crowd: Crowd, own: dict[str, Any]) -> Outcome:
@@ -176,15 +176,15 @@ def crowds(quick: bool) -> list[Outcome]:
     """Return the rows of all large games."""
     outcomes = []
     for name, crowd in (QUICK if quick else GAMES).items():
-        told = apart(name, crowd.agents)
-        per_agent = 1e3 * told["more"] / crowd.agents
-        memory = f"peak {told['peak']:.2f} GB, {per_agent:.2f} MB for each agent above the game"
-        print(f"  {name:<34} {told['seconds']:8.2f} s   {told['status']:<9}   {memory}", flush=True)
+        measured = apart(name, crowd.agents)
+        per_agent = 1e3 * measured["more"] / crowd.agents
+        memory = f"peak {measured['peak']:.2f} GB, {per_agent:.2f} MB for each agent above the game"
+        print(f"  {name:<34} {measured['seconds']:8.2f} s   {measured['status']:<9}   {memory}", flush=True)
         outcomes += [
-            Outcome(f"{name}: seconds of the processor", told["seconds"], crowd.seconds, unit="s", at_most=True),
-            Outcome("  certified (1) or not (0)", float(told["certified"]), 1.0, unit=""),
-            beside_twin(name, crowd, told),
-            Outcome("  peak memory of the process", told["peak"], crowd.gigabytes, unit="GB", at_most=True),
+            Outcome(f"{name}: seconds of the processor", measured["seconds"], crowd.seconds, unit="s", at_most=True),
+            Outcome("  certified (1) or not (0)", float(measured["certified"]), 1.0, unit=""),
+            beside_twin(name, crowd, measured),
+            Outcome("  peak memory of the process", measured["peak"], crowd.gigabytes, unit="GB", at_most=True),
             Outcome("  memory for each agent, above the game", per_agent, unit="MB"),
         ]
     if quick:
@@ -216,13 +216,13 @@ def by_threads(name: str, game: LocalGame, *, repeats: int = 1) -> list[Outcome]
 
 
 def growth(kind: str, sizes: tuple[int, ...], *, draws: int, aim: float | None) -> list[Outcome]:
-    """Fit seconds of the processor to a power of the number of agents, and tell the memory above the game."""
+    """Fit seconds of the processor to a power of the number of agents, and report the memory above the game."""
     outcomes, medians = [], []
     for size in sizes:
-        told = [apart(kind, size, draw=draw) for draw in range(draws)]
-        seconds, more = (float(np.median([each[what] for each in told])) for what in ("seconds", "more"))
-        certified = sum(each["certified"] for each in told)
-        spread = " ".join(f"{each['seconds']:.3f}" for each in told)
+        measured = [apart(kind, size, draw=draw) for draw in range(draws)]
+        seconds, more = (float(np.median([each[what] for each in measured])) for what in ("seconds", "more"))
+        certified = sum(each["certified"] for each in measured)
+        spread = " ".join(f"{each['seconds']:.3f}" for each in measured)
         print(f"  {size:6d} {kind}: {spread} s, {1e3 * more:.0f} MB, {certified} certified", flush=True)
         medians.append(seconds)
         outcomes += [

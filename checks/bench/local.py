@@ -183,7 +183,7 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     watch = Watch()
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
-        # Compiled turns ask nobody else: HiGHS answers where agents are asked one by one.
+        # Compiled turns call no solver; HiGHS is compared where agents respond one by one.
         with patch("cmpg.equilibrium.starts.common_price.maximise", highs.at_a_price), kernels("numpy"):
             result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
     except OutOfTime:
@@ -246,10 +246,10 @@ def one_round(case: Case, limit: float) -> list[Outcome]:
     own = watch.processor / len(cmdps)
     times, differences = [], []
     for method in METHODS:
-        watch, asked, solved = Watch(), 0, 0
+        watch, queries, solved = Watch(), 0, 0
         highs = ByHighs(method, time.perf_counter() + limit)
         for cmdp, mine in zip(cmdps, ours, strict=True):
-            asked += 1
+            queries += 1
             try:
                 differences.append(abs(highs(cmdp).value - mine.value) / float(cmdp.sizes[0]))
                 solved += 1
@@ -257,9 +257,9 @@ def one_round(case: Case, limit: float) -> list[Outcome]:
                 break
             except SolverError:
                 continue  # it has no answer that checks, and its time counts all the same
-        times.append(watch.smaller / asked)
-        told = f"HiGHS {method} {1e3 * times[-1]:.1f} ms ({solved} of {asked} solved)"
-        print(f"  one response: Exact {1e3 * own:.1f} ms, {told}", flush=True)
+        times.append(watch.smaller / queries)
+        text = f"HiGHS {method} {1e3 * times[-1]:.1f} ms ({solved} of {queries} solved)"
+        print(f"  one response: Exact {1e3 * own:.1f} ms, {text}", flush=True)
     ratio = Outcome(f"{case.name}: one round, against HiGHS", min(times) / own, stopped=not differences)
     if not differences:
         return [ratio]
@@ -292,8 +292,8 @@ def by_floor(cases: list[tuple[str, LocalGame]]) -> list[Outcome]:
         result = cmpg.solve(game, epsilon=1e-4)
         seconds = watch.processor
         size = sum(int(np.prod(shape)) for shape in game.policy_shapes)
-        told = f"{seconds:8.3f} s   {1e9 * seconds / size:6.1f} ns for each of {size:.3g} (agent, step, state, action)"
-        print(f"  {name:<24} {result.status.name:<9} {told}", flush=True)
+        text = f"{seconds:8.3f} s   {1e9 * seconds / size:6.1f} ns for each of {size:.3g} (agent, step, state, action)"
+        print(f"  {name:<24} {result.status.name:<9} {text}", flush=True)
         outcomes.append(Outcome(f"{name}: {result.status.name.lower()}", seconds, unit="s"))
     return outcomes
 
@@ -316,11 +316,11 @@ def cases_by_the_clock(quick: bool) -> list[Case]:
     if quick:
         return [Case("charging, our own day", charging(), 1e-6)]
     days = [("2019-06-12", "caltech"), (None, "caltech"), ("2019-08-30", "jpl")] if real_data() else [(None, "own")]
-    told = []
+    cases = []
     for day, site in days:
         game = cars(day, site=site)
-        told.append(Case(f"charging, {site}, {day or 'the busiest day'}, {game.num_agents} cars", game, 1e-6))
-    return told
+        cases.append(Case(f"charging, {site}, {day or 'the busiest day'}, {game.num_agents} cars", game, 1e-6))
+    return cases
 
 
 def cases_against_the_twin(quick: bool) -> list[Case]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Outcome:
     what: str
     found: float
-    aim: float | None = None  # None: told, not judged
+    aim: float | None = None  # None: shown, not judged
     unit: str = "×"
     stopped: bool = False  # the other side was stopped: the ratio is at least `found`
     at_most: bool = False  # small is good

@@ -175,7 +175,7 @@ Written by `python -m checks bounds`, and nothing is edited by hand.
 
 ## How often they miss
 
-Each bound is asked many times whether it holds the truth, on games small enough for that, at δ = {DELTA:g}. In the
+Each bound is computed many times, and compared with the truth, on games small enough for that, at δ = {DELTA:g}. In the
 negative control its intervals are drawn to {SHRUNK:g} of their length: it has to miss more often than δ allows, or
 misses would not be seen. Rates are Clopper-Pearson at 95 %."""
 

@@ -34,7 +34,7 @@ ENTROPY = 20_240_611
 
 COVERAGE_SEEDS = 200
 SAFETY_SEEDS = 300
-MOST_FAILURES = 34
+MAX_FAILURES = 34
 """Of 200 seeds with a failure rate of 0.1, more than 34 fail with probability 0.0008."""
 
 GAMES: dict[str, Callable[[], Game]] = {
@@ -98,7 +98,7 @@ class Case:
         return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=learner)
 
     def _start(self, game: Game, rng: np.random.Generator) -> JointPolicy:
-        """A start that somebody vouches for, who knows the true game."""
+        """A start that is feasible in the true game."""
         safe = feasible_start(game).policy
         if safe is None:
             raise ValueError(f"{self.game} has no feasible start")

@@ -20,7 +20,7 @@ def random_game() -> JointGame:
     """Return a game drawn once and for all: 2 agents, 4 states, 2 actions each, 3 steps, one common reward.
 
     Dirichlet rows, a reward uniform in [0, 1], and a cost of 0.7 times the reward and 0.3 times noise, so that what
-    pays is dear; the threshold is 0.5 above the least possible cost. A common reward makes it a Markov potential game.
+    pays is expensive; the threshold is 0.5 above the least cost. A common reward makes it a Markov potential game.
     """
     rng = np.random.default_rng(RANDOM_GAME_SEED)
     states, actions, horizon = 4, (2, 2), 3

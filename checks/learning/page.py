@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom
 
-from checks.learning.cases import COVERAGE_SEEDS, DELTA, GAMES, MOST_FAILURES, Case
+from checks.learning.cases import COVERAGE_SEEDS, DELTA, GAMES, MAX_FAILURES, Case
 from checks.learning.runner import Record
 from checks.learning.throughput import Speed
 from cmpg.equilibrium.starts.min_cost import feasible_start
@@ -93,11 +93,11 @@ def page(found: Sequence[Found], speeds: Sequence[Speed]) -> str:
     coverage = [each for each in found if each.case.experiment == "coverage"]
     safety = [each for each in found if each.case.experiment == "safety"]
     seconds = sum(record["seconds"] for each in found for record in each.records)
-    chance = float(binom.sf(MOST_FAILURES, COVERAGE_SEEDS, DELTA))
+    chance = float(binom.sf(MAX_FAILURES, COVERAGE_SEEDS, DELTA))
     versions = {"python": platform.python_version(), "numpy": np.__version__}
     parts = [
         HEAD.format(minutes=seconds / 60, delta=DELTA, **versions),
-        COVERAGE.format(most=MOST_FAILURES, seeds=COVERAGE_SEEDS, delta=DELTA, chance=chance),
+        COVERAGE.format(most=MAX_FAILURES, seeds=COVERAGE_SEEDS, delta=DELTA, chance=chance),
         _table(COVERAGE_COLUMNS, [_coverage_row(each) for each in coverage]),
         SAFETY,
         _table(SAFETY_COLUMNS, [_safety_row(each) for each in safety]),
@@ -119,7 +119,7 @@ def structured_page(found: Sequence[Found]) -> str:
     parts = [
         STRUCTURED.format(minutes=seconds / 60, delta=DELTA, **versions),
         "## Coverage\n\nA failure is a policy that is infeasible, or from which an agent gains more than ε, in truth."
-        f"\nUp to {MOST_FAILURES} of {COVERAGE_SEEDS} are allowed.",
+        f"\nUp to {MAX_FAILURES} of {COVERAGE_SEEDS} are allowed.",
         _table(COVERAGE_COLUMNS, [_coverage_row(each) for each in coverage]),
         "## Safe exploration\n\nEverything that was executed is judged with the true game.",
         _table(SAFETY_COLUMNS, [_safety_row(each) for each in safety]),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from checks import BUILD, evidence, fingerprint
-from checks.learning.cases import DELTA, MOST_FAILURES, cases, structured_cases
+from checks.learning.cases import DELTA, MAX_FAILURES, cases, structured_cases
 from checks.learning.page import Found, page, structured_page
 from checks.learning.runner import number_missing, read_results, results_of, run_missing
 from checks.learning.throughput import measure
@@ -78,7 +78,7 @@ def _verdict(found: list[Found]) -> int:
     for each in found:
         wrong = sum(not record["right"] for record in each.records)
         unsafe = sum(record["unsafe_policies"] > 0 for record in each.records)
-        allowed = MOST_FAILURES * len(each.records) / 200
+        allowed = MAX_FAILURES * len(each.records) / 200
         worst = wrong if each.case.experiment == "coverage" else unsafe
         if worst > allowed:
             print(f"{each.case.name}, {each.case.mode}: {worst} failures; at most {allowed:.0f} are allowed")

@@ -117,14 +117,14 @@ def toy_text() -> Iterator[tuple[str, Any, cmpg.CMDP]]:
         ("Taxi-v4", {"is_rainy": True}),
     ):
         env = gymnasium.make(name, **options)
-        told = ", ".join(f"{key}={value}" for key, value in options.items())
-        yield f"{name}({told})", env, from_toy_text(env, discount=0.9)
+        text = ", ".join(f"{key}={value}" for key, value in options.items())
+        yield f"{name}({text})", env, from_toy_text(env, discount=0.9)
 
 
 def with_a_limit(cmdp: cmpg.CMDP) -> cmpg.CMDP:
     """The same process with a limit on steps in every other state: nine tenths of what the best policy spends there."""
     costs = np.broadcast_to(np.arange(cmdp.num_states)[:, None] % 2, cmdp.reward.shape[1:]).astype(float)
-    dear = replace(cmdp, costs=np.array([[costs]]), thresholds=[1e9])
-    spent = float(evaluate(dear, cmpg.Exact()(dear).policy).costs[0])
-    least = -float(cmpg.Exact()(replace(dear, reward=-dear.costs[0])).value)
-    return replace(dear, thresholds=[least + 0.9 * (spent - least)])
+    costly = replace(cmdp, costs=np.array([[costs]]), thresholds=[1e9])
+    spent = float(evaluate(costly, cmpg.Exact()(costly).policy).costs[0])
+    least = -float(cmpg.Exact()(replace(costly, reward=-costly.costs[0])).value)
+    return replace(costly, thresholds=[least + 0.9 * (spent - least)])

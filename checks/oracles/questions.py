@@ -1,4 +1,4 @@
-"""The questions, and who is asked: each function yields tallies of answers that were compared."""
+"""The questions to each tool: each function yields tallies of answers that were compared."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def free_responses() -> Iterator[Tally]:
         policy = problems.random_policy(game, seed)
         rows = [table[0, 0] for table in policy]
         ours = problems.gains(game, policy)
-        asked = {spiel: openspiel.gains(openspiel.matrix_game(payoffs), rows)} if seed % 2 else {}
-        for tally, theirs in {**asked, regret: gambit.regrets(gambit.to_gambit(game), rows)}.items():
+        spiel_gains = {spiel: openspiel.gains(openspiel.matrix_game(payoffs), rows)} if seed % 2 else {}
+        for tally, theirs in {**spiel_gains, regret: gambit.regrets(gambit.to_gambit(game), rows)}.items():
             for player, (one, other) in enumerate(zip(ours, theirs, strict=True)):
                 tally.compare(one, other, name=f"seed {seed}, player {player}")
     yield spiel
@@ -87,7 +87,7 @@ def proved_gain(game: cmpg.JointGame, rows: list[np.ndarray]) -> float:
 
 
 def equilibria_of_ours() -> Iterator[Tally]:
-    """What is certified here must be an equilibrium to others: nobody gains more than ε by their best responses."""
+    """What is certified here must be an equilibrium to others: no agent gains more than ε by their best responses."""
     what = "equilibria of random one-shot potential games that were found here"
     tallies = [Tally(Kind.EQUILIBRIUM, what, tool.NAME) for tool in (gambit, quantecon, openspiel)]
     for seed in range(7000, 7100):
@@ -138,8 +138,8 @@ def public_games() -> Iterator[Tally]:
         flat = gambit.to_gambit(game)  # a tree in strategic form
         for seed in range(3):
             policy = problems.random_policy(game, seed)
-            asked = gambit.regrets(flat, [table[0, 0] for table in policy])
-            for ours, answer in zip(problems.gains(game, policy), asked, strict=True):
+            regrets = gambit.regrets(flat, [table[0, 0] for table in policy])
+            for ours, answer in zip(problems.gains(game, policy), regrets, strict=True):
                 regret.compare(ours, answer, name=name, public=True)
         for rows in gambit.equilibria(flat):
             listed.compare(proved_gain(game, rows), 0.0, name=name, public=True)
@@ -152,8 +152,8 @@ def public_games() -> Iterator[Tally]:
         game = problems.one_shot(*payoffs)
         for seed in range(3):
             policy = problems.random_policy(game, seed)
-            asked = openspiel.gains(theirs, [table[0, 0] for table in policy])
-            for ours, answer in zip(problems.gains(game, policy), asked, strict=True):
+            their_gains = openspiel.gains(theirs, [table[0, 0] for table in policy])
+            for ours, answer in zip(problems.gains(game, policy), their_gains, strict=True):
                 tally.compare(ours, answer, name=name, public=True)
     for name in openspiel.LONGER_GAMES:
         theirs = openspiel.load(name)
@@ -182,15 +182,15 @@ def public_processes(madp: Path | None) -> Iterator[Tally]:
     yield bound
     team = Tally(Kind.RESPONSE, "MADP files, the whole team as one agent", quantecon.NAME)
     alone = Tally(Kind.RESPONSE, "MADP files, each agent beside partners who play at random", storm.NAME)
-    asked = []
+    responses = []
     for path in sorted(madp.glob("*.dpomdp")) if madp else [None]:
         name = "the library's own sample" if path is None else path.stem
         game = cmpg.scenarios.team(file=path, horizon=5)
         free_team = game.joint_cmdp()
         team.compare(best(free_team), quantecon.best_value(free_team), name=name, public=path is not None)
         position = game.at(problems.random_policy(game, 0))
-        asked += [(name, position.induced_cmdp(agent)) for agent in range(game.num_agents)]
-    small = [(name, cmdp) for name, cmdp in asked if cmdp.num_states <= 100]
+        responses += [(name, position.induced_cmdp(agent)) for agent in range(game.num_agents)]
+    small = [(name, cmdp) for name, cmdp in responses if cmdp.num_states <= 100]
     for (name, cmdp), answer in zip(small, storm.best_values([cmdp for _, cmdp in small]), strict=True):
         alone.compare(best(cmdp), answer, name=name, public=madp is not None)
     yield team

@@ -1,4 +1,4 @@
-"""Storm, as a program of its own: it is asked for the value of PRISM models, by multi-objective model checking.
+"""Storm, as a program of its own: it computes the value of PRISM models, by multi-objective model checking.
 
 Run as a script it reads JSON lines [model, property] and writes one number for each; that process imports Storm's
 Python module, and this library never does.
@@ -22,8 +22,8 @@ def best_values(cmdps: Sequence) -> list[float]:
     from cmpg.interop import to_prism
 
     problems = [to_prism(cmdp) for cmdp in cmdps]
-    asked = "".join(json.dumps([each.model, each.properties.splitlines()[-1]]) + "\n" for each in problems)
-    done = subprocess.run([sys.executable, __file__], input=asked, capture_output=True, text=True, check=True)
+    questions = "".join(json.dumps([each.model, each.properties.splitlines()[-1]]) + "\n" for each in problems)
+    done = subprocess.run([sys.executable, __file__], input=questions, capture_output=True, text=True, check=True)
     answers = [float(line.removeprefix("value ")) for line in done.stdout.splitlines() if line.startswith("value ")]
     return [answer - each.reward_offset for answer, each in zip(answers, problems, strict=True)]
 
@@ -34,11 +34,11 @@ def _answer(model: str, question: str, folder: Path) -> float:
     path = folder / "model.prism"
     path.write_text(model)
     program = stormpy.parse_prism_program(str(path))
-    asked = stormpy.parse_properties(question, program)
-    built = stormpy.build_model(program, asked)
+    properties = stormpy.parse_properties(question, program)
+    built = stormpy.build_model(program, properties)
     environment = stormpy.Environment()
     environment.modelchecker().multi().precision = stormpy.Rational(PRECISION)
-    return stormpy.model_checking(built, asked[0], environment=environment).get_value(built.initial_states[0])
+    return stormpy.model_checking(built, properties[0], environment=environment).get_value(built.initial_states[0])
 
 
 if __name__ == "__main__":

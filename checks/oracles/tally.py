@@ -70,14 +70,14 @@ def page(tallies: Sequence[Tally], versions: Mapping[str, str]) -> str:
         "|---|---|---|---|",
     ]
     for tally in sorted(tallies, key=lambda tally: (tally.tool.lower(), tally.kind.value, tally.what)):
-        told = f"{tally.answers:,} {tally.kind.value}"
-        lines.append(f"| {tally.tool} | {tally.what} | {told} | {tally.difference:.1e} |")
+        answers = f"{tally.answers:,} {tally.kind.value}"
+        lines.append(f"| {tally.tool} | {tally.what} | {answers} | {tally.difference:.1e} |")
     lines += ["", "## Public problems", ""]
     for tally in tallies:
         new = sorted(tally.public & public)
         public -= tally.public
         if new:
             lines += [f"- {tally.tool}, {tally.what}: {', '.join(f'`{name}`' for name in new)}."]
-    told = ", ".join(f"{tool} {version}" for tool, version in sorted(versions.items()))
-    lines += ["", "## Versions", "", f"{told}. Storm runs as a program of its own, asked in PRISM's language.", ""]
+    listed = ", ".join(f"{tool} {version}" for tool, version in sorted(versions.items()))
+    lines += ["", "## Versions", "", f"{listed}. Storm runs as a program of its own, queried in PRISM's language.", ""]
     return "\n".join(lines)
