@@ -213,6 +213,22 @@ def test_a_file_whose_numbers_are_below_the_least_float_is_not_read_as_zeros(tmp
         assert not certify(loaded, loaded.uniform_policy(), [[multiplier]]).feasible
 
 
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+def test_half_of_the_least_float_is_not_nothing(kernels, monkeypatch):
+    monkeypatch.setenv("CMPG_KERNELS", kernels)
+    agent = LocalAgent(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=np.zeros((1, 1, 2)),
+        uses=np.zeros((1, 1, 2, 1)),
+        initial=[1.0],
+        costs=[[[[0.0, 5e-324]]]],
+    )
+    game = LocalGame(
+        agents=(agent,), delay=np.zeros((1, 1, 2)), load_costs=np.zeros((1, 1, 1, 2)), thresholds=[0.0], horizon=1
+    )
+    assert not certify(game, game.uniform_policy()).feasible
+
+
 def test_rounding_to_floats_keeps_the_sign_of_every_rational():
     given = np.array([TINY, -TINY, Fraction(0), Fraction(1, 3)])
     assert np.sign(to_floats(given)).tolist() == [1, -1, 0, 1]

@@ -311,13 +311,17 @@ class LocalGame:
 
     @cached_property
     def depths(self) -> FloatArray:
-        """log₂ of the least product of each agent's probabilities of moving along a run; see `Underflow`: [n]."""
-        known: dict[tuple[int, int], float] = {}
-        for agent in self.agents:
-            key = (id(agent.transition), id(agent.initial))
+        """log₂ of the least product of an agent's probabilities along a run and of a private cost: [n].
+
+        See `Underflow`.
+        """
+        known: dict[tuple[int, int, int], float] = {}
+        keys = [(id(agent.transition), id(agent.initial), id(agent.costs)) for agent in self.agents]
+        for key, agent in zip(keys, self.agents, strict=True):
             if key not in known:
-                known[key] = run_depth(agent.initial, agent.transition, self.horizon)
-        return frozen(np.array([known[id(agent.transition), id(agent.initial)] for agent in self.agents]))
+                paid = () if agent.costs is None else (thin(agent.costs),)
+                known[key] = run_depth(agent.initial, agent.transition, self.horizon, paid=paid)
+        return frozen(np.array([known[key] for key in keys]))
 
     @cached_property
     def has_private_costs(self) -> bool:
