@@ -68,7 +68,7 @@ def _check_shared(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, .
     agents, states = len(claim.policy), len(game.initial)
     hard = claim.multipliers == np.inf
     multipliers = np.where(hard, 0.0, claim.multipliers)
-    closed, kept = _closed(claim, game, hard)
+    closed, kept = closed_shared(claim, game, hard)
     if claim.discount is None:
         best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
         for step in reversed(range(claim.steps)):
@@ -214,7 +214,7 @@ def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int
     return best[:, agent]
 
 
-def _closed(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[bool | None, ...]]:
+def closed_shared(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[bool | None, ...]]:
     """Return what proofs by support forbid each agent [H, S, A], and whether the policy keeps each such threshold.
 
     None in place of a mask where a claim of that kind is not true.
@@ -245,7 +245,7 @@ def _closed(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[b
 
 def _forbidden(claim: Claim, game: Shared, agent: int, constraint: int) -> Any:
     """Return what one constraint, of which nothing is left, forbids one agent: [H, S, A], or None."""
-    shape, limit = claim.policy[agent].shape, Fraction(claim.thresholds[constraint].item())
+    shape, limit = claim.policy[agent].shape, Fraction(claim.thresholds[constraint])
     steps = range(claim.steps)
     if claim.discount is not None:
         least, most = _among(game, 0, agent, game.costs(0)[constraint].ravel())

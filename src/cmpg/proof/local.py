@@ -22,21 +22,34 @@ from typing import Any
 import numpy as np
 
 from cmpg.proof.claim import Claim, LocalTables, at_step
-from cmpg.proof.rounding import Array, Ball, Csr, Rows, difference, exactly, gathered, joined, probabilities, stacked
+from cmpg.proof.rounding import (
+    Array,
+    Ball,
+    Csr,
+    Rows,
+    difference,
+    exactly,
+    gathered,
+    joined,
+    probabilities,
+    rows_of,
+    stacked,
+)
 from cmpg.proof.support import closure, forbidden, whole
 
 
 def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...]]:
     """Return values [n], bounds [n], costs [k], and whether the support of the policy keeps each threshold."""
     game = Fleet(claim)
-    forward = _forward(claim, game)
-    loads = Loads(game.tables, forward)
+    reached = reach(claim, game)
+    forward = _forward(claim, game, reached)
+    loads = Loads(game.tables, forward.used, reached)
     hard = claim.multipliers == np.inf
     multipliers = np.where(hard, 0.0, claim.multipliers)
     costs = forward.costs.sum(axis=0) + loads.spent(None)
     kept: list[bool | None] = [None] * len(costs.mid)
     agents = range(len(claim.policy))
-    closed = [_closed(claim, game, i, forward, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
+    closed = [closed_local(claim, game, i, reached, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
     prices = [loads.prices(i) for i in agents]  # each [1 + k, H, E]
     best = _best(claim, game, prices, multipliers, closed)
     values, bounds = [], np.full(len(agents), np.inf)
@@ -54,10 +67,10 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...
 class Fleet:
     """All agents of a local game in one row: their states, their pairs of state and action, the resources of each."""
 
-    def __init__(self, claim: Claim) -> None:
-        """Read the tables."""
+    def __init__(self, claim: Claim, *, support: bool = False) -> None:
+        """Read the tables; with `support`, only what is possible."""
         assert isinstance(claim.tables, LocalTables)
-        self.tables = claim.tables
+        self.tables, self._support = claim.tables, support
         self.members = members = claim.tables.agents
         shapes = [member.reward.shape[1:] for member in members]
         states = np.array([shape[0] for shape in shapes])
@@ -68,6 +81,7 @@ class Fleet:
         self.pair_starts = np.cumsum(choices) - choices  # where the pairs of each state begin
         self.state_of = np.repeat(np.arange(len(choices)), choices)
         self.agent_of = np.repeat(np.arange(len(members)), [s * a for s, a in shapes])
+        self.has_private_costs = any(member.costs is not None for member in members)
         self._known: dict[Any, Rows] = {}
 
     def moves(self, step: int) -> Rows:
@@ -87,7 +101,8 @@ class Fleet:
             indices = [matrix.indices + first for matrix, first in zip(matrices, columns[:-1], strict=True)]
             data = np.concatenate([matrix.data for matrix in matrices])
             union = Csr(np.concatenate([*starts, offsets[-1:]]), np.concatenate(indices), data, int(columns[-1]))
-            self._known[key] = Rows(union, divided=divided)
+            support = self._support or not divided
+            self._known[key] = rows_of([union], support=support)[0]
         return self._known[key]
 
     def stage(self, tables: list[Array], step: int) -> Array:
@@ -103,15 +118,12 @@ class Fleet:
 
 
 @dataclass(frozen=True, eq=False)
-class Forward:
-    """What each agent does by its policy, whatever the others do."""
+class Reach:
+    """What may happen under a policy, however improbable it is."""
 
-    values: Ball  # [n]: private rewards
-    costs: Ball  # [n, k]: private costs
-    used: Ball  # [n, H, E]: how likely it uses each resource
-    may: Array  # [n, H, E]: whether it may
+    pairs: Array  # [H, pairs]: which pairs of state and action each agent may come to
+    may: Array  # [n, H, E]: whether an agent may use a resource
     sure: Array  # [n, H, E]: whether it surely does
-    pairs: Array  # [H, pairs]: where each agent may come to
 
     def pairs_of(self, game: Fleet, agent: int) -> Array:
         """Return where one agent may come to: [H, S, A]."""
@@ -119,33 +131,48 @@ class Forward:
         return own.reshape(len(own), *game.members[agent].reward.shape[1:])
 
 
-def _forward(claim: Claim, game: Fleet) -> Forward:
+def reach(claim: Claim, game: Fleet) -> Reach:
+    """Follow what may happen, without probabilities."""
+    there = np.concatenate([member.initial > 0 for member in game.members])
+    pairs, may, sure = [], [], []
+    for step in range(claim.steps):
+        pairs.append(np.concatenate([table[step].ravel() > 0 for table in claim.policy]) & there[game.state_of])
+        users = game.uses(step).entered(pairs[-1]).reshape(len(game.members), game.resources)
+        may.append(users > 0)
+        sure.append(users == np.add.reduceat(pairs[-1], game.first_pair[:-1], dtype=np.int64)[:, None])
+        there = game.moves(step).entered(pairs[-1]) > 0
+    return Reach(np.stack(pairs), np.stack(may, axis=1), np.stack(sure, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Forward:
+    """What each agent does by its policy, whatever the others do."""
+
+    values: Ball  # [n]: private rewards
+    costs: Ball  # [n, k]: private costs
+    used: Ball  # [n, H, E]: how likely it uses each resource
+
+
+def _forward(claim: Claim, game: Fleet, reached: Reach) -> Forward:
     """Follow every agent by itself."""
     members, (agents, constraints) = game.members, claim.multipliers.shape
     mass = joined([Rows(member.initial[None]).push(exactly(np.ones(1))) for member in members])
-    there = np.concatenate([member.initial > 0 for member in members])
     values, costs = exactly(np.zeros(agents)), [exactly(np.zeros(agents)) for _ in range(constraints)]
-    used, may, sure, pairs = [], [], [], []
-    spenders = [i for i, member in enumerate(members) if member.costs is not None]
+    used = []
     for step in range(claim.steps):
         rows = np.concatenate([table[step].ravel() for table in claim.policy])
         visits = probabilities(rows, game.pair_starts) * mass[game.state_of]
-        reach = (rows > 0) & there[game.state_of]
-        uses, moves = game.uses(step), game.moves(step)
-        drawn, users = uses.push(visits).reshape(agents, -1), uses.entered(reach).reshape(agents, -1)
-        certain = users == np.add.reduceat(reach, game.first_pair[:-1], dtype=np.int64)[:, None]
-        used.append(Ball(np.where(certain, 1.0, drawn.mid), np.where(certain | (users == 0), 0.0, drawn.rad)))
-        may.append(users > 0)
-        sure.append(certain)
-        pairs.append(reach)
-        values = values + gathered(
-            visits * exactly(game.stage([each.reward for each in members], step)), game.agent_of, agents
-        )
-        for j in range(constraints) if spenders else ():
+        used.append(game.uses(step).push(visits).reshape(agents, game.resources))
+        got = exactly(game.stage([each.reward for each in members], step))
+        values = values + gathered(visits * got, game.agent_of, agents)
+        for j in range(constraints) if game.has_private_costs else ():
             costs[j] = costs[j] + gathered(visits * exactly(game.private_costs(j, step)), game.agent_of, agents)
-        mass, there = moves.push(visits), moves.entered(reach) > 0
+        mass = game.moves(step).push(visits)
     spent = stacked(costs, axis=1) if costs else exactly(np.zeros((agents, 0)))
-    return Forward(values, spent, stacked(used, axis=1), np.stack(may, 1), np.stack(sure, 1), np.stack(pairs))
+    drawn, certain = stacked(used, axis=1), reached.sure | ~reached.may
+    # What is certain by what may happen has no rounding in it.
+    exact = Ball(np.where(reached.sure, 1.0, drawn.mid), np.where(certain, 0.0, drawn.rad))
+    return Forward(values, spent, exact)
 
 
 class Loads:
@@ -153,9 +180,9 @@ class Loads:
     what each constraint pays, and by how much that rises with one more: [1 + 2k, cells].
     """
 
-    def __init__(self, tables: LocalTables, forward: Forward) -> None:
+    def __init__(self, tables: LocalTables, used: Ball, reached: Reach) -> None:
         """Compute all expectations."""
-        agents, steps, resources = forward.may.shape
+        agents, steps, resources = reached.may.shape
         self._constraints, self._shape = len(tables.load_costs), (steps, resources)
         delay = np.broadcast_to(tables.delay, (steps, resources, agents + 1))
         costs = np.broadcast_to(tables.load_costs, (self._constraints, *delay.shape))
@@ -163,8 +190,8 @@ class Loads:
         functions = joined([exactly(delay[None, ..., 1:]), exactly(costs[..., :-1]), rises])
         self._functions = functions.reshape(len(functions.mid), steps * resources, agents)
         self._costs = exactly(costs).reshape(self._constraints, steps * resources, agents + 1)
-        may, self._sure = forward.may.reshape(agents, -1), forward.sure.reshape(agents, -1)
-        self._drawn, self._used = may & ~self._sure, forward.used.reshape(agents, -1)
+        may, self._sure = reached.may.reshape(agents, -1), reached.sure.reshape(agents, -1)
+        self._drawn, self._used = may & ~self._sure, used.reshape(agents, -1)
         self._users = [np.flatnonzero(row) for row in may]
         self._without = [exactly(np.zeros((len(functions.mid), len(own)))) for own in self._users]
         self._free = exactly(
@@ -252,7 +279,7 @@ def _best(claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, clo
     for step in reversed(range(claim.steps)):
         worth = exactly(game.stage([each.reward for each in members], step)) - game.uses(step).mean(charge[step])
         for j in np.flatnonzero(multipliers.any(axis=0)).tolist():
-            if any(member.costs is not None for member in members):
+            if game.has_private_costs:
                 worth = worth - exactly(game.private_costs(j, step)) * exactly(multipliers[game.agent_of, j])
         if step + 1 < claim.steps:
             worth = worth + game.moves(step).mean(exactly(best))
@@ -266,8 +293,8 @@ def _best(claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, clo
     return [Rows(member.initial[None]).mean(exactly(best[first:end]))[0] for member, first, end in ends]
 
 
-def _closed(
-    claim: Claim, game: Fleet, agent: int, forward: Forward, constraints: list[int], kept: list[bool | None]
+def closed_local(
+    claim: Claim, game: Fleet, agent: int, reached: Reach, constraints: list[int], kept: list[bool | None]
 ) -> Any:
     """Return what proofs by support forbid one agent [H, S, A], or None where such a claim is not true.
 
@@ -276,12 +303,12 @@ def _closed(
     masks = [np.zeros(claim.policy[agent].shape, dtype=bool)]
     if not constraints:
         return masks[0]
-    moves = [Rows(matrix) for matrix in game.members[agent].transition]
+    moves = rows_of(game.members[agent].transition, support=True)
     for j in constraints:
-        found = _forbidden(claim, game, agent, j, forward, moves)
+        found = _forbidden(claim, game, agent, j, reached, moves)
         if found is None:
             return None
-        kept[j] = not np.any(forward.pairs_of(game, agent) & found)
+        kept[j] = not np.any(reached.pairs_of(game, agent) & found)
         masks.append(found)
 
     def leads(step: int, states: Array) -> Array:
@@ -290,7 +317,7 @@ def _closed(
     return closure(masks, leads, for_ever=False)
 
 
-def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, forward: Forward, moves: list[Rows]) -> Any:
+def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, reached: Reach, moves: list[Rows]) -> Any:
     """Return what one constraint, of which nothing is left, forbids one agent; None where that is not certain.
 
     Between the least and the greatest number of others on a cell the load cost must be the same, and so must be what
@@ -308,17 +335,17 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, forward: 
         times=4 * steps * (most_used + 1),
     )
     paid = dict(zip(private, parts, strict=True))
-    left = Fraction(claim.thresholds[constraint].item()) * unit
+    left = Fraction(claim.thresholds[constraint]) * unit
     for i in np.flatnonzero(others).tolist():
         if members[i].costs is not None:
-            ways = forward.pairs_of(game, i)
+            ways = reached.pairs_of(game, i)
             for step in range(steps):
                 spent = at_step(paid[id(members[i].costs)], step)[ways[step]]
                 if (spent != spent[0]).any():
                     return None
                 left -= int(spent[0])
     loads = np.broadcast_to(loads, (steps, *loads.shape[1:]))
-    low, high = forward.sure[others].sum(axis=0)[..., None], forward.may[others].sum(axis=0)[..., None]
+    low, high = reached.sure[others].sum(axis=0)[..., None], reached.may[others].sum(axis=0)[..., None]
     changes = np.cumsum(np.diff(loads, axis=-1, prepend=loads[..., :1]) != 0, axis=-1)
     if (np.take_along_axis(changes, low, axis=-1) != np.take_along_axis(changes, high, axis=-1)).any():
         return None
@@ -327,7 +354,7 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, forward: 
     rises, open_ = after - before, (high > low)[..., 0]
     least, most = np.where(open_, np.minimum(rises, 0), rises), np.where(open_, np.maximum(rises, 0), rises)
     shape = claim.policy[agent].shape
-    uses = [Rows(matrix, divided=False) for matrix in members[agent].uses]
+    uses = rows_of(members[agent].uses, support=True)
     own = members[agent].costs
 
     def outcomes(step: int, ahead: Array) -> tuple[Array, Array]:

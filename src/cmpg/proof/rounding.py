@@ -19,7 +19,7 @@ bound asks whether it is at most something, which is false for nan and for infin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -237,6 +237,17 @@ def _sums(values: Array, source: Array, weights: Array, target: Array, size: int
     if values.ndim == 1:
         return np.bincount(target, weights=values[source] * weights, minlength=size)
     return np.stack([_sums(column, source, weights, target, size) for column in values.T], axis=1)
+
+
+def rows_of(matrices: Sequence[Array | Csr], *, support: bool = False) -> list[Rows]:
+    """Return matrices of probabilities; with `support`, ones where there is a probability, floats or Fractions."""
+    if not support:
+        return [Rows(matrix) for matrix in matrices]
+    masks: list[Any] = [
+        each._replace(data=(each.data > 0).astype(np.float64)) if isinstance(each, Csr) else (each > 0) * 1.0
+        for each in matrices
+    ]
+    return [Rows(mask, divided=False) for mask in masks]
 
 
 class Mixtures:

@@ -7,14 +7,16 @@ the expectation while the others keep to their policies (Eqs. 7-9 of the paper).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import product
+from math import comb
 from typing import Any, Protocol
 
 import numpy as np
 
 from cmpg.proof.claim import Claim, CountingTables, JointTables, at_step
-from cmpg.proof.rounding import Array, Ball, Csr, Mixtures, Rows, exactly, stacked
+from cmpg.proof.rounding import Array, Ball, Csr, Mixtures, Rows, exactly, rows_of, stacked
 
 
 class Shared(Protocol):
@@ -43,13 +45,13 @@ class Shared(Protocol):
 class Joint:
     """A joint game."""
 
-    def __init__(self, claim: Claim) -> None:
-        """Read the tables."""
+    def __init__(self, claim: Claim, *, support: bool = False) -> None:
+        """Read the tables; with `support`, only what is possible."""
         assert isinstance(claim.tables, JointTables)
         self._tables, self._shape = claim.tables, claim.tables.rewards.shape[2:]
         self._outcomes = int(np.prod(self._shape[1:]))
-        self.initial, self.moves = claim.tables.initial, [Rows(matrix) for matrix in claim.tables.transition]
-        self.mixtures = mixtures_of(claim)
+        self.initial, self.moves = claim.tables.initial, rows_of(claim.tables.transition, support=support)
+        self.mixtures = mixtures_of(claim, support=support)
 
     def costs(self, step: int) -> Array:
         """Return what each constraint pays: [k, S, O]."""
@@ -95,13 +97,13 @@ class Joint:
 class Counting:
     """A counting game: n agents with the same A actions, and classes of how many play which."""
 
-    def __init__(self, claim: Claim) -> None:
-        """Read the tables."""
+    def __init__(self, claim: Claim, *, support: bool = False) -> None:
+        """Read the tables; with `support`, only what is possible."""
         assert isinstance(claim.tables, CountingTables)
         self._tables = tables = claim.tables
         self._agents, self._actions = len(claim.policy), tables.rewards.shape[2]
-        self.initial, self.moves = tables.initial, [Rows(matrix) for matrix in tables.transition]
-        self.mixtures = mixtures_of(claim)
+        self.initial, self.moves = tables.initial, rows_of(tables.transition, support=support)
+        self.mixtures = mixtures_of(claim, support=support)
         self._kept: dict[Any, Any] = {}
 
     def costs(self, step: int) -> Array:
@@ -200,16 +202,28 @@ class Counting:
             if boundaries is not None:
                 labels = (counts.max(axis=1)[:, None] > np.array(boundaries)).sum(axis=1)
             else:
-                every = product(range(self._agents + 1), repeat=self._actions)
-                rank = {each: r for r, each in enumerate(each for each in every if sum(each) == self._agents)}
-                labels = np.array([rank.get(tuple(row), 0) for row in counts.tolist()])
+                labels = np.array([0 if min(row) < 0 else class_of(row, None) for row in counts.tolist()])
             found.append(labels)
         return found
 
 
-def mixtures_of(claim: Claim) -> list[list[Mixtures]]:
-    """Return what each agent plays at each step."""
-    return [[Mixtures(table[step]) for table in claim.policy] for step in range(claim.steps)]
+def mixtures_of(claim: Claim, *, support: bool) -> list[list[Mixtures]]:
+    """Return what each agent plays at each step; with `support`, all that it may play equally often."""
+    tables = [(table > 0).astype(np.float64) for table in claim.policy] if support else claim.policy
+    return [[Mixtures(table[step]) for table in tables] for step in range(claim.steps)]
+
+
+def class_of(counts: Sequence[int], boundaries: Sequence[float] | None) -> int:
+    """Return the class of a count vector."""
+    if boundaries is not None:
+        return sum(max(counts) > boundary for boundary in boundaries)
+    rank, left = 0, sum(counts)
+    for place, count in enumerate(counts[:-1]):
+        behind = len(counts) - place - 2  # actions after the next one
+        # Vectors before this one that have less here: of those who are left, fewer than `count` are on this action.
+        rank += sum(comb(left - fewer + behind, behind) for fewer in range(count))
+        left -= count
+    return rank
 
 
 def _gathered(labels: Array, number: int) -> Rows:

@@ -36,7 +36,7 @@ def whole(*tables: Array, times: int) -> tuple[list[Array], int]:
     They are 64-bit integers if `times` the largest of them is one, and Python's own otherwise.
     """
     known, index = np.unique(np.concatenate([table.ravel() for table in tables]), return_inverse=True)
-    numbers = [Fraction(each) for each in known.tolist()]
+    numbers = [Fraction(each) for each in known]
     unit = lcm(*(number.denominator for number in numbers))
     units = [int(number * unit) for number in numbers]
     fits = times * max((abs(each) for each in units), default=0) < 2**62
