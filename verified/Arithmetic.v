@@ -205,7 +205,11 @@ Fixpoint build {X} (fuel lo n : nat) (f : nat -> X) : tree X :=
   end.
 
 (** The values of [f] below [n]. *)
-Definition tabulate {X} (n : nat) (f : nat -> X) : tree X := build n 0 n f.
+Definition tabulate {X} (default : X) (n : nat) (f : nat -> X) : tree X :=
+  match n with
+  | 0 => Leaf default
+  | _ => build n 0 n f
+  end.
 
 (** Change the value at [s]. *)
 Fixpoint change {X} (t : tree X) (s : nat) (f : X -> X) : tree X :=
@@ -230,8 +234,8 @@ Proof.
     cbn [get]. destruct (Nat.ltb_spec s (lo + Nat.div2 n)); apply IH; lia.
 Qed.
 
-Lemma get_tabulate {X} n (f : nat -> X) s : s < n -> get (tabulate n f) s = f s.
-Proof. intros. apply get_build; lia. Qed.
+Lemma get_tabulate {X} d n (f : nat -> X) s : s < n -> get (tabulate d n f) s = f s.
+Proof. intros. destruct n; [lia|]. apply get_build; lia. Qed.
 
 Lemma spans_build {X} fuel : forall lo n (f : nat -> X), n <= fuel -> spans lo n (build fuel lo n f).
 Proof.
@@ -261,3 +265,6 @@ Proof.
     + destruct (Nat.eqb_spec s u); [lia | reflexivity].
     + apply (IHr k (lo + n - k)); [exact R | lia | lia].
 Qed.
+
+Lemma spans_tabulate {X} d n (f : nat -> X) : spans 0 n (tabulate d n f).
+Proof. destruct n; [cbn; lia|]. apply spans_build. lia. Qed.

@@ -57,15 +57,19 @@ Definition check_process (agent : option nat) (name : A -> list nat) : verdict :
 Definition outcome (now : Q) (next : tree Q) (h s : nat) (a : A) : Q :=
   add (up n now) (total_of (transition m h s a) (fun entry => mul_up n (snd entry) (get next (fst entry)))).
 
-Fixpoint backward_table (step : tree Q -> nat -> nat -> Q) (remaining h : nat) : tree Q :=
+(** [layer] computes the table of a step from that of the next one. *)
+Fixpoint backward_table (layer : tree Q -> nat -> tree Q) (remaining h : nat) : tree Q :=
   match remaining with
   | 0 => Leaf 0%Q
-  | S k => let next := backward_table step k (S h) in tabulate (states m) (fun s => step next h s)
+  | S k => let next := backward_table layer k (S h) in layer next h
   end.
 
-Definition bound (step : tree Q -> nat -> nat -> Q) : Q :=
-  let table := backward_table step (horizon m) 0 in
+Definition bound (layer : tree Q -> nat -> tree Q) : Q :=
+  let table := backward_table layer (horizon m) 0 in
   total_of (seq 0 (states m)) (fun s => mul_up n (initial m s) (get table s)).
+
+Definition by_state (step : tree Q -> nat -> nat -> Q) (next : tree Q) (h : nat) : tree Q :=
+  tabulate 0%Q (states m) (fun s => step next h s).
 
 (** One step back, if the best of some actions is taken. *)
 Definition best_of (l : list A) (f : nat -> nat -> A -> Q) (next : tree Q) (h s : nat) : Q :=
@@ -112,15 +116,15 @@ Definition deviated (i : nat) (f : nat -> nat -> list nat -> Q) (next : tree Q) 
   largest (seq 0 (nth i (num_actions g) 0)) (fun x => mixture (rows_with i x h s) f next h s).
 
 (** Bounds on the value of [f] under the policy. *)
-Definition value_above (f : nat -> nat -> list nat -> Q) : Q := bound n m (followed f).
-Definition value_below (f : nat -> nat -> list nat -> Q) : Q := (- bound n m (followed (fun h s a => - f h s a)))%Q.
+Definition value_above (f : nat -> nat -> list nat -> Q) : Q := bound n m (by_state m (followed f)).
+Definition value_below (f : nat -> nat -> list nat -> Q) : Q := (- bound n m (by_state m (followed (fun h s a => - f h s a))))%Q.
 
 Definition lagrangian (i : nat) (h s : nat) (a : list nat) : Q :=
   sub (reward g i h s a) (total_of (seq 0 (num_constraints g)) (fun j => mul (multipliers i j) (cost g j h s a))).
 
 (** An upper bound on what agent [i] can gain; [costs] are lower bounds on the costs of the policy. *)
 Definition gain (costs : list Q) (i : nat) : Q :=
-  add (sub (bound n m (deviated i (lagrangian i))) (value_below (lagrangian i)))
+  add (sub (bound n m (by_state m (deviated i (lagrangian i)))) (value_below (lagrangian i)))
       (total_of (seq 0 (num_constraints g)) (fun j => mul (multipliers i j) (sub (threshold g j) (nth j costs 0%Q)))).
 
 Definition check_with (eps : Q) : verdict :=
@@ -142,7 +146,7 @@ Definition check_nash (n : precision) (g : game) (p : policy) (multipliers : nat
 (** A lower bound on how much the weighted costs exceed the weighted thresholds, whatever is done. *)
 Definition margin (n : precision) (g : game) (m : process (list nat)) (multipliers : nat -> Q) : Q :=
   let weighted h s a := total_of (seq 0 (num_constraints g)) (fun j => - mul (multipliers j) (cost g j h s a))%Q in
-  (- add (bound n m (best_of n m (actions m) weighted))
+  (- add (bound n m (by_state m (best_of n m (actions m) weighted)))
          (total_of (seq 0 (num_constraints g)) (fun j => mul (multipliers j) (threshold g j))))%Q.
 
 Definition check_infeasible (n : precision) (g : game) (multipliers : nat -> Q) : verdict :=

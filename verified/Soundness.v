@@ -66,28 +66,28 @@ Proof.
   - apply sum_le. intros e _. apply inj_mul_up.
 Qed.
 
-Lemma bound_le b (f : nat -> nat -> A -> K) step : is_behaviour m b ->
+Lemma bound_le b (f : nat -> nat -> A -> K) layer : is_behaviour m b ->
   (forall before s next, is_past m before -> s < states m ->
     (sum (actions m) (fun a => b before s a * (f (length before) s a
        + ahead m (length before) s a (fun t => inj (get next t))))
-     <= inj (step next (length before) s))%num) ->
-  (value m f b <= inj (bound n m step))%num.
+     <= inj (get (layer next (length before)) s))%num) ->
+  (value m f b <= inj (bound n m layer))%num.
 Proof.
   intros Hb Hstep. eapply le_trans.
-  - apply (value_le m good b Hb f (fun h s => inj (get (backward_table m step (horizon m - h) h) s))).
+  - apply (value_le m good b Hb f (fun h s => inj (get (backward_table layer (horizon m - h) h) s))).
     + intros s _. rewrite Nat.sub_diag. cbn. apply inj_zero.
     + intros before s Hp Hs. destruct Hp as [Hl Hv].
       replace (horizon m - length before) with (S (horizon m - S (length before))) by lia.
-      cbn [backward_table]. rewrite get_tabulate by exact Hs. apply Hstep; [split; assumption | exact Hs].
+      cbn [backward_table]. apply Hstep; [split; assumption | exact Hs].
   - unfold bound. rewrite inj_total, Nat.sub_0_r. apply sum_le. intros s _. apply inj_mul_up.
 Qed.
 
 (** Whatever is done: the best action at each step is at least as good. *)
 Lemma best_of_le b (f : nat -> nat -> A -> K) f' : is_behaviour m b ->
   (forall h s a, h < horizon m -> s < states m -> In a (actions m) -> (f h s a <= inj (f' h s a))%num) ->
-  (value m f b <= inj (bound n m (best_of n m (actions m) f')))%num.
+  (value m f b <= inj (bound n m (by_state m (best_of n m (actions m) f'))))%num.
 Proof.
-  intros Hb Hf. apply bound_le; [exact Hb|]. intros before s next Hp Hs.
+  intros Hb Hf. apply bound_le; [exact Hb|]. intros before s next Hp Hs. unfold by_state. rewrite get_tabulate by exact Hs.
   destruct (Hb before s Hp Hs) as [Hpos Hone]. set (h := length before).
   apply le_trans with (sum (actions m) (fun a => b before s a * inj (best_of n m (actions m) f' next h s)))%num.
   - apply sum_le. intros a Ha. apply times_mono; [apply Hpos, Ha|].
@@ -233,6 +233,7 @@ Lemma value_above_le (f : nat -> nat -> list nat -> K) f' :
   (value m f (together (follow p)) <= inj (value_above n g m p f'))%num.
 Proof.
   intros Hf. apply bound_le; [exact good | apply together_sound, plays|]. intros before s next Hp Hs.
+  unfold by_state. rewrite get_tabulate by exact Hs.
   assert (Hl := proj1 Hp).
   apply (mixture_le _ (fun i x => inj (p i (length before) s x)) f f' next (length before) s).
   - exact Hl.
@@ -259,12 +260,13 @@ Qed.
 
 Lemma deviated_le i d (f : nat -> nat -> list nat -> K) f' : i < num_agents g -> is_strategy g i d ->
   (forall h s a, h < num_steps g -> s < num_states g -> In a (tuples (num_actions g)) -> (f h s a <= inj (f' h s a))%num) ->
-  (value m f (together (deviate i d (follow p))) <= inj (bound n m (deviated n g m p i f')))%num.
+  (value m f (together (deviate i d (follow p))) <= inj (bound n m (by_state m (deviated n g m p i f'))))%num.
 Proof.
   intros Hi Hd Hf.
   assert (Hall : forall k, k < num_agents g -> is_strategy g k (deviate i d (follow p) k)).
   { intros k Hk. unfold deviate. destruct (Nat.eqb_spec k i) as [->|]; auto. }
   apply bound_le; [exact good | apply together_sound, Hall|]. intros before s next Hp Hs.
+  unfold by_state. rewrite get_tabulate by exact Hs.
   assert (Hl := proj1 Hp). change (horizon m) with (num_steps g) in Hl. change (states m) with (num_states g) in Hs.
   set (h := length before). set (size := nth i (num_actions g) 0).
   set (F := fun a => (f h s a + ahead m h s a (fun t => inj (get next t)))%num).

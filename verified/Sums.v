@@ -116,6 +116,9 @@ Proof. induction l as [|x r IH]; cbn; [ring | rewrite IH; ring]. Qed.
 Lemma sum_zero {X} (l : list X) : sum l (fun _ => zero) = @zero K.
 Proof. induction l as [|x r IH]; cbn; [ring | rewrite IH; ring]. Qed.
 
+Lemma sum_opp {X} (l : list X) (f : X -> K) : sum l (fun x => zero - f x)%num = (zero - sum l f)%num.
+Proof. rewrite sum_minus, sum_zero. reflexivity. Qed.
+
 Lemma sum_nil {X} (l : list X) (f : X -> K) : (forall x, In x l -> f x = zero) -> sum l f = zero.
 Proof. intros E. rewrite (sum_ext l f (fun _ => zero) E). apply sum_zero. Qed.
 

@@ -41,6 +41,10 @@ let check { Proof_file.claim; precision; _ } =
       ( check_nash precision game policy multipliers epsilon,
         "every threshold is met, and no agent gains more than " ^ text epsilon
         ^ " by any deviation, randomised and a function of the whole past, after which the constraints that bind it hold" )
+  | Local_nash { game; policy; multipliers; epsilon } ->
+      ( check_local precision game policy multipliers epsilon,
+        "every threshold is met, and no agent gains more than " ^ text epsilon
+        ^ " by any deviation, randomised and a function of its own whole past, after which the constraints that bind it hold" )
   | Infeasible { game; multipliers } ->
       ( check_infeasible precision game multipliers,
         "no joint policy meets all thresholds, not even one of agents who choose together and remember the past" )

@@ -7,6 +7,7 @@ exception Error of string
 type claim =
   | Nash of { game : game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
   | Infeasible of { game : game; multipliers : Number.nat -> q }
+  | Local_nash of { game : local_game; policy : local_policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
 
 type t = { description : string; precision : Number.positive option; claim : claim }
 
@@ -275,6 +276,106 @@ let read_joint source ~is_nash =
   { description = Printf.sprintf "joint game, %d agents, %d states, horizon %d, %d constraints" agents states horizon constraints;
     precision; claim }
 
+(* Local games. *)
+
+let read_local source =
+  let dynamics_states = Array.of_list (numbers source "states") in
+  let dynamics_actions = Array.of_list (numbers source "actions") in
+  let dynamics = Array.length dynamics_states in
+  if Array.length dynamics_actions <> dynamics then fail_at source "as many numbers of actions as of states are needed";
+  let dynamics_of = Array.of_list (List.map (below source "dynamics" dynamics) (header source "agents")) in
+  let agents = Array.length dynamics_of in
+  let payoffs_of = Array.of_list (List.map (below source "payoffs" agents) (header source "payoffs")) in
+  if Array.length payoffs_of <> agents then fail_at source "%d payoffs for %d agents" (Array.length payoffs_of) agents;
+  let horizon = number source "horizon" in
+  let resources = number source "resources" in
+  let curves = number source "curves" in
+  let constraints = number source "constraints" in
+  let payoffs = 1 + Array.fold_left max (-1) payoffs_of in
+  let payoff_dynamics = Array.make payoffs (-1) in
+  Array.iteri (fun i d ->
+    let p = payoffs_of.(i) in
+    if payoff_dynamics.(p) >= 0 && payoff_dynamics.(p) <> d then
+      fail "agents with payoffs %d have dynamics %d and %d" p payoff_dynamics.(p) d;
+    payoff_dynamics.(p) <- d) dynamics_of;
+  Array.iteri (fun p d -> if d < 0 then fail "no agent has payoffs %d" p) payoff_dynamics;
+  let width d = size [ dynamics_states.(d); dynamics_actions.(d) ] in
+  Array.iteri (fun d _ -> ignore (size [ width d; horizon ])) dynamics_states;
+  let of_dynamics () = Array.init dynamics (fun d -> table ~steps:horizon ~width:(width d)) in
+  let of_payoffs () = Array.map (fun d -> table ~steps:horizon ~width:(width d)) payoff_dynamics in
+  let transition = of_dynamics () and uses = of_dynamics () in
+  let rewards = of_payoffs () and costs = Array.init constraints (fun _ -> of_payoffs ()) in
+  let states = Array.map (fun d -> dynamics_states.(d)) dynamics_of in
+  let actions = Array.map (fun d -> dynamics_actions.(d)) dynamics_of in
+  let initial = Array.map (fun n -> Array.make n None) states in
+  let curve = Array.make curves None in
+  let of_resources () = table ~steps:horizon ~width:resources in
+  ignore (size [ horizon; resources ]);
+  let delay = of_resources () and load_cost = Array.init constraints (fun _ -> of_resources ()) in
+  let facts = new_facts ~horizon ~constraints ~states in
+  let put_all table d h s a value =
+    let h = step source horizon h and s = below source "state" dynamics_states.(d) s and n = dynamics_actions.(d) in
+    if a = "*" then for a = 0 to n - 1 do put source table h ((s * n) + a) value done
+    else put source table h ((s * n) + below source "action" n a) value in
+  let put_curve table h e c =
+    let h = step source horizon h and c = below source "curve" curves c in
+    if e = "*" then for e = 0 to resources - 1 do put source table h e c done
+    else put source table h (below source "resource" resources e) c in
+  let read = function
+    | [ "initial"; i; s; q ] ->
+        let i = below source "agent" agents i in
+        put_once source initial.(i) (below source "state" states.(i) s) (rational source q)
+    | "transition" :: d :: h :: s :: a :: row ->
+        let d = below source "dynamics" dynamics d in
+        put_all transition.(d) d h s a (entries source dynamics_states.(d) row)
+    | "uses" :: d :: h :: s :: a :: used ->
+        let d = below source "dynamics" dynamics d in
+        put_all uses.(d) d h s a (List.map (fun e -> Number.nat (below source "resource" resources e)) used)
+    | [ "reward"; p; h; s; a; q ] ->
+        let p = below source "payoffs" payoffs p in put_all rewards.(p) payoff_dynamics.(p) h s a (rational source q)
+    | [ "cost"; j; p; h; s; a; q ] ->
+        let p = below source "payoffs" payoffs p in
+        put_all costs.(below source "constraint" constraints j).(p) payoff_dynamics.(p) h s a (rational source q)
+    | "curve" :: c :: values ->
+        if List.length values <> agents + 1 then
+          fail_at source "%d values for loads 0 to %d" (List.length values) agents;
+        put_once source curve (below source "curve" curves c) (Array.of_list (List.map (rational source) values))
+    | [ "delay"; h; e; c ] -> put_curve delay h e c
+    | [ "load-cost"; j; h; e; c ] -> put_curve load_cost.(below source "constraint" constraints j) h e c
+    | words -> read_common source ~is_nash:true ~horizon ~constraints ~states ~actions facts words in
+  let precision, words = read_precision source in
+  read_facts source read words;
+  Array.iteri (fun d table ->
+    let n = dynamics_actions.(d) in
+    check_complete table (fun h k ->
+      fail "the transition of dynamics %d at step %d in state %d, action %d is not given" d h (k / n) (k mod n))) transition;
+  let curve = Array.mapi (fun c _ -> get_once "curve" curve c) curve in
+  (* Loads beyond the number of agents do not occur. *)
+  let at_load table h e load =
+    match find table (Number.int h) (Number.int e) with
+    | None -> zero
+    | Some c -> let load = Number.int load in if load > agents then zero else curve.(c).(load) in
+  let int = Number.int in
+  let agent i =
+    let d = dynamics_of.(i) and p = payoffs_of.(i) in
+    let n = actions.(i) in
+    let index s a = (int s * n) + int a in
+    { own_states = Number.nat states.(i); own_actions = Number.nat n;
+      own_start = (fun s -> Option.value initial.(i).(int s) ~default:zero);
+      own_next = (fun h s a -> find_or [] transition.(d) (int h) (index s a));
+      private_reward = (fun h s a -> find_or zero rewards.(p) (int h) (index s a));
+      private_cost = (fun j h s a -> find_or zero costs.(int j).(p) (int h) (index s a));
+      uses = (fun h s a -> find_or [] uses.(d) (int h) (index s a)) } in
+  let game = {
+    agents = List.init agents agent; local_steps = Number.nat horizon; num_resources = Number.nat resources;
+    local_constraints = Number.nat constraints; delay = at_load delay;
+    load_cost = (fun j -> at_load load_cost.(int j)); local_threshold = threshold_of facts; local_binds = binds_of facts } in
+  let claim =
+    Local_nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (int i));
+                 epsilon = epsilon_of facts } in
+  { description = Printf.sprintf "local game, %d agents, %d resources, horizon %d, %d constraints" agents resources horizon constraints;
+    precision; claim }
+
 let read channel =
   let source = { channel; line = 0 } in
   if header source "cmpg-proof" <> [ "1" ] then fail_at source "expected `cmpg-proof 1`";
@@ -286,4 +387,6 @@ let read channel =
     | _ -> fail_at source "the claim is `nash` or `infeasible`" in
   match form with
   | [ "joint" ] -> read_joint source ~is_nash
-  | _ -> fail_at source "the form is `joint`"
+  | [ "local" ] when is_nash -> read_local source
+  | [ "local" ] -> fail_at source "infeasibility is proved of joint games only"
+  | _ -> fail_at source "the form is `joint` or `local`"

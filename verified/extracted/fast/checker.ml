@@ -428,6 +428,12 @@ module Z =
       a
  end
 
+(** val hd : 'a1 -> 'a1 list -> 'a1 **)
+
+let hd default = function
+| [] -> default
+| x :: _ -> x
+
 (** val nth : int -> 'a1 list -> 'a1 -> 'a1 **)
 
 let rec nth n l default =
@@ -452,6 +458,19 @@ let rec flat_map f = function
 | [] -> []
 | x :: t -> app (f x) (flat_map f t)
 
+(** val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1 **)
+
+let rec fold_left f l a0 =
+  match l with
+  | [] -> a0
+  | b :: t -> fold_left f t (f a0 b)
+
+(** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec existsb f = function
+| [] -> false
+| a :: l0 -> (||) (f a) (existsb f l0)
+
 (** val forallb : ('a1 -> bool) -> 'a1 list -> bool **)
 
 let rec forallb f = function
@@ -463,6 +482,32 @@ let rec forallb f = function
 let rec filter f = function
 | [] -> []
 | x :: l0 -> if f x then x :: (filter f l0) else filter f l0
+
+(** val find : ('a1 -> bool) -> 'a1 list -> 'a1 option **)
+
+let rec find f = function
+| [] -> None
+| x :: tl -> if f x then Some x else find f tl
+
+(** val firstn : int -> 'a1 list -> 'a1 list **)
+
+let rec firstn n l =
+  Integer.by_cases_nat
+    (fun _ -> [])
+    (fun n0 -> match l with
+               | [] -> []
+               | a :: l0 -> a :: (firstn n0 l0))
+    n
+
+(** val skipn : int -> 'a1 list -> 'a1 list **)
+
+let rec skipn n l =
+  Integer.by_cases_nat
+    (fun _ -> l)
+    (fun n0 -> match l with
+               | [] -> []
+               | _ :: l0 -> skipn n0 l0)
+    n
 
 (** val seq : int -> int -> int list **)
 
@@ -604,6 +649,11 @@ type precision = Integer.t option
 let above t d n =
   { qnum = (Integer.neg (Integer.div (Integer.neg t) d)); qden = n }
 
+(** val below : Integer.t -> Integer.t -> Integer.t -> q **)
+
+let below t d n =
+  { qnum = (Integer.div t d); qden = n }
+
 (** val up : precision -> q -> q **)
 
 let up n q0 =
@@ -612,6 +662,16 @@ let up n q0 =
     if Integer.equal q0.qden n0
     then q0
     else above (Integer.mul q0.qnum n0) q0.qden n0
+  | None -> q0
+
+(** val down : precision -> q -> q **)
+
+let down n q0 =
+  match n with
+  | Some n0 ->
+    if Integer.equal q0.qden n0
+    then q0
+    else below (Integer.mul q0.qnum n0) q0.qden n0
   | None -> q0
 
 (** val mul_up : precision -> q -> q -> q **)
@@ -624,6 +684,19 @@ let mul_up n p q0 =
     else if Integer.equal q0.qden n0
          then above (Integer.mul p.qnum q0.qnum) p.qden n0
          else above (Integer.mul (Integer.mul p.qnum q0.qnum) n0)
+                (Integer.mul p.qden q0.qden) n0
+  | None -> mul p q0
+
+(** val mul_down : precision -> q -> q -> q **)
+
+let mul_down n p q0 =
+  match n with
+  | Some n0 ->
+    if (&&) (is_one p) (Integer.equal q0.qden n0)
+    then q0
+    else if Integer.equal q0.qden n0
+         then below (Integer.mul p.qnum q0.qnum) p.qden n0
+         else below (Integer.mul (Integer.mul p.qnum q0.qnum) n0)
                 (Integer.mul p.qden q0.qden) n0
   | None -> mul p q0
 
@@ -651,10 +724,23 @@ let rec build fuel lo n f =
          (build fuel' ((+) lo half) (Integer.monus n half) f)))
     fuel
 
-(** val tabulate : int -> (int -> 'a1) -> 'a1 tree **)
+(** val tabulate : 'a1 -> int -> (int -> 'a1) -> 'a1 tree **)
 
-let tabulate n f =
-  build n 0 n f
+let tabulate default n f =
+  Integer.by_cases_nat
+    (fun _ -> Leaf default)
+    (fun _ -> build n 0 n f)
+    n
+
+(** val change : 'a1 tree -> int -> ('a1 -> 'a1) -> 'a1 tree **)
+
+let rec change t s f =
+  match t with
+  | Leaf x -> Leaf (f x)
+  | Node (k, l, r) ->
+    if Integer.less_nat s k
+    then Node (k, (change l s f), r)
+    else Node (k, l, (change r s f))
 
 type failure =
 | InitialRow of int option
@@ -707,15 +793,15 @@ let is_row n row =
 (** val check_process :
     'a1 process -> int option -> ('a1 -> int list) -> verdict **)
 
-let check_process m agent name =
+let check_process m agent0 name =
   match require (is_distribution (seq 0 m.states) m.initial) (InitialRow
-          agent) with
+          agent0) with
   | Accepted ->
     below_each m.horizon (fun h ->
       below_each m.states (fun s ->
         each m.actions (fun a ->
           require (is_row m.states (m.transition h s a)) (TransitionRow
-            (agent, h, s, (name a))))))
+            (agent0, h, s, (name a))))))
   | Refused reason -> Refused reason
 
 (** val outcome :
@@ -726,23 +812,27 @@ let outcome n m now next0 h s a =
     (total_of (m.transition h s a) (fun entry ->
       mul_up n (snd entry) (get next0 (fst entry))))
 
-(** val backward_table :
-    'a1 process -> (q tree -> int -> int -> q) -> int -> int -> q tree **)
+(** val backward_table : (q tree -> int -> q tree) -> int -> int -> q tree **)
 
-let rec backward_table m step remaining h =
+let rec backward_table layer remaining h =
   Integer.by_cases_nat
     (fun _ -> Leaf { qnum = Integer.zero; qden = Integer.one })
     (fun k ->
-    let next0 = backward_table m step k (Integer.next h) in
-    tabulate m.states (fun s -> step next0 h s))
+    let next0 = backward_table layer k (Integer.next h) in layer next0 h)
     remaining
 
-(** val bound :
-    precision -> 'a1 process -> (q tree -> int -> int -> q) -> q **)
+(** val bound : precision -> 'a1 process -> (q tree -> int -> q tree) -> q **)
 
-let bound n m step =
-  let table = backward_table m step m.horizon 0 in
+let bound n m layer =
+  let table = backward_table layer m.horizon 0 in
   total_of (seq 0 m.states) (fun s -> mul_up n (m.initial s) (get table s))
+
+(** val by_state :
+    'a1 process -> (q tree -> int -> int -> q) -> q tree -> int -> q tree **)
+
+let by_state m step0 next0 h =
+  tabulate { qnum = Integer.zero; qden = Integer.one } m.states (fun s ->
+    step0 next0 h s)
 
 (** val best_of :
     precision -> 'a1 process -> 'a1 list -> (int -> int -> 'a1 -> q) -> q
@@ -810,14 +900,15 @@ let deviated n g m p i f next0 h s =
     list -> q) -> q **)
 
 let value_above n g m p f =
-  bound n m (followed n g m p f)
+  bound n m (by_state m (followed n g m p f))
 
 (** val value_below :
     precision -> game -> int list process -> policy -> (int -> int -> int
     list -> q) -> q **)
 
 let value_below n g m p f =
-  qopp (bound n m (followed n g m p (fun h s a -> qopp (f h s a))))
+  qopp
+    (bound n m (by_state m (followed n g m p (fun h s a -> qopp (f h s a)))))
 
 (** val lagrangian :
     game -> (int -> int -> q) -> int -> int -> int -> int list -> q **)
@@ -833,7 +924,9 @@ let lagrangian g multipliers i h s a =
 
 let gain n g m p multipliers costs i =
   add0
-    (sub0 (bound n m (deviated n g m p i (lagrangian g multipliers i)))
+    (sub0
+      (bound n m
+        (by_state m (deviated n g m p i (lagrangian g multipliers i))))
       (value_below n g m p (lagrangian g multipliers i)))
     (total_of (seq 0 g.num_constraints) (fun j ->
       mul (multipliers i j)
@@ -893,7 +986,7 @@ let margin n g m multipliers =
       qopp (mul (multipliers j) (g.cost j h s a)))
   in
   qopp
-    (add0 (bound n m (best_of n m m.actions weighted))
+    (add0 (bound n m (by_state m (best_of n m m.actions weighted)))
       (total_of (seq 0 g.num_constraints) (fun j ->
         mul (multipliers j) (g.threshold j))))
 
@@ -914,3 +1007,433 @@ let check_infeasible n g multipliers =
           (Margin x)
       | Refused reason -> Refused reason)
    | Refused reason -> Refused reason)
+
+type interval = { low : q; high : q }
+
+(** val point : q -> interval **)
+
+let point q0 =
+  { low = q0; high = q0 }
+
+(** val rounded : precision -> q -> interval **)
+
+let rounded n q0 =
+  { low = (down n q0); high = (up n q0) }
+
+(** val plus_i : interval -> interval -> interval **)
+
+let plus_i x y =
+  { low = (add0 x.low y.low); high = (add0 x.high y.high) }
+
+(** val minus_i : interval -> interval -> interval **)
+
+let minus_i x y =
+  { low = (sub0 x.low y.high); high = (sub0 x.high y.low) }
+
+(** val scale : precision -> q -> interval -> interval **)
+
+let scale n q0 x =
+  { low = (mul_down n q0 x.low); high = (mul_up n q0 x.high) }
+
+(** val weigh : precision -> interval -> interval -> interval **)
+
+let weigh n w x =
+  { low =
+    (mul_down n
+      (if qle_bool { qnum = Integer.zero; qden = Integer.one } x.low
+       then w.low
+       else w.high) x.low); high =
+    (mul_up n
+      (if qle_bool { qnum = Integer.zero; qden = Integer.one } x.high
+       then w.high
+       else w.low) x.high) }
+
+(** val total_i : 'a1 list -> ('a1 -> interval) -> interval **)
+
+let rec total_i l f =
+  match l with
+  | [] -> point { qnum = Integer.zero; qden = Integer.one }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> plus_i (f x) (total_i rest f))
+
+(** val scatter : (int * interval) list -> interval tree -> interval tree **)
+
+let scatter l t =
+  fold_left (fun t0 entry -> change t0 (fst entry) (plus_i (snd entry))) l t
+
+(** val mix : precision -> interval -> interval list -> interval list **)
+
+let rec mix n q0 = function
+| [] -> []
+| x :: rest ->
+  (match rest with
+   | [] -> []
+   | y :: _ -> (plus_i x (weigh n q0 (minus_i y x))) :: (mix n q0 rest))
+
+(** val mix_all :
+    precision -> interval list -> interval list -> interval list **)
+
+let rec mix_all n qs l =
+  match qs with
+  | [] -> l
+  | q0 :: rest -> mix_all n rest (mix n q0 l)
+
+(** val leave_one_out :
+    precision -> int -> (int * interval) list -> interval list ->
+    (int * interval) list **)
+
+let rec leave_one_out n fuel users l =
+  Integer.by_cases_nat
+    (fun _ ->
+    match users with
+    | [] -> []
+    | p :: l0 ->
+      let (i, _) = p in
+      (match l0 with
+       | [] ->
+         (i, (hd (point { qnum = Integer.zero; qden = Integer.one }) l)) :: []
+       | _ :: _ -> []))
+    (fun fuel0 ->
+    match users with
+    | [] -> []
+    | p :: l0 ->
+      let (i, _) = p in
+      (match l0 with
+       | [] ->
+         (i, (hd (point { qnum = Integer.zero; qden = Integer.one }) l)) :: []
+       | _ :: _ ->
+         let half = Integer.half (length users) in
+         let left = firstn half users in
+         let right = skipn half users in
+         app (leave_one_out n fuel0 left (mix_all n (map snd right) l))
+           (leave_one_out n fuel0 right (mix_all n (map snd left) l))))
+    fuel
+
+type share = { of_all : interval; of_others : (int * interval) list }
+
+(** val share_of : share -> int -> interval **)
+
+let share_of s i =
+  match find (fun entry -> Integer.equal_nat (fst entry) i) s.of_others with
+  | Some entry -> snd entry
+  | None -> s.of_all
+
+(** val share_at :
+    precision -> (int * interval) list -> (int -> q) -> share **)
+
+let share_at n users f =
+  let l = map (fun m -> rounded n (f m)) (seq 0 (Integer.next (length users)))
+  in
+  { of_all =
+  (hd (point { qnum = Integer.zero; qden = Integer.one })
+    (mix_all n (map snd users) l)); of_others =
+  (leave_one_out n (length users) users l) }
+
+type local_agent = { own_states : int; own_actions : int;
+                     own_start : (int -> q);
+                     own_next : (int -> int -> int -> (int * q) list);
+                     private_reward : (int -> int -> int -> q);
+                     private_cost : (int -> int -> int -> int -> q);
+                     uses : (int -> int -> int -> int list) }
+
+type local_game = { agents : local_agent list; local_steps : int;
+                    num_resources : int; local_constraints : int;
+                    delay : (int -> int -> int -> q);
+                    load_cost : (int -> int -> int -> int -> q);
+                    local_threshold : (int -> q);
+                    local_binds : (int -> int -> bool) }
+
+(** val no_agent : local_agent **)
+
+let no_agent =
+  { own_states = 0; own_actions = 0; own_start = (fun _ -> { qnum =
+    Integer.zero; qden = Integer.one }); own_next = (fun _ _ _ -> []);
+    private_reward = (fun _ _ _ -> { qnum = Integer.zero; qden =
+    Integer.one }); private_cost = (fun _ _ _ _ -> { qnum = Integer.zero;
+    qden = Integer.one }); uses = (fun _ _ _ -> []) }
+
+type local_policy = int -> int -> int -> int -> q
+
+(** val agent : local_game -> int -> local_agent **)
+
+let agent l i =
+  nth i l.agents no_agent
+
+(** val own : local_game -> local_agent -> int process **)
+
+let own l x =
+  { states = x.own_states; horizon = l.local_steps; actions =
+    (seq 0 x.own_actions); initial = x.own_start; transition = x.own_next }
+
+type resource = { delays : share; additions : share list }
+
+type step = { resources : resource tree; charges : interval list;
+              worths : interval list }
+
+(** val nothing : interval **)
+
+let nothing =
+  point { qnum = Integer.zero; qden = Integer.one }
+
+(** val no_share : share **)
+
+let no_share =
+  { of_all = nothing; of_others = [] }
+
+(** val no_resource : resource **)
+
+let no_resource =
+  { delays = no_share; additions = [] }
+
+(** val count : local_game -> int **)
+
+let count l =
+  length l.agents
+
+(** val active : local_game -> (int -> int -> q) -> int -> (int * q) list **)
+
+let active l multipliers i =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun j -> (j, (multipliers i j))) (seq 0 l.local_constraints))
+
+(** val visits :
+    precision -> local_game -> local_policy -> int -> int -> interval tree ->
+    ((int * int) * interval) list **)
+
+let visits n l p i h t =
+  flat_map (fun s ->
+    let here = get t s in
+    if is_zero here.high
+    then []
+    else flat_map (fun a ->
+           let q0 = p i h s a in
+           if is_zero q0 then [] else ((s, a), (scale n q0 here)) :: [])
+           (seq 0 (agent l i).own_actions)) (seq 0 (agent l i).own_states)
+
+(** val blank : int -> interval tree **)
+
+let blank size =
+  tabulate nothing size (fun _ -> nothing)
+
+(** val advance :
+    precision -> local_game -> int -> int -> ((int * int) * interval) list ->
+    interval tree **)
+
+let advance n l i h vs =
+  let x = agent l i in
+  scatter
+    (flat_map (fun v ->
+      map (fun entry -> ((fst entry), (scale n (snd entry) (snd v))))
+        (x.own_next h (fst (fst v)) (snd (fst v)))) vs) (blank x.own_states)
+
+(** val usage :
+    local_game -> interval tree -> int -> int -> ((int * int) * interval)
+    list -> interval tree **)
+
+let usage l unused i h vs =
+  scatter
+    (flat_map (fun v ->
+      map (fun e -> (e, (snd v)))
+        ((agent l i).uses h (fst (fst v)) (snd (fst v)))) vs) unused
+
+(** val users_of :
+    local_game -> interval tree list -> int -> (int * interval) list **)
+
+let users_of l rates e =
+  filter (fun u -> negb (is_zero (snd u).high))
+    (map (fun i -> (i, (get (nth i rates (Leaf nothing)) e)))
+      (seq 0 (count l)))
+
+(** val resource_at :
+    precision -> local_game -> int -> int -> (int * interval) list -> resource **)
+
+let resource_at n l h e users =
+  { delays = (share_at n users (fun m -> l.delay h e (Integer.next m)));
+    additions =
+    (map (fun j ->
+      share_at n users (fun m ->
+        sub0 (l.load_cost j h e (Integer.next m)) (l.load_cost j h e m)))
+      (seq 0 l.local_constraints)) }
+
+(** val price : precision -> int -> (int * q) list -> resource -> interval **)
+
+let price n i duals r =
+  minus_i nothing
+    (plus_i (share_of r.delays i)
+      (total_i duals (fun dual ->
+        scale n (snd dual) (share_of (nth (fst dual) r.additions no_share) i))))
+
+(** val private0 :
+    local_game -> int -> (int * q) list -> int -> int -> int -> q **)
+
+let private0 l i duals h s a =
+  sub0 ((agent l i).private_reward h s a)
+    (total_of duals (fun dual ->
+      mul (snd dual) ((agent l i).private_cost (fst dual) h s a)))
+
+(** val worth :
+    precision -> local_game -> (int -> int -> q) -> int -> int -> resource
+    tree -> ((int * int) * interval) list -> interval **)
+
+let worth n l multipliers i h rs vs =
+  let duals = active l multipliers i in
+  total_i vs (fun v ->
+    weigh n (snd v)
+      (plus_i (rounded n (private0 l i duals h (fst (fst v)) (snd (fst v))))
+        (total_i ((agent l i).uses h (fst (fst v)) (snd (fst v))) (fun e ->
+          price n i duals (get rs e)))))
+
+(** val charge_at :
+    precision -> local_game -> int -> int -> (int * interval) list tree ->
+    ((int * int) * interval) list list -> interval **)
+
+let charge_at n l j h users vss =
+  plus_i
+    (total_i (seq 0 (count l)) (fun i ->
+      total_i (nth i vss []) (fun v ->
+        weigh n (snd v)
+          (rounded n
+            ((agent l i).private_cost j h (fst (fst v)) (snd (fst v)))))))
+    (total_i (seq 0 l.num_resources) (fun e ->
+      (share_at n (get users e) (l.load_cost j h e)).of_all))
+
+(** val step_at :
+    precision -> local_game -> (int -> int -> q) -> interval tree -> int ->
+    ((int * int) * interval) list list -> step **)
+
+let step_at n l multipliers unused h vss =
+  let rates =
+    map (fun i -> usage l unused i h (nth i vss [])) (seq 0 (count l))
+  in
+  let users = tabulate [] l.num_resources (users_of l rates) in
+  let rs =
+    tabulate no_resource l.num_resources (fun e ->
+      resource_at n l h e (get users e))
+  in
+  { resources = rs; charges =
+  (map (fun j -> charge_at n l j h users vss) (seq 0 l.local_constraints));
+  worths =
+  (map (fun i -> worth n l multipliers i h rs (nth i vss []))
+    (seq 0 (count l))) }
+
+(** val forward :
+    precision -> local_game -> local_policy -> (int -> int -> q) -> interval
+    tree -> int -> int -> interval tree list -> step list **)
+
+let rec forward n l p multipliers unused remaining h ts =
+  Integer.by_cases_nat
+    (fun _ -> [])
+    (fun k ->
+    let vss =
+      map (fun i -> visits n l p i h (nth i ts (Leaf nothing)))
+        (seq 0 (count l))
+    in
+    let now = step_at n l multipliers unused h vss in
+    now :: (forward n l p multipliers unused k (Integer.next h)
+             (map (fun i -> advance n l i h (nth i vss [])) (seq 0 (count l)))))
+    remaining
+
+(** val all_steps :
+    precision -> local_game -> local_policy -> (int -> int -> q) -> step list **)
+
+let all_steps n l p multipliers =
+  forward n l p multipliers (blank l.num_resources) l.local_steps 0
+    (map (fun i ->
+      tabulate nothing (agent l i).own_states (fun s ->
+        rounded n ((agent l i).own_start s))) (seq 0 (count l)))
+
+(** val no_step : step **)
+
+let no_step =
+  { resources = (Leaf no_resource); charges = []; worths = [] }
+
+(** val best_layer :
+    precision -> local_game -> (int -> int -> q) -> step list -> int -> q
+    tree -> int -> q tree **)
+
+let best_layer n l multipliers steps i next0 h =
+  let x = agent l i in
+  let duals = active l multipliers i in
+  let rs = (nth h steps no_step).resources in
+  let prices =
+    tabulate { qnum = Integer.zero; qden = Integer.one } l.num_resources
+      (fun e -> (price n i duals (get rs e)).high)
+  in
+  tabulate { qnum = Integer.zero; qden = Integer.one } x.own_states (fun s ->
+    largest (seq 0 x.own_actions) (fun a ->
+      outcome n (own l x)
+        (add0 (up n (private0 l i duals h s a))
+          (total_of (x.uses h s a) (get prices))) next0 h s a))
+
+(** val local_gain :
+    precision -> local_game -> (int -> int -> q) -> step list -> q list ->
+    int -> q **)
+
+let local_gain n l multipliers steps costs i =
+  add0
+    (sub0 (bound n (own l (agent l i)) (best_layer n l multipliers steps i))
+      (total_i steps (fun st -> nth i st.worths nothing)).low)
+    (total_of (seq 0 l.local_constraints) (fun j ->
+      mul (multipliers i j)
+        (sub0 (l.local_threshold j)
+          (nth j costs { qnum = Integer.zero; qden = Integer.one }))))
+
+(** val is_usage : local_game -> int list -> bool **)
+
+let rec is_usage l = function
+| [] -> true
+| e :: rest ->
+  (&&)
+    ((&&) (Integer.less_nat e l.num_resources)
+      (negb (existsb (Integer.equal_nat e) rest))) (is_usage l rest)
+
+(** val check_agent : local_game -> local_policy -> int -> verdict **)
+
+let check_agent l p i =
+  let x = agent l i in
+  (match check_process (own l x) (Some i) (fun a -> a :: []) with
+   | Accepted ->
+     below_each l.local_steps (fun h ->
+       below_each x.own_states (fun s ->
+         match require (is_distribution (seq 0 x.own_actions) (p i h s))
+                 (PolicyRow (i, h, s)) with
+         | Accepted ->
+           below_each x.own_actions (fun a ->
+             require (is_usage l (x.uses h s a)) (Usage (i, h, s, a)))
+         | Refused reason -> Refused reason))
+   | Refused reason -> Refused reason)
+
+(** val check_local :
+    precision -> local_game -> local_policy -> (int -> int -> q) -> q ->
+    verdict **)
+
+let check_local n l p multipliers eps =
+  match below_each (count l) (check_agent l p) with
+  | Accepted ->
+    (match below_each (count l) (fun i ->
+             below_each l.local_constraints (fun j ->
+               require
+                 ((&&)
+                   (qle_bool { qnum = Integer.zero; qden = Integer.one }
+                     (multipliers i j))
+                   ((||) (l.local_binds i j) (is_zero (multipliers i j))))
+                 (Multiplier ((Some i), j)))) with
+     | Accepted ->
+       let steps = all_steps n l p multipliers in
+       let costs =
+         map (fun j -> total_i steps (fun st -> nth j st.charges nothing))
+           (seq 0 l.local_constraints)
+       in
+       (match below_each l.local_constraints (fun j ->
+                let c = (nth j costs nothing).high in
+                require (qle_bool c (l.local_threshold j)) (Threshold (j, c))) with
+        | Accepted ->
+          let lows = map (fun i -> i.low) costs in
+          below_each (count l) (fun i ->
+            let x = local_gain n l multipliers steps lows i in
+            require (qle_bool x eps) (Gain (i, x)))
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason

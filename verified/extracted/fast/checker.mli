@@ -89,15 +89,27 @@ module Z :
   val div_eucl : Integer.t -> Integer.t -> Integer.t * Integer.t
  end
 
+val hd : 'a1 -> 'a1 list -> 'a1
+
 val nth : int -> 'a1 list -> 'a1 -> 'a1
 
 val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
 
 val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
 
+val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1
+
+val existsb : ('a1 -> bool) -> 'a1 list -> bool
+
 val forallb : ('a1 -> bool) -> 'a1 list -> bool
 
 val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list
+
+val find : ('a1 -> bool) -> 'a1 list -> 'a1 option
+
+val firstn : int -> 'a1 list -> 'a1 list
+
+val skipn : int -> 'a1 list -> 'a1 list
 
 val seq : int -> int -> int list
 
@@ -154,9 +166,15 @@ type precision = Integer.t option
 
 val above : Integer.t -> Integer.t -> Integer.t -> q
 
+val below : Integer.t -> Integer.t -> Integer.t -> q
+
 val up : precision -> q -> q
 
+val down : precision -> q -> q
+
 val mul_up : precision -> q -> q -> q
+
+val mul_down : precision -> q -> q -> q
 
 type 'x tree =
 | Leaf of 'x
@@ -166,7 +184,9 @@ val get : 'a1 tree -> int -> 'a1
 
 val build : int -> int -> int -> (int -> 'a1) -> 'a1 tree
 
-val tabulate : int -> (int -> 'a1) -> 'a1 tree
+val tabulate : 'a1 -> int -> (int -> 'a1) -> 'a1 tree
+
+val change : 'a1 tree -> int -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
 | InitialRow of int option
@@ -197,10 +217,12 @@ val check_process : 'a1 process -> int option -> ('a1 -> int list) -> verdict
 val outcome :
   precision -> 'a1 process -> q -> q tree -> int -> int -> 'a1 -> q
 
-val backward_table :
-  'a1 process -> (q tree -> int -> int -> q) -> int -> int -> q tree
+val backward_table : (q tree -> int -> q tree) -> int -> int -> q tree
 
-val bound : precision -> 'a1 process -> (q tree -> int -> int -> q) -> q
+val bound : precision -> 'a1 process -> (q tree -> int -> q tree) -> q
+
+val by_state :
+  'a1 process -> (q tree -> int -> int -> q) -> q tree -> int -> q tree
 
 val best_of :
   precision -> 'a1 process -> 'a1 list -> (int -> int -> 'a1 -> q) -> q tree
@@ -252,3 +274,132 @@ val check_nash :
 val margin : precision -> game -> int list process -> (int -> q) -> q
 
 val check_infeasible : precision -> game -> (int -> q) -> verdict
+
+type interval = { low : q; high : q }
+
+val point : q -> interval
+
+val rounded : precision -> q -> interval
+
+val plus_i : interval -> interval -> interval
+
+val minus_i : interval -> interval -> interval
+
+val scale : precision -> q -> interval -> interval
+
+val weigh : precision -> interval -> interval -> interval
+
+val total_i : 'a1 list -> ('a1 -> interval) -> interval
+
+val scatter : (int * interval) list -> interval tree -> interval tree
+
+val mix : precision -> interval -> interval list -> interval list
+
+val mix_all : precision -> interval list -> interval list -> interval list
+
+val leave_one_out :
+  precision -> int -> (int * interval) list -> interval list ->
+  (int * interval) list
+
+type share = { of_all : interval; of_others : (int * interval) list }
+
+val share_of : share -> int -> interval
+
+val share_at : precision -> (int * interval) list -> (int -> q) -> share
+
+type local_agent = { own_states : int; own_actions : int;
+                     own_start : (int -> q);
+                     own_next : (int -> int -> int -> (int * q) list);
+                     private_reward : (int -> int -> int -> q);
+                     private_cost : (int -> int -> int -> int -> q);
+                     uses : (int -> int -> int -> int list) }
+
+type local_game = { agents : local_agent list; local_steps : int;
+                    num_resources : int; local_constraints : int;
+                    delay : (int -> int -> int -> q);
+                    load_cost : (int -> int -> int -> int -> q);
+                    local_threshold : (int -> q);
+                    local_binds : (int -> int -> bool) }
+
+val no_agent : local_agent
+
+type local_policy = int -> int -> int -> int -> q
+
+val agent : local_game -> int -> local_agent
+
+val own : local_game -> local_agent -> int process
+
+type resource = { delays : share; additions : share list }
+
+type step = { resources : resource tree; charges : interval list;
+              worths : interval list }
+
+val nothing : interval
+
+val no_share : share
+
+val no_resource : resource
+
+val count : local_game -> int
+
+val active : local_game -> (int -> int -> q) -> int -> (int * q) list
+
+val visits :
+  precision -> local_game -> local_policy -> int -> int -> interval tree ->
+  ((int * int) * interval) list
+
+val blank : int -> interval tree
+
+val advance :
+  precision -> local_game -> int -> int -> ((int * int) * interval) list ->
+  interval tree
+
+val usage :
+  local_game -> interval tree -> int -> int -> ((int * int) * interval) list
+  -> interval tree
+
+val users_of :
+  local_game -> interval tree list -> int -> (int * interval) list
+
+val resource_at :
+  precision -> local_game -> int -> int -> (int * interval) list -> resource
+
+val price : precision -> int -> (int * q) list -> resource -> interval
+
+val private0 : local_game -> int -> (int * q) list -> int -> int -> int -> q
+
+val worth :
+  precision -> local_game -> (int -> int -> q) -> int -> int -> resource tree
+  -> ((int * int) * interval) list -> interval
+
+val charge_at :
+  precision -> local_game -> int -> int -> (int * interval) list tree ->
+  ((int * int) * interval) list list -> interval
+
+val step_at :
+  precision -> local_game -> (int -> int -> q) -> interval tree -> int ->
+  ((int * int) * interval) list list -> step
+
+val forward :
+  precision -> local_game -> local_policy -> (int -> int -> q) -> interval
+  tree -> int -> int -> interval tree list -> step list
+
+val all_steps :
+  precision -> local_game -> local_policy -> (int -> int -> q) -> step list
+
+val no_step : step
+
+val best_layer :
+  precision -> local_game -> (int -> int -> q) -> step list -> int -> q tree
+  -> int -> q tree
+
+val local_gain :
+  precision -> local_game -> (int -> int -> q) -> step list -> q list -> int
+  -> q
+
+val is_usage : local_game -> int list -> bool
+
+val check_agent : local_game -> local_policy -> int -> verdict
+
+val check_local :
+  precision -> local_game -> local_policy -> (int -> int -> q) -> q -> verdict

@@ -526,6 +526,12 @@ let zeq_bool x y =
   | Eq -> true
   | _ -> false
 
+(** val hd : 'a1 -> 'a1 list -> 'a1 **)
+
+let hd default = function
+| [] -> default
+| x :: _ -> x
+
 (** val nth : nat -> 'a1 list -> 'a1 -> 'a1 **)
 
 let rec nth n l default =
@@ -549,6 +555,19 @@ let rec flat_map f = function
 | [] -> []
 | x :: t -> app (f x) (flat_map f t)
 
+(** val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1 **)
+
+let rec fold_left f l a0 =
+  match l with
+  | [] -> a0
+  | b :: t -> fold_left f t (f a0 b)
+
+(** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
+
+let rec existsb f = function
+| [] -> false
+| a :: l0 -> (||) (f a) (existsb f l0)
+
 (** val forallb : ('a1 -> bool) -> 'a1 list -> bool **)
 
 let rec forallb f = function
@@ -560,6 +579,30 @@ let rec forallb f = function
 let rec filter f = function
 | [] -> []
 | x :: l0 -> if f x then x :: (filter f l0) else filter f l0
+
+(** val find : ('a1 -> bool) -> 'a1 list -> 'a1 option **)
+
+let rec find f = function
+| [] -> None
+| x :: tl -> if f x then Some x else find f tl
+
+(** val firstn : nat -> 'a1 list -> 'a1 list **)
+
+let rec firstn n l =
+  match n with
+  | O -> []
+  | S n0 -> (match l with
+             | [] -> []
+             | a :: l0 -> a :: (firstn n0 l0))
+
+(** val skipn : nat -> 'a1 list -> 'a1 list **)
+
+let rec skipn n l =
+  match n with
+  | O -> l
+  | S n0 -> (match l with
+             | [] -> []
+             | _ :: l0 -> skipn n0 l0)
 
 (** val seq : nat -> nat -> nat list **)
 
@@ -696,6 +739,11 @@ type precision = positive option
 let above t d n =
   { qnum = (Z.opp (Z.div (Z.opp t) d)); qden = n }
 
+(** val below : z -> z -> positive -> q **)
+
+let below t d n =
+  { qnum = (Z.div t d); qden = n }
+
 (** val up : precision -> q -> q **)
 
 let up n q0 =
@@ -704,6 +752,16 @@ let up n q0 =
     if Coq_Pos.eqb q0.qden n0
     then q0
     else above (Z.mul q0.qnum (Zpos n0)) (Zpos q0.qden) n0
+  | None -> q0
+
+(** val down : precision -> q -> q **)
+
+let down n q0 =
+  match n with
+  | Some n0 ->
+    if Coq_Pos.eqb q0.qden n0
+    then q0
+    else below (Z.mul q0.qnum (Zpos n0)) (Zpos q0.qden) n0
   | None -> q0
 
 (** val mul_up : precision -> q -> q -> q **)
@@ -716,6 +774,19 @@ let mul_up n p q0 =
     else if Coq_Pos.eqb q0.qden n0
          then above (Z.mul p.qnum q0.qnum) (Zpos p.qden) n0
          else above (Z.mul (Z.mul p.qnum q0.qnum) (Zpos n0)) (Zpos
+                (Coq_Pos.mul p.qden q0.qden)) n0
+  | None -> mul0 p q0
+
+(** val mul_down : precision -> q -> q -> q **)
+
+let mul_down n p q0 =
+  match n with
+  | Some n0 ->
+    if (&&) (is_one p) (Coq_Pos.eqb q0.qden n0)
+    then q0
+    else if Coq_Pos.eqb q0.qden n0
+         then below (Z.mul p.qnum q0.qnum) (Zpos p.qden) n0
+         else below (Z.mul (Z.mul p.qnum q0.qnum) (Zpos n0)) (Zpos
                 (Coq_Pos.mul p.qden q0.qden)) n0
   | None -> mul0 p q0
 
@@ -742,10 +813,22 @@ let rec build fuel lo n f =
          Node ((add lo half), (build fuel' lo half f),
          (build fuel' (add lo half) (sub n half) f))
 
-(** val tabulate : nat -> (nat -> 'a1) -> 'a1 tree **)
+(** val tabulate : 'a1 -> nat -> (nat -> 'a1) -> 'a1 tree **)
 
-let tabulate n f =
-  build n O n f
+let tabulate default n f =
+  match n with
+  | O -> Leaf default
+  | S _ -> build n O n f
+
+(** val change : 'a1 tree -> nat -> ('a1 -> 'a1) -> 'a1 tree **)
+
+let rec change t s f =
+  match t with
+  | Leaf x -> Leaf (f x)
+  | Node (k, l, r) ->
+    if Nat.ltb s k
+    then Node (k, (change l s f), r)
+    else Node (k, l, (change r s f))
 
 type failure =
 | InitialRow of nat option
@@ -796,15 +879,15 @@ let is_row n row =
 (** val check_process :
     'a1 process -> nat option -> ('a1 -> nat list) -> verdict **)
 
-let check_process m agent name =
+let check_process m agent0 name =
   match require (is_distribution (seq O m.states) m.initial) (InitialRow
-          agent) with
+          agent0) with
   | Accepted ->
     below_each m.horizon (fun h ->
       below_each m.states (fun s ->
         each m.actions (fun a ->
           require (is_row m.states (m.transition h s a)) (TransitionRow
-            (agent, h, s, (name a))))))
+            (agent0, h, s, (name a))))))
   | Refused reason -> Refused reason
 
 (** val outcome :
@@ -815,22 +898,24 @@ let outcome n m now next0 h s a =
     (total_of (m.transition h s a) (fun entry ->
       mul_up n (snd entry) (get next0 (fst entry))))
 
-(** val backward_table :
-    'a1 process -> (q tree -> nat -> nat -> q) -> nat -> nat -> q tree **)
+(** val backward_table : (q tree -> nat -> q tree) -> nat -> nat -> q tree **)
 
-let rec backward_table m step remaining h =
+let rec backward_table layer remaining h =
   match remaining with
   | O -> Leaf { qnum = Z0; qden = XH }
-  | S k ->
-    let next0 = backward_table m step k (S h) in
-    tabulate m.states (fun s -> step next0 h s)
+  | S k -> let next0 = backward_table layer k (S h) in layer next0 h
 
-(** val bound :
-    precision -> 'a1 process -> (q tree -> nat -> nat -> q) -> q **)
+(** val bound : precision -> 'a1 process -> (q tree -> nat -> q tree) -> q **)
 
-let bound n m step =
-  let table = backward_table m step m.horizon O in
+let bound n m layer =
+  let table = backward_table layer m.horizon O in
   total_of (seq O m.states) (fun s -> mul_up n (m.initial s) (get table s))
+
+(** val by_state :
+    'a1 process -> (q tree -> nat -> nat -> q) -> q tree -> nat -> q tree **)
+
+let by_state m step0 next0 h =
+  tabulate { qnum = Z0; qden = XH } m.states (fun s -> step0 next0 h s)
 
 (** val best_of :
     precision -> 'a1 process -> 'a1 list -> (nat -> nat -> 'a1 -> q) -> q
@@ -898,14 +983,15 @@ let deviated n g m p i f next0 h s =
     list -> q) -> q **)
 
 let value_above n g m p f =
-  bound n m (followed n g m p f)
+  bound n m (by_state m (followed n g m p f))
 
 (** val value_below :
     precision -> game -> nat list process -> policy -> (nat -> nat -> nat
     list -> q) -> q **)
 
 let value_below n g m p f =
-  qopp (bound n m (followed n g m p (fun h s a -> qopp (f h s a))))
+  qopp
+    (bound n m (by_state m (followed n g m p (fun h s a -> qopp (f h s a)))))
 
 (** val lagrangian :
     game -> (nat -> nat -> q) -> nat -> nat -> nat -> nat list -> q **)
@@ -921,7 +1007,9 @@ let lagrangian g multipliers i h s a =
 
 let gain n g m p multipliers costs i =
   add0
-    (sub0 (bound n m (deviated n g m p i (lagrangian g multipliers i)))
+    (sub0
+      (bound n m
+        (by_state m (deviated n g m p i (lagrangian g multipliers i))))
       (value_below n g m p (lagrangian g multipliers i)))
     (total_of (seq O g.num_constraints) (fun j ->
       mul0 (multipliers i j)
@@ -979,7 +1067,7 @@ let margin n g m multipliers =
       qopp (mul0 (multipliers j) (g.cost j h s a)))
   in
   qopp
-    (add0 (bound n m (best_of n m m.actions weighted))
+    (add0 (bound n m (by_state m (best_of n m m.actions weighted)))
       (total_of (seq O g.num_constraints) (fun j ->
         mul0 (multipliers j) (g.threshold j))))
 
@@ -997,3 +1085,419 @@ let check_infeasible n g multipliers =
         require (negb (qle_bool x { qnum = Z0; qden = XH })) (Margin x)
       | Refused reason -> Refused reason)
    | Refused reason -> Refused reason)
+
+type interval = { low : q; high : q }
+
+(** val point : q -> interval **)
+
+let point q0 =
+  { low = q0; high = q0 }
+
+(** val rounded : precision -> q -> interval **)
+
+let rounded n q0 =
+  { low = (down n q0); high = (up n q0) }
+
+(** val plus_i : interval -> interval -> interval **)
+
+let plus_i x y =
+  { low = (add0 x.low y.low); high = (add0 x.high y.high) }
+
+(** val minus_i : interval -> interval -> interval **)
+
+let minus_i x y =
+  { low = (sub0 x.low y.high); high = (sub0 x.high y.low) }
+
+(** val scale : precision -> q -> interval -> interval **)
+
+let scale n q0 x =
+  { low = (mul_down n q0 x.low); high = (mul_up n q0 x.high) }
+
+(** val weigh : precision -> interval -> interval -> interval **)
+
+let weigh n w x =
+  { low =
+    (mul_down n
+      (if qle_bool { qnum = Z0; qden = XH } x.low then w.low else w.high)
+      x.low); high =
+    (mul_up n
+      (if qle_bool { qnum = Z0; qden = XH } x.high then w.high else w.low)
+      x.high) }
+
+(** val total_i : 'a1 list -> ('a1 -> interval) -> interval **)
+
+let rec total_i l f =
+  match l with
+  | [] -> point { qnum = Z0; qden = XH }
+  | x :: rest ->
+    (match rest with
+     | [] -> f x
+     | _ :: _ -> plus_i (f x) (total_i rest f))
+
+(** val scatter : (nat * interval) list -> interval tree -> interval tree **)
+
+let scatter l t =
+  fold_left (fun t0 entry -> change t0 (fst entry) (plus_i (snd entry))) l t
+
+(** val mix : precision -> interval -> interval list -> interval list **)
+
+let rec mix n q0 = function
+| [] -> []
+| x :: rest ->
+  (match rest with
+   | [] -> []
+   | y :: _ -> (plus_i x (weigh n q0 (minus_i y x))) :: (mix n q0 rest))
+
+(** val mix_all :
+    precision -> interval list -> interval list -> interval list **)
+
+let rec mix_all n qs l =
+  match qs with
+  | [] -> l
+  | q0 :: rest -> mix_all n rest (mix n q0 l)
+
+(** val leave_one_out :
+    precision -> nat -> (nat * interval) list -> interval list ->
+    (nat * interval) list **)
+
+let rec leave_one_out n fuel users l =
+  match fuel with
+  | O ->
+    (match users with
+     | [] -> []
+     | p :: l0 ->
+       let (i, _) = p in
+       (match l0 with
+        | [] -> (i, (hd (point { qnum = Z0; qden = XH }) l)) :: []
+        | _ :: _ -> []))
+  | S fuel0 ->
+    (match users with
+     | [] -> []
+     | p :: l0 ->
+       let (i, _) = p in
+       (match l0 with
+        | [] -> (i, (hd (point { qnum = Z0; qden = XH }) l)) :: []
+        | _ :: _ ->
+          let half = Nat.div2 (length users) in
+          let left = firstn half users in
+          let right = skipn half users in
+          app (leave_one_out n fuel0 left (mix_all n (map snd right) l))
+            (leave_one_out n fuel0 right (mix_all n (map snd left) l))))
+
+type share = { of_all : interval; of_others : (nat * interval) list }
+
+(** val share_of : share -> nat -> interval **)
+
+let share_of s i =
+  match find (fun entry -> Nat.eqb (fst entry) i) s.of_others with
+  | Some entry -> snd entry
+  | None -> s.of_all
+
+(** val share_at :
+    precision -> (nat * interval) list -> (nat -> q) -> share **)
+
+let share_at n users f =
+  let l = map (fun m -> rounded n (f m)) (seq O (S (length users))) in
+  { of_all =
+  (hd (point { qnum = Z0; qden = XH }) (mix_all n (map snd users) l));
+  of_others = (leave_one_out n (length users) users l) }
+
+type local_agent = { own_states : nat; own_actions : nat;
+                     own_start : (nat -> q);
+                     own_next : (nat -> nat -> nat -> (nat * q) list);
+                     private_reward : (nat -> nat -> nat -> q);
+                     private_cost : (nat -> nat -> nat -> nat -> q);
+                     uses : (nat -> nat -> nat -> nat list) }
+
+type local_game = { agents : local_agent list; local_steps : nat;
+                    num_resources : nat; local_constraints : nat;
+                    delay : (nat -> nat -> nat -> q);
+                    load_cost : (nat -> nat -> nat -> nat -> q);
+                    local_threshold : (nat -> q);
+                    local_binds : (nat -> nat -> bool) }
+
+(** val no_agent : local_agent **)
+
+let no_agent =
+  { own_states = O; own_actions = O; own_start = (fun _ -> { qnum = Z0;
+    qden = XH }); own_next = (fun _ _ _ -> []); private_reward =
+    (fun _ _ _ -> { qnum = Z0; qden = XH }); private_cost = (fun _ _ _ _ ->
+    { qnum = Z0; qden = XH }); uses = (fun _ _ _ -> []) }
+
+type local_policy = nat -> nat -> nat -> nat -> q
+
+(** val agent : local_game -> nat -> local_agent **)
+
+let agent l i =
+  nth i l.agents no_agent
+
+(** val own : local_game -> local_agent -> nat process **)
+
+let own l x =
+  { states = x.own_states; horizon = l.local_steps; actions =
+    (seq O x.own_actions); initial = x.own_start; transition = x.own_next }
+
+type resource = { delays : share; additions : share list }
+
+type step = { resources : resource tree; charges : interval list;
+              worths : interval list }
+
+(** val nothing : interval **)
+
+let nothing =
+  point { qnum = Z0; qden = XH }
+
+(** val no_share : share **)
+
+let no_share =
+  { of_all = nothing; of_others = [] }
+
+(** val no_resource : resource **)
+
+let no_resource =
+  { delays = no_share; additions = [] }
+
+(** val count : local_game -> nat **)
+
+let count l =
+  length l.agents
+
+(** val active : local_game -> (nat -> nat -> q) -> nat -> (nat * q) list **)
+
+let active l multipliers i =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun j -> (j, (multipliers i j))) (seq O l.local_constraints))
+
+(** val visits :
+    precision -> local_game -> local_policy -> nat -> nat -> interval tree ->
+    ((nat * nat) * interval) list **)
+
+let visits n l p i h t =
+  flat_map (fun s ->
+    let here = get t s in
+    if is_zero here.high
+    then []
+    else flat_map (fun a ->
+           let q0 = p i h s a in
+           if is_zero q0 then [] else ((s, a), (scale n q0 here)) :: [])
+           (seq O (agent l i).own_actions)) (seq O (agent l i).own_states)
+
+(** val blank : nat -> interval tree **)
+
+let blank size =
+  tabulate nothing size (fun _ -> nothing)
+
+(** val advance :
+    precision -> local_game -> nat -> nat -> ((nat * nat) * interval) list ->
+    interval tree **)
+
+let advance n l i h vs =
+  let x = agent l i in
+  scatter
+    (flat_map (fun v ->
+      map (fun entry -> ((fst entry), (scale n (snd entry) (snd v))))
+        (x.own_next h (fst (fst v)) (snd (fst v)))) vs) (blank x.own_states)
+
+(** val usage :
+    local_game -> interval tree -> nat -> nat -> ((nat * nat) * interval)
+    list -> interval tree **)
+
+let usage l unused i h vs =
+  scatter
+    (flat_map (fun v ->
+      map (fun e -> (e, (snd v)))
+        ((agent l i).uses h (fst (fst v)) (snd (fst v)))) vs) unused
+
+(** val users_of :
+    local_game -> interval tree list -> nat -> (nat * interval) list **)
+
+let users_of l rates e =
+  filter (fun u -> negb (is_zero (snd u).high))
+    (map (fun i -> (i, (get (nth i rates (Leaf nothing)) e)))
+      (seq O (count l)))
+
+(** val resource_at :
+    precision -> local_game -> nat -> nat -> (nat * interval) list -> resource **)
+
+let resource_at n l h e users =
+  { delays = (share_at n users (fun m -> l.delay h e (S m))); additions =
+    (map (fun j ->
+      share_at n users (fun m ->
+        sub0 (l.load_cost j h e (S m)) (l.load_cost j h e m)))
+      (seq O l.local_constraints)) }
+
+(** val price : precision -> nat -> (nat * q) list -> resource -> interval **)
+
+let price n i duals r =
+  minus_i nothing
+    (plus_i (share_of r.delays i)
+      (total_i duals (fun dual ->
+        scale n (snd dual) (share_of (nth (fst dual) r.additions no_share) i))))
+
+(** val private0 :
+    local_game -> nat -> (nat * q) list -> nat -> nat -> nat -> q **)
+
+let private0 l i duals h s a =
+  sub0 ((agent l i).private_reward h s a)
+    (total_of duals (fun dual ->
+      mul0 (snd dual) ((agent l i).private_cost (fst dual) h s a)))
+
+(** val worth :
+    precision -> local_game -> (nat -> nat -> q) -> nat -> nat -> resource
+    tree -> ((nat * nat) * interval) list -> interval **)
+
+let worth n l multipliers i h rs vs =
+  let duals = active l multipliers i in
+  total_i vs (fun v ->
+    weigh n (snd v)
+      (plus_i (rounded n (private0 l i duals h (fst (fst v)) (snd (fst v))))
+        (total_i ((agent l i).uses h (fst (fst v)) (snd (fst v))) (fun e ->
+          price n i duals (get rs e)))))
+
+(** val charge_at :
+    precision -> local_game -> nat -> nat -> (nat * interval) list tree ->
+    ((nat * nat) * interval) list list -> interval **)
+
+let charge_at n l j h users vss =
+  plus_i
+    (total_i (seq O (count l)) (fun i ->
+      total_i (nth i vss []) (fun v ->
+        weigh n (snd v)
+          (rounded n
+            ((agent l i).private_cost j h (fst (fst v)) (snd (fst v)))))))
+    (total_i (seq O l.num_resources) (fun e ->
+      (share_at n (get users e) (l.load_cost j h e)).of_all))
+
+(** val step_at :
+    precision -> local_game -> (nat -> nat -> q) -> interval tree -> nat ->
+    ((nat * nat) * interval) list list -> step **)
+
+let step_at n l multipliers unused h vss =
+  let rates =
+    map (fun i -> usage l unused i h (nth i vss [])) (seq O (count l))
+  in
+  let users = tabulate [] l.num_resources (users_of l rates) in
+  let rs =
+    tabulate no_resource l.num_resources (fun e ->
+      resource_at n l h e (get users e))
+  in
+  { resources = rs; charges =
+  (map (fun j -> charge_at n l j h users vss) (seq O l.local_constraints));
+  worths =
+  (map (fun i -> worth n l multipliers i h rs (nth i vss []))
+    (seq O (count l))) }
+
+(** val forward :
+    precision -> local_game -> local_policy -> (nat -> nat -> q) -> interval
+    tree -> nat -> nat -> interval tree list -> step list **)
+
+let rec forward n l p multipliers unused remaining h ts =
+  match remaining with
+  | O -> []
+  | S k ->
+    let vss =
+      map (fun i -> visits n l p i h (nth i ts (Leaf nothing)))
+        (seq O (count l))
+    in
+    let now = step_at n l multipliers unused h vss in
+    now :: (forward n l p multipliers unused k (S h)
+             (map (fun i -> advance n l i h (nth i vss [])) (seq O (count l))))
+
+(** val all_steps :
+    precision -> local_game -> local_policy -> (nat -> nat -> q) -> step list **)
+
+let all_steps n l p multipliers =
+  forward n l p multipliers (blank l.num_resources) l.local_steps O
+    (map (fun i ->
+      tabulate nothing (agent l i).own_states (fun s ->
+        rounded n ((agent l i).own_start s))) (seq O (count l)))
+
+(** val no_step : step **)
+
+let no_step =
+  { resources = (Leaf no_resource); charges = []; worths = [] }
+
+(** val best_layer :
+    precision -> local_game -> (nat -> nat -> q) -> step list -> nat -> q
+    tree -> nat -> q tree **)
+
+let best_layer n l multipliers steps i next0 h =
+  let x = agent l i in
+  let duals = active l multipliers i in
+  let rs = (nth h steps no_step).resources in
+  let prices =
+    tabulate { qnum = Z0; qden = XH } l.num_resources (fun e ->
+      (price n i duals (get rs e)).high)
+  in
+  tabulate { qnum = Z0; qden = XH } x.own_states (fun s ->
+    largest (seq O x.own_actions) (fun a ->
+      outcome n (own l x)
+        (add0 (up n (private0 l i duals h s a))
+          (total_of (x.uses h s a) (get prices))) next0 h s a))
+
+(** val local_gain :
+    precision -> local_game -> (nat -> nat -> q) -> step list -> q list ->
+    nat -> q **)
+
+let local_gain n l multipliers steps costs i =
+  add0
+    (sub0 (bound n (own l (agent l i)) (best_layer n l multipliers steps i))
+      (total_i steps (fun st -> nth i st.worths nothing)).low)
+    (total_of (seq O l.local_constraints) (fun j ->
+      mul0 (multipliers i j)
+        (sub0 (l.local_threshold j) (nth j costs { qnum = Z0; qden = XH }))))
+
+(** val is_usage : local_game -> nat list -> bool **)
+
+let rec is_usage l = function
+| [] -> true
+| e :: rest ->
+  (&&) ((&&) (Nat.ltb e l.num_resources) (negb (existsb (Nat.eqb e) rest)))
+    (is_usage l rest)
+
+(** val check_agent : local_game -> local_policy -> nat -> verdict **)
+
+let check_agent l p i =
+  let x = agent l i in
+  (match check_process (own l x) (Some i) (fun a -> a :: []) with
+   | Accepted ->
+     below_each l.local_steps (fun h ->
+       below_each x.own_states (fun s ->
+         match require (is_distribution (seq O x.own_actions) (p i h s))
+                 (PolicyRow (i, h, s)) with
+         | Accepted ->
+           below_each x.own_actions (fun a ->
+             require (is_usage l (x.uses h s a)) (Usage (i, h, s, a)))
+         | Refused reason -> Refused reason))
+   | Refused reason -> Refused reason)
+
+(** val check_local :
+    precision -> local_game -> local_policy -> (nat -> nat -> q) -> q ->
+    verdict **)
+
+let check_local n l p multipliers eps =
+  match below_each (count l) (check_agent l p) with
+  | Accepted ->
+    (match below_each (count l) (fun i ->
+             below_each l.local_constraints (fun j ->
+               require
+                 ((&&) (qle_bool { qnum = Z0; qden = XH } (multipliers i j))
+                   ((||) (l.local_binds i j) (is_zero (multipliers i j))))
+                 (Multiplier ((Some i), j)))) with
+     | Accepted ->
+       let steps = all_steps n l p multipliers in
+       let costs =
+         map (fun j -> total_i steps (fun st -> nth j st.charges nothing))
+           (seq O l.local_constraints)
+       in
+       (match below_each l.local_constraints (fun j ->
+                let c = (nth j costs nothing).high in
+                require (qle_bool c (l.local_threshold j)) (Threshold (j, c))) with
+        | Accepted ->
+          let lows = map (fun i -> i.low) costs in
+          below_each (count l) (fun i ->
+            let x = local_gain n l multipliers steps lows i in
+            require (qle_bool x eps) (Gain (i, x)))
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason

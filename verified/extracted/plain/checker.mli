@@ -134,15 +134,27 @@ module Z :
 
 val zeq_bool : z -> z -> bool
 
+val hd : 'a1 -> 'a1 list -> 'a1
+
 val nth : nat -> 'a1 list -> 'a1 -> 'a1
 
 val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
 
 val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
 
+val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1
+
+val existsb : ('a1 -> bool) -> 'a1 list -> bool
+
 val forallb : ('a1 -> bool) -> 'a1 list -> bool
 
 val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list
+
+val find : ('a1 -> bool) -> 'a1 list -> 'a1 option
+
+val firstn : nat -> 'a1 list -> 'a1 list
+
+val skipn : nat -> 'a1 list -> 'a1 list
 
 val seq : nat -> nat -> nat list
 
@@ -199,9 +211,15 @@ type precision = positive option
 
 val above : z -> z -> positive -> q
 
+val below : z -> z -> positive -> q
+
 val up : precision -> q -> q
 
+val down : precision -> q -> q
+
 val mul_up : precision -> q -> q -> q
+
+val mul_down : precision -> q -> q -> q
 
 type 'x tree =
 | Leaf of 'x
@@ -211,7 +229,9 @@ val get : 'a1 tree -> nat -> 'a1
 
 val build : nat -> nat -> nat -> (nat -> 'a1) -> 'a1 tree
 
-val tabulate : nat -> (nat -> 'a1) -> 'a1 tree
+val tabulate : 'a1 -> nat -> (nat -> 'a1) -> 'a1 tree
+
+val change : 'a1 tree -> nat -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
 | InitialRow of nat option
@@ -242,10 +262,12 @@ val check_process : 'a1 process -> nat option -> ('a1 -> nat list) -> verdict
 val outcome :
   precision -> 'a1 process -> q -> q tree -> nat -> nat -> 'a1 -> q
 
-val backward_table :
-  'a1 process -> (q tree -> nat -> nat -> q) -> nat -> nat -> q tree
+val backward_table : (q tree -> nat -> q tree) -> nat -> nat -> q tree
 
-val bound : precision -> 'a1 process -> (q tree -> nat -> nat -> q) -> q
+val bound : precision -> 'a1 process -> (q tree -> nat -> q tree) -> q
+
+val by_state :
+  'a1 process -> (q tree -> nat -> nat -> q) -> q tree -> nat -> q tree
 
 val best_of :
   precision -> 'a1 process -> 'a1 list -> (nat -> nat -> 'a1 -> q) -> q tree
@@ -297,3 +319,132 @@ val check_nash :
 val margin : precision -> game -> nat list process -> (nat -> q) -> q
 
 val check_infeasible : precision -> game -> (nat -> q) -> verdict
+
+type interval = { low : q; high : q }
+
+val point : q -> interval
+
+val rounded : precision -> q -> interval
+
+val plus_i : interval -> interval -> interval
+
+val minus_i : interval -> interval -> interval
+
+val scale : precision -> q -> interval -> interval
+
+val weigh : precision -> interval -> interval -> interval
+
+val total_i : 'a1 list -> ('a1 -> interval) -> interval
+
+val scatter : (nat * interval) list -> interval tree -> interval tree
+
+val mix : precision -> interval -> interval list -> interval list
+
+val mix_all : precision -> interval list -> interval list -> interval list
+
+val leave_one_out :
+  precision -> nat -> (nat * interval) list -> interval list ->
+  (nat * interval) list
+
+type share = { of_all : interval; of_others : (nat * interval) list }
+
+val share_of : share -> nat -> interval
+
+val share_at : precision -> (nat * interval) list -> (nat -> q) -> share
+
+type local_agent = { own_states : nat; own_actions : nat;
+                     own_start : (nat -> q);
+                     own_next : (nat -> nat -> nat -> (nat * q) list);
+                     private_reward : (nat -> nat -> nat -> q);
+                     private_cost : (nat -> nat -> nat -> nat -> q);
+                     uses : (nat -> nat -> nat -> nat list) }
+
+type local_game = { agents : local_agent list; local_steps : nat;
+                    num_resources : nat; local_constraints : nat;
+                    delay : (nat -> nat -> nat -> q);
+                    load_cost : (nat -> nat -> nat -> nat -> q);
+                    local_threshold : (nat -> q);
+                    local_binds : (nat -> nat -> bool) }
+
+val no_agent : local_agent
+
+type local_policy = nat -> nat -> nat -> nat -> q
+
+val agent : local_game -> nat -> local_agent
+
+val own : local_game -> local_agent -> nat process
+
+type resource = { delays : share; additions : share list }
+
+type step = { resources : resource tree; charges : interval list;
+              worths : interval list }
+
+val nothing : interval
+
+val no_share : share
+
+val no_resource : resource
+
+val count : local_game -> nat
+
+val active : local_game -> (nat -> nat -> q) -> nat -> (nat * q) list
+
+val visits :
+  precision -> local_game -> local_policy -> nat -> nat -> interval tree ->
+  ((nat * nat) * interval) list
+
+val blank : nat -> interval tree
+
+val advance :
+  precision -> local_game -> nat -> nat -> ((nat * nat) * interval) list ->
+  interval tree
+
+val usage :
+  local_game -> interval tree -> nat -> nat -> ((nat * nat) * interval) list
+  -> interval tree
+
+val users_of :
+  local_game -> interval tree list -> nat -> (nat * interval) list
+
+val resource_at :
+  precision -> local_game -> nat -> nat -> (nat * interval) list -> resource
+
+val price : precision -> nat -> (nat * q) list -> resource -> interval
+
+val private0 : local_game -> nat -> (nat * q) list -> nat -> nat -> nat -> q
+
+val worth :
+  precision -> local_game -> (nat -> nat -> q) -> nat -> nat -> resource tree
+  -> ((nat * nat) * interval) list -> interval
+
+val charge_at :
+  precision -> local_game -> nat -> nat -> (nat * interval) list tree ->
+  ((nat * nat) * interval) list list -> interval
+
+val step_at :
+  precision -> local_game -> (nat -> nat -> q) -> interval tree -> nat ->
+  ((nat * nat) * interval) list list -> step
+
+val forward :
+  precision -> local_game -> local_policy -> (nat -> nat -> q) -> interval
+  tree -> nat -> nat -> interval tree list -> step list
+
+val all_steps :
+  precision -> local_game -> local_policy -> (nat -> nat -> q) -> step list
+
+val no_step : step
+
+val best_layer :
+  precision -> local_game -> (nat -> nat -> q) -> step list -> nat -> q tree
+  -> nat -> q tree
+
+val local_gain :
+  precision -> local_game -> (nat -> nat -> q) -> step list -> q list -> nat
+  -> q
+
+val is_usage : local_game -> nat list -> bool
+
+val check_agent : local_game -> local_policy -> nat -> verdict
+
+val check_local :
+  precision -> local_game -> local_policy -> (nat -> nat -> q) -> q -> verdict
