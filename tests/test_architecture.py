@@ -18,6 +18,7 @@ ROOMS = [
     "sizes",
     "runs",
     "arrays",
+    "cells",
     "faces",
     "policy",
     "proof",

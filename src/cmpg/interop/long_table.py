@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import rational
+from cmpg.cells import cell, text_of_cell
 from cmpg.errors import FileError
 from cmpg.games.contract import Game
 from cmpg.games.dynamics import entries
@@ -105,10 +106,10 @@ def table_text(game: Game) -> str:
     text = io.StringIO()
     rows = table_rows(game)
     first = next(rows)
-    writer = csv.DictWriter(text, list(first), lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(first)
     for row in itertools.chain([first], rows):
-        writer.writerow(row | {"value": _written(row["value"])})
+        writer.writerow([_written(value) if name == "value" else cell(value) for name, value in row.items()])
     return text.getvalue()
 
 
@@ -152,7 +153,7 @@ def _whole(row: dict[Any, Any], number: int, path: FilePath) -> Row:
         found = sum(value is not None for value in row.values()) + len(row.get(None) or ()) - (None in row)
         columns = len(row) - (None in row)
         raise at_line(path, number, f"there are {found} fields; the first line names {columns} columns.")
-    return row
+    return {name: text_of_cell(value) for name, value in row.items()}
 
 
 def from_frame(frame: pandas.DataFrame) -> JointGame:

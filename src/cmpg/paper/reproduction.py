@@ -29,6 +29,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cmpg import __version__
+from cmpg.cells import cell
 from cmpg.errors import FileError
 from cmpg.faces import fields_line
 from cmpg.files.containers import check_out_folder
@@ -218,7 +219,7 @@ def claims_csv(sections: Sequence[CheckedSection]) -> str:
     for number, record in enumerate(claim_records(sections)):
         if not number:
             writer.writerow(record)
-        cells = (" ".join(map(repr, each)) if isinstance(each, list) else each for each in record.values())
+        cells = (" ".join(map(repr, each)) if isinstance(each, list) else cell(each) for each in record.values())
         writer.writerow(cells)
     return text.getvalue()
 

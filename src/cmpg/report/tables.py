@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
+from cmpg.cells import cell
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result
@@ -295,9 +296,9 @@ def rows_text(rows: Sequence[Row], form: str) -> str:
     if form == "json":
         return "[" + ",\n ".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows) + "]\n"
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer, names = csv.writer(text, lineterminator="\n"), list(rows[0]) if rows else []
+    writer.writerow(map(cell, names))
+    writer.writerows([cell(row.get(name, "")) for name in names] for row in rows)
     return text.getvalue()
 
 

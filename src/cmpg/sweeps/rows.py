@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.cells import cell
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import fields_line
@@ -93,10 +94,10 @@ def results_table(found: Sweep) -> str:
     for row in found.rows:
         by_constraint = [_at(each, j) for j in constraints for each in (row.costs, row.thresholds, row.prices)]
         by_option = [cell for name in worth for cell in (worth[name].get(row.run), row.envelopes.get(name))]
-        told = [row.options[name] for name in found.grid.axes]
+        told = [cell(row.options[name]) for name in found.grid.axes]
         numbers = [row.welfare, row.bound, row.gap, *by_constraint, *by_option]
         cells = ["" if number is None else repr(float(number)) for number in numbers]
-        writer.writerow([row.run, *told, row.status, *cells[:3], *cells[3:], row.moves, row.message])
+        writer.writerow([row.run, *told, row.status, *cells[:3], *cells[3:], row.moves, cell(row.message)])
     return text.getvalue()
 
 
