@@ -514,7 +514,7 @@ def test_only_one_writer_gets_a_folder(tmp_path, monkeypatch):
     assert [each.name for each in (tmp_path / "run").iterdir()] == ["first"]
     with pytest.raises(FileError, match="somebody else is writing there"), containers.new_folder(tmp_path / "run"):
         pass
-    with pytest.raises(FileError, match="cannot be made"), containers.new_folder(tmp_path / "none" / "deeper"):
+    with pytest.raises(FileError, match="cannot be written"), containers.new_folder(tmp_path / "none" / "deeper"):
         pass
 
 

@@ -117,7 +117,8 @@ def test_an_error_of_the_system_is_one_line():
     problem = OSError(28, "No space left on device", "/tmp/spill")
     with patch("cmpg.equilibrium.solve.solve", side_effect=problem):
         ran = cmpg("solve", "counter-example")
-    assert (ran.code, ran.err) == (2, "error: /tmp/spill: No space left on device.\n")
+    advice = "Make room on that disk, and run the command again."
+    assert (ran.code, ran.err) == (2, f"error: /tmp/spill: No space left on device. {advice}\n")
 
 
 def test_a_reader_who_goes_away_ends_the_command_without_a_word():

@@ -9,6 +9,7 @@ Each command imports what it needs, numpy among it, so that `cmpg --help` answer
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
 import os
@@ -109,7 +110,8 @@ def main() -> None:
         left = told_bytes(memory_left())
         complain(f"there is not enough memory{missing}. About {left} are left. Try fewer agents, states or steps.")
     except OSError as error:
-        complain(f"{error.filename or 'the system'}: {error.strerror or error}.")
+        full = " Make room on that disk, and run the command again." if error.errno == errno.ENOSPC else ""
+        complain(f"{error.filename or 'the system'}: {error.strerror or error}.{full}")
     sys.exit(2)
 
 

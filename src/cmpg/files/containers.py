@@ -11,6 +11,7 @@ link that somebody planted under the name is replaced, not followed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -178,9 +179,17 @@ def write_atomically(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as problem:
-        raise FileError(
-            f"{target}: cannot be written ({_reason(problem)}). Name a file in a folder that exists and is yours."
-        ) from None
+        raise unwritable(target, problem, "Name a file in a folder that exists and is yours.") from None
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
+
+
+def unwritable(target: Path, problem: OSError, advice: str) -> FileError:
+    """Return the error for what cannot be written; where the disk is full, the advice is about that."""
+    if problem.errno in FULL:
+        advice = "Make room on that disk, and run the command again."
+    return FileError(f"{target}: cannot be written ({_reason(problem)}). {advice}")
 
 
 def check_out_folder(folder: Path) -> None:
@@ -207,11 +216,12 @@ def check_out_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, or take an empty one, for one writer alone; by the end of the block, it holds a first file.
+    """Make a folder, or take an empty one, for one writer alone; the block fills it, or it is left as it was.
 
     Of several who try at the same time one succeeds, and the others are refused before they write anything.
     """
     check_out_folder(folder)
+    was_there = folder.is_dir()
     claim = folder / ".claimed"
     refusal = FileError(f"{folder}: somebody else is writing there. Name another folder.")
     try:
@@ -220,11 +230,18 @@ def new_folder(folder: Path) -> Iterator[None]:
     except FileExistsError:
         raise refusal from None
     except OSError as problem:
-        raise FileError(f"{folder}: cannot be made ({_reason(problem)}). Name another folder.") from None
+        raise unwritable(folder, problem, "Name another folder.") from None
     try:
         if any(each != claim for each in folder.iterdir()):
             raise refusal
-        yield
+        try:
+            yield
+        except BaseException:  # interrupted, or the disk is full: no half of a folder is left
+            for each in folder.iterdir():
+                each.unlink()
+            if not was_there:
+                folder.rmdir()
+            raise
     finally:
         claim.unlink(missing_ok=True)
 

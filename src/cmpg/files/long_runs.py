@@ -27,6 +27,7 @@ from cmpg.files.containers import (
     json_text,
     plain,
     read_fields,
+    unwritable,
     write_text,
 )
 from cmpg.files.games import fields_of, form_of
@@ -62,7 +63,7 @@ def sole_writer(folder: Path, *, resume: bool = False) -> Iterator[None]:
         folder.mkdir(exist_ok=True)
         lock = _locked(folder)
     except OSError as problem:
-        raise FileError(f"{folder}: cannot be written ({problem.strerror or problem}). Name another folder.") from None
+        raise unwritable(folder, problem, "Name another folder.") from None
     try:
         left = [each for each in folder.iterdir() if each.name != WRITER]
         if left and not resume:

@@ -99,20 +99,20 @@ def save_run(
     target, game = Path(folder), game_of(result)
     with new_folder(target):
         save_game(game, target / "game.npz")
-    if isinstance(game, ExactForm) and game.is_exact:
-        save_game(game, target / "game.json")
-    if origin is not None:
-        write_scenario(target / "scenario.json", origin, drawing_of(origin))
-    for rank, each in enumerate((result, *result.equilibria[1:]), 1):
-        if each.incumbent is not None:
-            each.policy.save(target / _policy_name(rank), multipliers=each.multipliers)
-    if result.selfish is not None and result.selfish.incumbent is not None:
-        result.selfish.policy.save(target / SELFISH, multipliers=result.selfish.multipliers)
-    if result.incumbent is not None:
-        write_text(target / "certificate.json", json_text(certificate_record(result.certificate)))
-    write_text(target / "trace.csv", trace_table(result.trace))
-    record = result_record(result, game, quality=quality, seed=seed, game_hash=_digest(target / "game.npz"))
-    write_text(target / "result.json", json_text(record))
+        if isinstance(game, ExactForm) and game.is_exact:
+            save_game(game, target / "game.json")
+        if origin is not None:
+            write_scenario(target / "scenario.json", origin, drawing_of(origin))
+        for rank, each in enumerate((result, *result.equilibria[1:]), 1):
+            if each.incumbent is not None:
+                each.policy.save(target / _policy_name(rank), multipliers=each.multipliers)
+        if result.selfish is not None and result.selfish.incumbent is not None:
+            result.selfish.policy.save(target / SELFISH, multipliers=result.selfish.multipliers)
+        if result.incumbent is not None:
+            write_text(target / "certificate.json", json_text(certificate_record(result.certificate)))
+        write_text(target / "trace.csv", trace_table(result.trace))
+        record = result_record(result, game, quality=quality, seed=seed, game_hash=_digest(target / "game.npz"))
+        write_text(target / "result.json", json_text(record))
     return record
 
 

@@ -8,6 +8,7 @@ actions (Figures 4 and 5), where its runs end, and its 4-cycle; bounds and what 
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,9 +83,12 @@ def light_grid(axes: Axes) -> None:
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write name.svg and name.pdf, without dates."""
-    figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
+    svg, pdf = io.BytesIO(), io.BytesIO()  # matplotlib does not tell a full disk from a fault of its own
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     figure.set_layout_engine("none")  # the layout stands; to compute it twice takes as long as drawing
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "ModDate": None, "Creator": None})
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "ModDate": None, "Creator": None})
+    (folder / f"{name}.svg").write_bytes(svg.getvalue())
+    (folder / f"{name}.pdf").write_bytes(pdf.getvalue())
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from cmpg import __version__
 from cmpg.cells import cell
 from cmpg.errors import FileError
 from cmpg.faces import fields_line
-from cmpg.files.containers import check_out_folder
+from cmpg.files.containers import check_out_folder, unwritable
 from cmpg.paper import congestion, counter_examples, grid_world, learning, lemmas, literal, theory
 from cmpg.paper.claims import Agreement, CheckedClaim, Effort, Evidence, PaperClaim, Picture, Section, Tick
 from cmpg.paper.figures import paper_style, require_matplotlib, save
@@ -129,25 +129,36 @@ def write(reproduction: Reproduction, folder: Path, *, on_progress: Tick = lambd
         Called as figures are drawn.
     """
     check_reproduction_folder(folder)
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.resolve().parent) as scratch:
-        whole = Path(scratch) / "whole"
-        (whole / "figures").mkdir(parents=True)
-        drawings = _draw(reproduction, whole / "figures", on_progress)
-        heading = f"{PAPER}: the paper again, claim by claim"
-        text = page(reproduction.sections, drawings, heading=heading, authors=AUTHORS, settings=_settings(reproduction))
-        (whole / "index.html").write_text(text, "utf-8")
-        (whole / "claims.csv").write_text(claims_csv(reproduction.sections), "utf-8")
-        names = [path.relative_to(whole).as_posix() for path in whole.rglob("*") if path.is_file()]
-        (whole / RECORD).write_text(_record(reproduction, sorted([*names, RECORD])), "utf-8")
-        check_reproduction_folder(folder)  # again: drawing takes a while
-        earlier = Path(scratch) / "earlier"
-        try:
-            if folder.is_dir():
-                folder.rename(earlier)
-            whole.rename(folder)
-        finally:
-            if earlier.is_dir() and not folder.exists():  # interrupted between the two
-                earlier.rename(folder)
+    try:
+        with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.resolve().parent) as scratch:
+            _replace(folder, _written(reproduction, Path(scratch) / "whole", on_progress), Path(scratch) / "earlier")
+    except OSError as problem:
+        raise unwritable(folder, problem, "Name a folder that can be made, or an earlier reproduction.") from None
+
+
+def _written(reproduction: Reproduction, whole: Path, on_progress: Tick) -> Path:
+    """Write everything into a new folder."""
+    (whole / "figures").mkdir(parents=True)
+    drawings = _draw(reproduction, whole / "figures", on_progress)
+    heading = f"{PAPER}: the paper again, claim by claim"
+    text = page(reproduction.sections, drawings, heading=heading, authors=AUTHORS, settings=_settings(reproduction))
+    (whole / "index.html").write_text(text, "utf-8")
+    (whole / "claims.csv").write_text(claims_csv(reproduction.sections), "utf-8")
+    names = [path.relative_to(whole).as_posix() for path in whole.rglob("*") if path.is_file()]
+    (whole / RECORD).write_text(_record(reproduction, sorted([*names, RECORD])), "utf-8")
+    return whole
+
+
+def _replace(folder: Path, whole: Path, earlier: Path) -> None:
+    """Put a folder in its place; what was there goes to `earlier`, and comes back if this is interrupted."""
+    check_reproduction_folder(folder)  # again: drawing takes a while
+    try:
+        if folder.is_dir():
+            folder.rename(earlier)
+        whole.rename(folder)
+    finally:
+        if earlier.is_dir() and not folder.exists():
+            earlier.rename(folder)
 
 
 def _draw(reproduction: Reproduction, folder: Path, on_progress: Tick) -> dict[str, str]:

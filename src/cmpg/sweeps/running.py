@@ -26,8 +26,8 @@ from cmpg.equilibrium.quality import OptimalityGap, quality
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import Fields, json_text, write_text
+from cmpg.errors import CMPGError
+from cmpg.files.containers import Fields, json_text, unwritable, write_text
 from cmpg.files.long_runs import check_request, sole_writer, write_request
 from cmpg.files.run_folder import save_run
 from cmpg.games.contract import Game, in_floats
@@ -279,6 +279,4 @@ def _place_folder(target: Path, files: Mapping[str, bytes]) -> None:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as problem:
-        raise FileError(
-            f"{target}: cannot be written ({problem.strerror}). What is there is whole: make room and --resume."
-        ) from None
+        raise unwritable(target, problem, "What is there is whole: --resume goes on with it.") from None
