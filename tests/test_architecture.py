@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,14 @@ ON_DEMAND = {
 """Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imported_modules(path: Path) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
         elif isinstance(node, ast.Import):
@@ -98,12 +104,13 @@ IMPORT_BY_NAME = {
 def called_names(tree: ast.AST) -> set[str]:
     """The last part of whatever is called, and the names of keyword arguments."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = {getattr(call.func, "id", getattr(call.func, "attr", "")) for call in calls}
     # `re.compile` compiles a pattern.
-    patterns = [call for call in calls if ast.unparse(call.func) == "re.compile"]
-    compiled = [call for call in calls if ast.unparse(call.func).endswith("compile")]
-    names -= {"compile"} if len(patterns) == len(compiled) else set()
+    names = {getattr(call.func, "id", getattr(call.func, "attr", "")) for call in calls if not is_pattern(call)}
     return names | {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
+
+
+def is_pattern(call: ast.Call) -> bool:
+    return getattr(call.func, "attr", "") == "compile" and ast.unparse(call.func) == "re.compile"
 
 
 @pytest.mark.parametrize(
@@ -122,12 +129,12 @@ def test_calls_are_seen(code, seen):
 
 def test_no_file_can_make_the_library_run_anything():
     for path in SOURCE.rglob("*.py"):
-        tree, name = ast.parse(path.read_text("utf-8")), str(path.relative_to(SOURCE))
-        assert not called_names(tree) & NEVER_CALLED, path
+        called, name = called_names(parsed(path)), str(path.relative_to(SOURCE))
+        assert not called & NEVER_CALLED, path
         assert not {module.split(".")[0] for module in imported_modules(path)} & NEVER_IMPORTED, path
-        assert "import_module" not in called_names(tree) or name in IMPORT_BY_NAME, path
+        assert "import_module" not in called or name in IMPORT_BY_NAME, path
         # What is loaded by entry points is installed; no reader of files is near it.
-        assert "EntryPoint" not in called_names(tree) or name == "plugins.py", path
+        assert "EntryPoint" not in called or name == "plugins.py", path
 
 
 def test_certificates_need_no_solver():
@@ -166,7 +173,7 @@ FORMS = {"JointGame", "LocalGame", "CountingGame", "JointPosition", "LocalPositi
 def test_files_and_pages_know_no_form_of_game(room):
     """One file writes and reads the forms; everything else asks the contract, without probing."""
     for path in (SOURCE / room).glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
                 assert len(node.args) == 2, f"{path}, line {node.lineno}: a probe"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
@@ -183,7 +190,7 @@ def test_importing_the_package_loads_nothing_heavy():
 def classes_with_a_typed_constructor():
     """Dataclasses that take lists of numbers where their fields are arrays, and say so to type checkers only."""
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 hidden = [each for each in node.body if isinstance(each, ast.If) and each.test.id == "TYPE_CHECKING"]
                 for init in [each for block in hidden for each in block.body if each.name == "__init__"]:
@@ -216,7 +223,7 @@ def test_a_type_checker_sees_the_names_that_a_front_door_lends(door):
     """They are written twice: where they are loaded from when they are used, and as imports for type checkers."""
     path = SOURCE.parent / door.replace(".", "/") / "__init__.py"
     seen = set()
-    for block in ast.parse(path.read_text("utf-8")).body:
+    for block in parsed(path).body:
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
             seen |= {alias.asname for each in block.body for alias in each.names if alias.asname}
     lent = {name for name, thing in public_names(door).items() if getattr(thing, "__module__", door) != door}
@@ -247,7 +254,7 @@ def test_every_public_function_and_class_shows_an_example():
 def test_no_two_public_classes_share_a_name():
     homes: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
     assert not {name: where for name, where in homes.items() if len(where) > 1}
