@@ -29,6 +29,8 @@ from checks.environments import pythons
 
 FOLDER = BUILD / "machines"
 BUSY_LOOPS = 4
+INHERITED = ("VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL")
+"""Variables of the environment that a fresh clone does not see."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def run(machine: Machine, python: str, commit: str) -> dict[str, object]:
     """Clone, run `make test`, and return the outcome."""
     log = FOLDER / f"{machine.name.replace(', ', '-').replace(' ', '-')}.log"
     core = ["taskset", "-c", "0"] if machine.one_core else []
-    environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
     with tempfile.TemporaryDirectory() as scratch, busy_loops(BUSY_LOOPS if machine.busy else 0):
         clone = Path(scratch) / "cmpg"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
