@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf, prod
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from cmpg.errors import TooLargeError
 
@@ -141,15 +141,6 @@ class Sized(Protocol):
         """α: [k]."""
 
 
-@runtime_checkable
-class KeepsActions(Protocol):
-    """A game whose solve keeps policies as actions, and plans by compiled kernels: much less memory, and time."""
-
-    @property
-    def keeps_actions(self) -> bool:
-        """Whether it does."""
-
-
 def require_solve(game: Sized, time_limit: float) -> None:
     """Refuse a game whose policies and CMDPs do not fit, or that takes hours, unless there is a time limit."""
     entries = [prod(map(float, shape)) for shape in game.policy_shapes]
@@ -157,7 +148,8 @@ def require_solve(game: Sized, time_limit: float) -> None:
     horizon = 1 if game.horizon is None else game.horizon
     what = f"policies and CMDPs of {len(entries):,} agents over {horizon:,} steps"
     advice = "Use fewer steps, states or agents; or a discount in place of a long horizon."
-    lean = isinstance(game, KeepsActions) and game.keeps_actions
+    # Policies that a solve keeps as actions, and plans by compiled kernels: much less memory, and time.
+    lean = bool(getattr(game, "keeps_actions", False))
     # Two policies, and the reward, the costs and the transition of one CMDP: no solve gets by with less.
     policies = 2 * sum(float(steps) * states for steps, states, _ in game.policy_shapes) if lean else 16 * steps
     require_memory(what, policies + 8 * max(entries) * (2 + len(game.thresholds)), advice=advice)

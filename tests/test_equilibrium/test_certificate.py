@@ -287,7 +287,7 @@ class Own:
         self._game = game
 
     def __getattr__(self, name):
-        if name in ("exact", "is_exact", "joint_cmdp", "split", "private_cmdps"):
+        if name in ("exact", "is_exact", "planner", "private_cmdps"):
             raise AttributeError(name)
         return getattr(self._game, name)
 

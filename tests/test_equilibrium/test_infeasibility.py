@@ -102,7 +102,7 @@ def test_what_agents_who_meet_can_save_at_most_is_taken_off_the_limit():
         thresholds=[0.75],
         horizon=1,
     )
-    least = 2 * 0.75 - game.most_left(np.array([2.0]))
+    least = 2 * 0.75 - game.max_weighted_slack(np.array([2.0]))
     assert least == pytest.approx(2.0, abs=1e-9)
     assert prove_infeasible(game, [2.0]).least_cost == least - LAST_BITS * least
 

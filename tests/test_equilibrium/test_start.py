@@ -217,7 +217,7 @@ def test_prices_never_refute_what_is_feasible(seed):
     policy = game.random_policy(rng=np.random.default_rng(seed))
     spent = game.at(policy).costs
     tight = replace(game, thresholds=spent)
-    for multipliers in ([1.0, 0.0], [0.5, 0.5], tight.scarcest()):
+    for multipliers in ([1.0, 0.0], [0.5, 0.5], tight.tightest_multipliers()):
         assert not prove_infeasible(tight, multipliers).holds
 
 

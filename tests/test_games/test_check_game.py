@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cmpg
+from cmpg.cmdp.evaluation import Evaluation, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.games.check import GAME, InducedPosition, check_game
 from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, potential_by_moves
@@ -148,9 +149,11 @@ BROKEN_POSITIONS = {
         "policy": property(other_policy, lambda self, policy: None)
     },
     "replace(0, …) must change the policy of agent 0, and no other": {"replace": lambda self, agent, table: self},
-    "same_problem(0, …) must return True or False": {"same_problem": lambda self, agent, other: "perhaps"},
-    "present(1).costs has shape [2]; [1] is required": {
-        "present": lambda self, agent: replace(InducedPosition.present(self, agent), costs=np.zeros(1 + agent))
+    "current(1).costs has shape [2]; [1] is required": {
+        "current": lambda self, agent: Evaluation(self.values[agent], np.zeros(1 + agent)),
+        "values": property(
+            lambda self: np.array([evaluate(self.induced_cmdp(i), self.policy[i]).value for i in (0, 1)])
+        ),
     },
     "ends in AttributeError: 'NoneType' object has no attribute 'size'": {
         "slacks": property(lambda self: None.size)  # a slip inside: the member is there

@@ -233,7 +233,7 @@ def test_an_agent_faces_only_what_binds_it_and_a_position_counts_everything():
         assert not mine.costs[0].any()
         assert mine.thresholds[0] == 1
         assert mine.costs[1:].tolist() == all_of_it.costs[1:].tolist()
-        assert here.present(0).costs[0] == 0
+        assert here.current(0).costs[0] == 0
         assert here.forbidden(0, 0) is None
         assert check_game(game).passed, str(check_game(game))
 

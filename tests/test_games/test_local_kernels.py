@@ -113,7 +113,7 @@ def test_a_position_is_the_twins(seed):
         twin = replace(game).at(policy)
         assert isinstance(twin.loads, LoadTree)
         expected = [(twin.costs, twin.values, twin.rosenthal, twin.expected_load)]
-        expected += [(twin.usage(i), twin.present(i), twin.induced_cmdp(i)) for i in range(game.num_agents)]
+        expected += [(twin.usage(i), twin.current(i), twin.induced_cmdp(i)) for i in range(game.num_agents)]
     assert isinstance(position.loads, SparseLoads)
     for found, wanted in zip(
         (position.costs, position.values, position.rosenthal, position.expected_load), expected[0], strict=True
@@ -121,8 +121,8 @@ def test_a_position_is_the_twins(seed):
         close(found, wanted)
     for i, (usage, present, cmdp) in enumerate(expected[1:]):
         close(position.usage(i), usage)
-        close(position.present(i).value, present.value)
-        close(position.present(i).costs, present.costs)
+        close(position.current(i).value, present.value)
+        close(position.current(i).costs, present.costs)
         close(position.induced_cmdp(i).reward, cmdp.reward)
         close(position.induced_cmdp(i).costs, cmdp.costs)
         close(position.induced_cmdp(i).thresholds, cmdp.thresholds)
@@ -154,7 +154,10 @@ def test_some_agents_are_judged_as_all_are(seed):
     multipliers = rng.random((game.num_agents, game.num_constraints))
     first = int(rng.integers(game.num_agents))
     asked = range(first, int(rng.integers(first + 1, game.num_agents + 1)))
-    whole, part = position.judgements(multipliers), position.judgements(multipliers[asked.start : asked.stop], asked)
+    whole, part = (
+        position.agent_bounds(multipliers),
+        position.agent_bounds(multipliers[asked.start : asked.stop], asked),
+    )
     for name in ("values", "bounds", "rounding"):
         assert getattr(part, name).tobytes() == getattr(whole, name)[asked.start : asked.stop].tobytes()
 
@@ -178,7 +181,7 @@ def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
     game = random_game(seed)
     rng = np.random.default_rng(seed)
     multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
-    settled = game.at(random_policy(game, seed)).settle(
+    settled = game.at(random_policy(game, seed)).best_response_dynamics(
         multipliers, turns=200 * game.num_agents, worth=1e-9, rng=rng if ties else None
     )
     with kernels("numpy"):
@@ -186,7 +189,7 @@ def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
         close(settled.position.costs, twin.costs)
         close(settled.position.values, twin.values)
         for i in range(game.num_agents):
-            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            cmdp, present = twin.induced_cmdp(i), twin.current(i)
             best = cmpg.cmdp.planning.maximise(cmdp, multipliers).value
             gain = best - float(present.value - multipliers @ present.costs)
             assert gain <= 1e-9 * cmdp.reward_range + 1e-9
@@ -195,10 +198,10 @@ def test_agents_that_settle_are_at_rest_as_the_twin_sees_it(seed, ties, free):
 def test_agents_who_wait_keep_their_policies_and_the_others_rest_beside_them():
     game = crowd_of_cars(12)
     position, waiting = game.at(game.uniform_policy()), (0, 5, 11)
-    settled = position.settle(np.array([1.0]), turns=100 * 12, worth=1e-9, waiting=waiting)
+    settled = position.best_response_dynamics(np.array([1.0]), turns=100 * 12, worth=1e-9, waiting=waiting)
     for i in range(12):
         assert (settled.position.policy[i] == position.policy[i]).all() == (i in waiting)
-        cmdp, present = settled.position.induced_cmdp(i), settled.position.present(i)
+        cmdp, present = settled.position.induced_cmdp(i), settled.position.current(i)
         gain = cmpg.cmdp.planning.maximise(cmdp, np.array([1.0])).value - float(present.value - present.costs[0])
         assert (gain <= 1e-9 * cmdp.reward_range + 1e-12) == (i not in waiting)
 
@@ -246,11 +249,11 @@ def test_a_crowd_is_at_rest_though_alike_agents_are_not_all_asked(seed, mixed):
     rng = np.random.default_rng(seed)
     choices = rng.integers(3, size=(4,)) if mixed else np.zeros(1, dtype=int)
     tables = [CompactTable.certain(np.full((H, S), rng.choice(choices)), A) for H, S, A in game.policy_shapes]
-    settled = game.at(JointPolicy(tuple(tables))).settle(price, turns=500 * game.num_agents, worth=1e-9)
+    settled = game.at(JointPolicy(tuple(tables))).best_response_dynamics(price, turns=500 * game.num_agents, worth=1e-9)
     with kernels("numpy"):
         twin = replace(game).at(settled.position.policy)
         for i in range(game.num_agents):
-            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            cmdp, present = twin.induced_cmdp(i), twin.current(i)
             best = cmpg.cmdp.planning.maximise(cmdp, price).value
             assert best - float(present.value - price @ present.costs) <= 1e-9 * cmdp.reward_range + 1e-9
 
@@ -266,12 +269,12 @@ def test_agents_who_are_alike_are_judged_once_and_only_if_they_are():
     position = position.replace(other, np.full(game.policy_shapes[other], 0.5))
     multipliers = np.full((40, 1), 0.5)
     multipliers[dearer] = 2.0
-    judged = position.judgements(multipliers)
+    judged = position.agent_bounds(multipliers)
     with kernels("numpy"):
         twin = replace(game).at(position.policy)
         for i in range(40):
             assert judged.bounds[i] == pytest.approx(dual_bound(twin.induced_cmdp(i), multipliers[i]), abs=1e-9)
-            assert judged.values[i] == pytest.approx(twin.present(i).value, abs=1e-9)
+            assert judged.values[i] == pytest.approx(twin.current(i).value, abs=1e-9)
     assert len({judged.bounds[i] for i in alike}) == 1 < len(alike)
 
 
@@ -288,12 +291,12 @@ def test_agents_who_differ_in_nothing_but_what_they_could_get_or_how_often_they_
         horizon=1,
     )
     position = game.at(idle(game)).replace(3, np.array([[[0.5, 0.5]]]))
-    judged = position.judgements(np.full((5, 1), 0.25))
+    judged = position.agent_bounds(np.full((5, 1), 0.25))
     with kernels("numpy"):
         twin = replace(game).at(position.policy)
         for i in range(5):
             assert judged.bounds[i] == pytest.approx(dual_bound(twin.induced_cmdp(i), np.array([0.25])), abs=1e-12)
-            assert judged.values[i] == pytest.approx(twin.present(i).value, abs=1e-12)
+            assert judged.values[i] == pytest.approx(twin.current(i).value, abs=1e-12)
     assert judged.bounds[0] == judged.bounds[1]
     assert len(set(judged.bounds)) == 4
 
@@ -302,14 +305,14 @@ def test_loads_stay_right_while_a_crowd_moves_in_and_out_of_them_a_thousand_time
     game = crowd_of_cars(150)
     position = game.at(game.uniform_policy())
     for price in (0.0, 5.0, 0.5, 2.0, 0.0, 4.0, 0.5, 2.0):
-        settled = position.settle(np.array([price]), turns=40 * game.num_agents, worth=1e-7)
+        settled = position.best_response_dynamics(np.array([price]), turns=40 * game.num_agents, worth=1e-7)
         before, after = (each.rosenthal - price * each.costs[0] for each in (position, settled.position))
         assert after >= before  # the potential of the priced game
         position = settled.position
     with kernels("numpy"):
         twin = replace(game).at(position.policy)
         for i in range(game.num_agents):
-            cmdp, present = twin.induced_cmdp(i), twin.present(i)
+            cmdp, present = twin.induced_cmdp(i), twin.current(i)
             best = cmpg.cmdp.planning.maximise(cmdp, np.array([2.0])).value
             assert best - (present.value - 2.0 * present.costs[0]) <= 1e-7 * cmdp.reward_range + 1e-9
 
@@ -320,11 +323,11 @@ def test_a_first_turn_is_the_twins_best_plan(seed):
     game = random_game(seed)
     position = game.at(random_policy(game, seed))
     multipliers = np.random.default_rng(seed).random(game.num_constraints) + 0.1
-    settled = position.settle(multipliers, turns=1, worth=1e-9)
+    settled = position.best_response_dynamics(multipliers, turns=1, worth=1e-9)
     with kernels("numpy"):
         twin = replace(game).at(position.policy)
         best = cmpg.cmdp.planning.maximise(twin.induced_cmdp(0), multipliers).value
-    present = settled.position.present(0)
+    present = settled.position.current(0)
     assert present.value - float(multipliers @ present.costs) == pytest.approx(best, abs=1e-8)
     assert settled.moves == (settled.position is not position)
 
@@ -346,9 +349,9 @@ def test_agents_who_are_asked_at_once_come_to_rest_with_the_same_bits_for_any_nu
     multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
     start, limits = game.at(random_policy(game, seed)), {"turns": 200 * game.num_agents, "worth": 1e-9}
     with everybody_at_once():
-        alone = start.settle(multipliers, **limits)
+        alone = start.best_response_dynamics(multipliers, **limits)
         for workers in (2, 3, 1000):
-            together = start.settle(multipliers, workers=workers, **limits)
+            together = start.best_response_dynamics(multipliers, workers=workers, **limits)
             assert together.moves == alone.moves
             assert together.position.policy.fingerprint() == alone.position.policy.fingerprint()
             assert together.position.values.tobytes() == alone.position.values.tobytes()
@@ -358,7 +361,7 @@ def test_agents_who_are_asked_at_once_come_to_rest_with_the_same_bits_for_any_nu
         before, after = (each.rosenthal - float(multipliers @ each.costs) for each in (begun, ended))
         assert after >= before - 1e-9 * abs(before)  # every move gains in the priced game, which has this potential
         for i in range(game.num_agents):
-            cmdp, present = ended.induced_cmdp(i), ended.present(i)
+            cmdp, present = ended.induced_cmdp(i), ended.current(i)
             gain = cmpg.cmdp.planning.maximise(cmdp, multipliers).value - float(
                 present.value - multipliers @ present.costs
             )
@@ -378,7 +381,7 @@ def test_two_who_would_leave_one_resource_for_the_same_other_do_not_follow_each_
         horizon=1,
     )
     with everybody_at_once():
-        settled = game.at(idle(game)).settle(np.zeros(0), turns=2, worth=1e-9, workers=workers)
+        settled = game.at(idle(game)).best_response_dynamics(np.zeros(0), turns=2, worth=1e-9, workers=workers)
     assert settled.moves == 1  # the second was tempted, too, until the first had left
     assert settled.position.expected_load.tolist() == [[1.0, 1.0]]
 
@@ -394,11 +397,11 @@ def test_more_agents_are_asked_at_once_the_more_there_are_and_only_where_plans_a
     fleets = {size: robots(num_agents=size, horizon=24, seed=1) for size in (24, 49, 50)}
     short, cars = robots(num_agents=50, horizon=16, seed=1), crowd_of_cars(60)
     for game in (*fleets.values(), short, cars):
-        game.at(idle(game)).settle(np.ones(1), turns=4, worth=1e-4, workers=3)
+        game.at(idle(game)).best_response_dynamics(np.ones(1), turns=4, worth=1e-4, workers=3)
     assert asked == [(1, 1), (1, 1), (2, 2), (1, 1), (1, 1)]
     monkeypatch.setattr(position_module, "AGENTS_PER_PLACE", 2)
     for game, rng in ((fleets[50], None), (cars, None), (fleets[50], np.random.default_rng(0))):
-        game.at(idle(game)).settle(np.ones(1), turns=4, worth=1e-4, workers=3, rng=rng)
+        game.at(idle(game)).best_response_dynamics(np.ones(1), turns=4, worth=1e-4, workers=3, rng=rng)
     assert asked[5:] == [(16, 3), (1, 1), (1, 1)]  # where ties are drawn, they are drawn turn by turn
 
 
@@ -451,12 +454,13 @@ def test_whoever_walks_on_a_map_moves_as_by_any_other_matrix(seed, price):
     assert kinds == {1, game.num_agents}
     multipliers = np.array([price])
     found, expected = (
-        each.at(idle(each)).settle(multipliers, turns=4 * game.num_agents, worth=1e-9) for each in (game, apart)
+        each.at(idle(each)).best_response_dynamics(multipliers, turns=4 * game.num_agents, worth=1e-9)
+        for each in (game, apart)
     )
     assert found.moves == expected.moves
     assert found.position.policy.fingerprint() == expected.position.policy.fingerprint()
     everybody = np.broadcast_to(multipliers, (game.num_agents, 1))
-    judged, twin = (each.position.judgements(everybody) for each in (found, expected))
+    judged, twin = (each.position.agent_bounds(everybody) for each in (found, expected))
     assert judged.bounds.tobytes() == twin.bounds.tobytes()
     assert judged.values.tobytes() == twin.values.tobytes()
 
@@ -503,7 +507,8 @@ def test_whoever_walks_over_rows_of_cells_moves_as_by_any_other_matrix(seed, pri
     own = [sp.csr_array(game.agents[0].transition[0]) for _ in game.agents]
     apart = replace(game, agents=tuple(replace(a, transition=[m]) for a, m in zip(game.agents, own, strict=True)))
     found, expected = (
-        each.at(idle(each)).settle(np.array([price]), turns=24, worth=1e-9).position for each in (game, apart)
+        each.at(idle(each)).best_response_dynamics(np.array([price]), turns=24, worth=1e-9).position
+        for each in (game, apart)
     )
     assert found.policy.fingerprint() == expected.policy.fingerprint()
 
@@ -529,7 +534,7 @@ def test_a_walker_plans_as_its_cmdp_does(seed, price, edges):
 @pytest.mark.parametrize("edges", [False, True])
 def test_what_is_too_improbable_to_be_felt_is_counted_all_the_same(edges):
     game = walkers_in_rows(4, horizon=40, edges=edges)
-    settled = game.at(idle(game)).settle(np.array([3.0]), turns=60, worth=1e-7).position
+    settled = game.at(idle(game)).best_response_dynamics(np.array([3.0]), turns=60, worth=1e-7).position
     assert settled.loads.probability.min() < 1e-20
     afresh = game.at(settled.policy)
     assert settled.costs.tobytes() == afresh.costs.tobytes()
@@ -547,7 +552,9 @@ def test_where_a_budget_is_free_a_tie_spends_no_more_of_it_than_it_must():
     game = LocalGame(
         agents=(agent,) * 3, delay=np.zeros((1, 1, 4)), load_costs=[[[[0.0, 1, 2, 3]]]], thresholds=[1.0], horizon=2
     )
-    settled = game.at(JointPolicy((np.eye(3)[np.full((2, 1), 2)],) * 3)).settle(np.zeros(1), turns=9, worth=1e-9)
+    settled = game.at(JointPolicy((np.eye(3)[np.full((2, 1), 2)],) * 3)).best_response_dynamics(
+        np.zeros(1), turns=9, worth=1e-9
+    )
     assert settled.moves == 3
     assert settled.position.costs.tolist() == [0.0]
     assert settled.position.values.tolist() == [2.0] * 3
@@ -558,7 +565,11 @@ def test_random_ties_come_from_the_generator(seed):
     game = robots(num_agents=4, horizon=12, seed=seed)
 
     def settled(rng):
-        return game.at(idle(game)).settle(np.ones(1), turns=12, worth=1e-7, rng=rng).position.policy.fingerprint()
+        return (
+            game.at(idle(game))
+            .best_response_dynamics(np.ones(1), turns=12, worth=1e-7, rng=rng)
+            .position.policy.fingerprint()
+        )
 
     assert settled(np.random.default_rng(3)) == settled(np.random.default_rng(3))
     drawn = {settled(np.random.default_rng(each)) for each in range(8)}
@@ -579,7 +590,7 @@ def test_scenarios_end_as_well_as_the_twins(game):
 
 def test_only_what_can_be_reached_has_actions():
     game = robots(num_agents=2, horizon=20)
-    settled = game.at(idle(game)).settle(np.ones(1), turns=2, worth=1e-7)
+    settled = game.at(idle(game)).best_response_dynamics(np.ones(1), turns=2, worth=1e-7)
     near = settled.position.policy[0][0] @ np.arange(game.agents[0].num_actions)
     start = int(game.agents[0].initial.argmax())
     assert near[start] > 0
@@ -589,7 +600,10 @@ def test_only_what_can_be_reached_has_actions():
 def test_a_settling_keeps_to_its_deadline():
     game = robots(num_agents=8)
     position = game.at(idle(game))
-    assert position.settle(np.ones(1), turns=10**6, worth=0.0, deadline=time.monotonic() - 1).position is position
+    assert (
+        position.best_response_dynamics(np.ones(1), turns=10**6, worth=0.0, deadline=time.monotonic() - 1).position
+        is position
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -615,7 +629,7 @@ def test_an_interruption_ends_a_settling_in_the_middle(workers):
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            position.settle(np.ones(1), turns=2**62, worth=1e-9, workers=workers)
+            position.best_response_dynamics(np.ones(1), turns=2**62, worth=1e-9, workers=workers)
     finally:
         timer.join()
 
@@ -652,7 +666,7 @@ def test_numbers_beyond_all_bounds_lead_nowhere_else(seed, free, ties):
     game = replace(game, agents=agents, delay=np.abs(wild(game.delay)), load_costs=np.abs(wild(game.load_costs)))
     multipliers = np.zeros(game.num_constraints) if free else np.full(game.num_constraints, 1e300)
     with np.errstate(all="ignore"):
-        settled = game.at(random_policy(game, seed)).settle(
+        settled = game.at(random_policy(game, seed)).best_response_dynamics(
             multipliers, turns=5 * game.num_agents, worth=1e-9, rng=rng if ties else None
         )
         for (_, _, actions), table in zip(game.policy_shapes, settled.position.policy, strict=True):
@@ -709,7 +723,7 @@ def test_everybody_outside_of_a_block_is_counted_once_and_burdens_have_the_same_
         for agent in (0, 1, 1, agents - 1, agents // 2, 0):
             cmdp = position.induced_cmdp(agent)
             multipliers = np.full((2, len(game.thresholds)), 0.5)
-            judged = position.judgements(multipliers, range(agent % (agents - 1), agent % (agents - 1) + 2))
+            judged = position.agent_bounds(multipliers, range(agent % (agents - 1), agent % (agents - 1) + 2))
             seen += [cmdp.costs, cmdp.reward, cmdp.thresholds, judged.values, judged.bounds]
             position = position.replace(agent, plan(cmdp, multipliers[0]).policy(cmdp.num_actions))
         return seen, position.loads.outside(0).block

@@ -103,17 +103,14 @@ class Target:
         """Build the scenario, or load the file."""
         if _is_file(self.name):
             return _load(self.name, exact=exact)
-        from cmpg.errors import GameError
         from cmpg.scenarios import scenario
 
         game = scenario(self.name).build(**self.origin(seed=seed).options)
         if not exact:
             return game
-        from cmpg.games.contract import ExactForm
+        from cmpg.games.contract import in_rationals
 
-        if not isinstance(game, ExactForm):
-            raise GameError(f"{self.name} has no exact mode. Leave --exact out: rounding is bounded in any case.")
-        return typing.cast("Game", game.exact())
+        return in_rationals(game)
 
     def origin(self, *, seed: int | None = None) -> Origin:
         """Return where the game comes from: a name, and the options that differ from the defaults."""
@@ -435,16 +432,9 @@ def option_types(function: Callable[..., Any]) -> dict[str, Any]:
     return typing.get_type_hints(types.SimpleNamespace(__annotations__=options), function.__globals__)
 
 
-@typing.runtime_checkable
-class JointForm(typing.Protocol):
-    """A game of another form that can be written with joint tables."""
-
-    def to_joint(self) -> JointGame:
-        """Return the same game with joint tables."""
-
-
 def joint_form(game: Game, *, wanted: str) -> JointGame:
     """Return a game with tables over joint states and joint actions, or raise with what was wanted of it."""
+    from cmpg.games.counting.game import CountingGame
     from cmpg.games.joint.game import as_joint
 
-    return as_joint(game.to_joint() if isinstance(game, JointForm) else game, wanted=wanted)
+    return as_joint(game.to_joint() if isinstance(game, CountingGame) else game, wanted=wanted)

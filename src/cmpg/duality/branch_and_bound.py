@@ -227,7 +227,7 @@ class _Incumbent:
         # A first policy is worth many rounds. Later boxes are narrow, and a round or two makes up what is missing.
         rounds = 20 if self.policy is None else 2
         found = settled(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
-        value = float(found.present(0).value)
+        value = float(found.current(0).value)
         if value <= self.value or not meets_thresholds(found):
             return self
         return _Incumbent(value, found.policy)
@@ -245,7 +245,7 @@ def settled(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
         position = ending.position
         if ending.moves < position.game.num_agents:
             return position
-        value = float(position.present(0).value) if is_feasible(position) else -np.inf
+        value = float(position.current(0).value) if is_feasible(position) else -np.inf
         if value > -np.inf and value <= before + 1e-10 * abs(before):
             break
         before = value

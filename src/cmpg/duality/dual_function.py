@@ -184,15 +184,15 @@ def primal_value(
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
     candidates = [settled(start)]
-    if not (meets_thresholds(candidates[0]) and candidates[0].present(0).value >= dual.upper - tolerance):
+    if not (meets_thresholds(candidates[0]) and candidates[0].current(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
         runs = uninterrupted(solve(common, epsilon=tolerance, restarts=restarts, rng=generator))
         candidates += [common.at(runs.policy)] if runs.incumbent is not None else []
     feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
     if not feasible:
         return PrimalBound(-np.inf, dual.upper, None, nodes=0)
-    best = max(feasible, key=lambda candidate: float(candidate.present(0).value))
-    lower = float(best.present(0).value)
+    best = max(feasible, key=lambda candidate: float(candidate.current(0).value))
+    lower = float(best.current(0).value)
     return PrimalBound(lower, max(lower, dual.upper), best.policy, nodes=0)
 
 

@@ -48,7 +48,18 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import Game, Information, Judgements, JudgesAgents, Position, binds_of, only_binding
+from cmpg.games.contract import (
+    AgentBounds,
+    Game,
+    Information,
+    Position,
+    agent_bounds,
+    binds_of,
+    bounded_together,
+    current,
+    only_binding,
+    same_problem,
+)
 from cmpg.policy import JointPolicy
 
 FEW_AGENTS = 4
@@ -161,7 +172,7 @@ def coordinate_ascent(
                     answers,
                     replace(rules, deadline=deadline),
                     at_rest=polisher if polishing else lambda position, _: position,
-                    same_problem=lambda position, agent, earlier: position.same_problem(agent, earlier),
+                    same_problem=same_problem,
                     workers=workers,
                     rng=rng,
                     on_progress=on_progress,
@@ -267,7 +278,7 @@ class _Screened:
     position: Position
     agents: range
     multipliers: FloatArray
-    judged: Judgements
+    judged: AgentBounds
 
 
 class _Answers:
@@ -290,13 +301,13 @@ class _Answers:
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
         over = position.slacks < -DOUBT * position.cost_rounding
-        if over.any() and (position.present(agent).costs > position.induced_cmdp(agent).thresholds).any():
+        if over.any() and (current(position, agent).costs > position.induced_cmdp(agent).thresholds).any():
             return self._made_feasible(position, agent, rng)
         proved = self._proved(position, agent)
         if proved is not None:
             return proved
         cmdp, table = position.induced_cmdp(agent), position.policy[agent]
-        present = position.present(agent)
+        present = current(position, agent)
         last = self._last.get(agent)
         if last is not None:
             hard = np.isinf(last).any()
@@ -326,7 +337,7 @@ class _Answers:
         try:
             response = self._solver(cmdp, rng=rng)
         except (InfeasibleError, SolverError) as problem:
-            return self._unanswered(agent, table, position.present(agent), str(problem), cmdp.num_constraints)
+            return self._unanswered(agent, table, current(position, agent), str(problem), cmdp.num_constraints)
         self.moved_back = True
         return Answer(response.policy, cmdp.reward_range + self._epsilon, response)
 
@@ -335,16 +346,16 @@ class _Answers:
 
         The next agents are likely to be asked next: twice as many each time, until somebody moves.
         """
-        if not self._can_be_judged(agent) or not isinstance(position, JudgesAgents):
+        if not self._can_be_judged(agent):
             return None
         known = self._screened if self._screened and self._screened.position is position else None
         if known is None or agent not in known.agents:
-            last = position.neighbours(agent).stop if known is None else agent + 2 * len(known.agents)
+            last = bounded_together(position, agent).stop if known is None else agent + 2 * len(known.agents)
             stop = agent + 1
             while stop < min(last, len(position.policy)) and self._can_be_judged(stop):
                 stop += 1
             multipliers = np.stack([self._last[i] for i in range(agent, stop)])
-            judged = position.judgements(multipliers, range(agent, stop))
+            judged = agent_bounds(position, multipliers, range(agent, stop))
             if judged is None:
                 return None
             known = self._screened = _Screened(position, range(agent, stop), multipliers, judged)

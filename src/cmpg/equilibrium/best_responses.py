@@ -22,7 +22,7 @@ from cmpg.cmdp.support import Restricted, restricted
 from cmpg.equilibrium.ascent import best_response
 from cmpg.equilibrium.certificate import Certificate, certify, judge_agent, restriction
 from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game, HardBudgets, JudgesAgents, Position, only_binding
+from cmpg.games.contract import Game, Position, agent_bounds, forbidden, only_binding
 from cmpg.policy import JointPolicy
 
 LOWERINGS, LOWERED = 24, 4.0
@@ -53,16 +53,14 @@ class Within:
 
 def within(position: Position, agent: int, spent: BoolArray) -> Within | None:
     """Forbid what the hard ones among some spent budgets [k] forbid; None if none of them is provably hard."""
-    if not isinstance(position, HardBudgets) or not spent.any():
-        return None
-    forbidden = {j: position.forbidden(agent, j) for j in np.flatnonzero(spent).tolist()}
-    known = {j: each for j, each in forbidden.items() if each is not None}
+    found = {j: forbidden(position, agent, j) for j in np.flatnonzero(spent).tolist()}
+    known = {j: each for j, each in found.items() if each is not None}
     if not known:
         return None
     hard = np.zeros(len(spent), dtype=bool)
     hard[list(known)] = True
-    found = restricted(position.induced_cmdp(agent), list(known.values()), hard)
-    return None if found is None else Within(hard, found)
+    left = restricted(position.induced_cmdp(agent), list(known.values()), hard)
+    return None if left is None else Within(hard, left)
 
 
 def bound_at(position: Position, agent: int, multipliers: FloatArray) -> float:
@@ -132,7 +130,7 @@ def gentler_multipliers(position: Position, multipliers: FloatArray, *, epsilon:
 
 def _proved_gains(position: Position, multipliers: FloatArray, asked: BoolArray) -> FloatArray:
     """Return what agents gain at most as multipliers [n, k] prove it, rounding included: [n]; inf where not asked."""
-    judged = position.judgements(multipliers) if isinstance(position, JudgesAgents) else None
+    judged = agent_bounds(position, multipliers)
     if judged is not None:
         return np.asarray(judged.bounds - judged.values + judged.rounding)
     gains = np.full(len(asked), np.inf)

@@ -31,7 +31,7 @@ from cmpg.arrays import BoolArray, FloatArray, check_shape, counted_rescaling, f
 from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
-from cmpg.errors import GameError, PolicyError, UnsupportedError
+from cmpg.errors import GameError, PolicyError
 from cmpg.faces import (
     MOST_ROWS,
     Cell,
@@ -47,15 +47,16 @@ from cmpg.faces import (
     text,
 )
 from cmpg.games.contract import (
-    ExactCosts,
-    ExactForm,
     Game,
-    HardBudgets,
     Information,
-    JudgesAgents,
     Names,
     Position,
+    agent_bounds,
     binds_of,
+    exact_costs,
+    forbidden,
+    in_rationals,
+    is_exact,
 )
 from cmpg.policy import JointPolicy
 
@@ -226,7 +227,7 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     told = check_multipliers(game, multipliers)
     hard = np.asarray(told == np.inf)
     judging = np.where(hard, 0, told)
-    if _is_exact(judged):
+    if is_exact(judged):
         judging = to_exact(judging)
     # What is beyond all floats is no number, and no number proves nothing: there is no need to warn of it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -237,7 +238,7 @@ def _certified(
     game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray
 ) -> Certificate:
     """Judge every agent, and the thresholds, in the arithmetic of the game."""
-    judged_at_once = position.judgements(judging) if isinstance(position, JudgesAgents) and not hard.all() else None
+    judged_at_once = None if hard.all() else agent_bounds(position, judging)
     if judged_at_once is not None:
         values, bounds, allowance = judged_at_once.values, judged_at_once.bounds.copy(), judged_at_once.rounding.copy()
         asked = np.flatnonzero(hard.any(axis=1)).tolist()
@@ -265,7 +266,7 @@ def _certified(
         rounding=allowance,
         excess=excess,
         information=game.information,
-        arithmetic="exact" if _is_exact(game) else "floating point",
+        arithmetic="exact" if is_exact(game) else "floating point",
         names=game.names,
         binds=None if binds_of(game).all() else binds_of(game),
     )
@@ -307,11 +308,9 @@ def judge_agent(
 
 def restriction(position: Position, agent: int, hard: BoolArray) -> Restricted | None:
     """Return one agent's CMDP with actions forbidden in place of hard constraints [k]; None if those are not hard."""
-    if not isinstance(position, HardBudgets):
-        return None
-    forbidden = [position.forbidden(agent, j) for j in np.flatnonzero(hard).tolist()]
-    known = [each for each in forbidden if each is not None]
-    if len(known) < len(forbidden):
+    found = [forbidden(position, agent, j) for j in np.flatnonzero(hard).tolist()]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
         return None
     from cmpg.cmdp.support import restricted  # few budgets are hard
 
@@ -375,7 +374,7 @@ def _judge_feasibility(
         return Feasibility.PROVEN, excess
     if np.any((costs - margins > thresholds) & ~certain):
         return Feasibility.VIOLATED, excess
-    exact = position.exact_costs(policy) if isinstance(position, ExactCosts) else None
+    exact = exact_costs(position, policy)
     if exact is not None:
         limits = [Fraction(limit) for limit in thresholds]
         excess = _rounded_up([most - limit for (_, most), limit in zip(exact, limits, strict=True)])
@@ -395,24 +394,16 @@ def _rounded_up(excess: Any) -> FloatArray:
 def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:
     """Whether a hard budget is kept, from what is possible alone; None where nobody's proof is by support."""
     for agent in agents:
-        forbidden = position.forbidden(agent, constraint) if isinstance(position, HardBudgets) else None
-        if forbidden is not None:
-            return not forbidden.taken_by(position.policy[agent], position.induced_cmdp(agent).initial)
+        found = forbidden(position, agent, constraint)
+        if found is not None:
+            return not found.taken_by(position.policy[agent], position.induced_cmdp(agent).initial)
     return None
 
 
-def _is_exact(game: Any) -> bool:
-    return isinstance(game, ExactForm) and game.is_exact
-
-
 def _exact_game(game: Game) -> Game:
-    if not isinstance(game, ExactForm):
-        advice = "Leave `exact` out, and rounding is bounded instead."
-        raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
     if game.discount is not None:
         raise GameError("exact mode needs a finite horizon; leave `exact` out, and rounding is bounded instead.")
-    converted: Game = game.exact()
-    return converted
+    return in_rationals(game)
 
 
 def proved_text(certificate: Certificate) -> str:

@@ -3,7 +3,7 @@
 An infeasibility claim is (game, λ ≥ 0): if even one planner who chooses all actions pays V^{λ·c} > λ·α, no policy is
 feasible. For one constraint such a λ always exists; for several, product policies may be infeasible where correlated
 ones are not, and then there is none. In local games agents who plan alone, at prices of what they use, take the
-planner's place (`Bounded`), and what they pay at least may be less.
+planner's place (`max_weighted_slack`), and what they pay at least may be less.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Bounded, CentralPlanner, Game, IndependentAgents, Names, in_floats
+from cmpg.games.contract import Game, Names, max_weighted_slack, planner, private_cmdps
 from cmpg.policy import JointPolicy
 
 
@@ -87,11 +87,11 @@ def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
 
 def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None, float, float]:
     """The least V^{λ·c} over all joint policies, a policy that attains it, and how much rounding could hide in it."""
-    if isinstance(game, CentralPlanner):
-        planner: Any = in_floats(game)
-        cmdp = planner.joint_cmdp()
+    central = planner(game, None)
+    if central is not None:
+        cmdp = central.cmdp
         cheapest = plan(cmdp, multipliers, reward_weight=0.0)
-        policy, least = planner.split(cheapest.actions), float(multipliers @ cheapest.costs)
+        policy, least = central.split(cheapest.actions), float(multipliers @ cheapest.costs)
         if cmdp.discount is None:
             # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
             # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
@@ -100,10 +100,11 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         spending = replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
         least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
         return policy, least, gain_rounding(spending, multipliers)
-    alone = game.private_cmdps() if isinstance(game, IndependentAgents) else None
-    if alone is None and isinstance(game, Bounded):
+    alone = private_cmdps(game)
+    slack = max_weighted_slack(game, multipliers) if alone is None else None
+    if slack is not None:
         # Every agent plans alone, at prices of what it uses; rounding is part of the bound.
-        return None, float(multipliers @ game.thresholds) - game.most_left(multipliers), 0.0
+        return None, float(multipliers @ game.thresholds) - slack, 0.0
     if alone is None:
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)

@@ -21,7 +21,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Bounded, Game, Objective, Planner, PlansFor, UpperBound, in_floats
+from cmpg.games.contract import Game, Objective, Planner, UpperBound, in_floats, planner, relaxed_bound
 from cmpg.policy import JointPolicy
 
 OPTIMAL = 1e-6
@@ -142,21 +142,20 @@ def upper_bound(game: Game, objective: Objective, near: JointPolicy, multipliers
         A guess of common multipliers there.
     """
     try:
-        if isinstance(game, PlansFor):
-            return planned_bound(game.planner(objective))
-        return game.upper_bound(objective, near, multipliers) if isinstance(game, Bounded) else None
+        central = planner(game, objective)
+        return relaxed_bound(game, objective, near, multipliers) if central is None else planned_bound(central)
     except CMPGError:
         return None
 
 
-def planned_bound(planner: Planner | None) -> UpperBound | None:
+def planned_bound(central: Planner | None) -> UpperBound | None:
     """Return what a planner's optimum proves of all feasible policies; None without a planner or a feasible plan."""
     from cmpg.cmdp.exact import proved_maximum  # on demand: pages import this module, and load no solver
 
-    if planner is None:
+    if central is None:
         return None
     try:
-        value, multipliers = proved_maximum(planner.cmdp)
+        value, multipliers = proved_maximum(central.cmdp)
     except InfeasibleError:
         return None
-    return UpperBound(value, multipliers, planner.told)
+    return UpperBound(value, multipliers, central.description)

@@ -28,7 +28,7 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible
 from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
-from cmpg.games.contract import Game, Information, Objective, PlansFor, in_floats
+from cmpg.games.contract import Game, Information, Objective, in_floats, planner
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _default_starts(game: Game, *, by_potential: bool, workers: int) -> tuple[St
         from cmpg.equilibrium.starts.common_price import CommonPrice
 
         return (CommonPrice(workers),)
-    if not isinstance(game, PlansFor):
+    if planner(game, None) is None:
         return (MinCostStart(),)
     known = by_potential and game.potential_proof() is not None
     return (PlannerStart(Objective.POTENTIAL if known else Objective.WELFARE), MinCostStart())

@@ -40,7 +40,7 @@ from cmpg.files.records import (
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.games.contract import ExactForm, Game, in_floats
+from cmpg.games.contract import Game, in_floats, is_exact
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
 
@@ -99,7 +99,7 @@ def save_run(
     target, game = Path(folder), game_of(result)
     with new_folder(target):
         save_game(game, target / "game.npz")
-        if isinstance(game, ExactForm) and game.is_exact:
+        if is_exact(game):
             save_game(game, target / "game.json")
         if origin is not None:
             write_scenario(target / "scenario.json", origin, drawing_of(origin))
@@ -177,7 +177,7 @@ def _read_game(folder: Path) -> Game:
     if not (folder / "game.json").exists():
         return game
     exact = load_game(folder / "game.json", exact=True)
-    if not isinstance(exact, ExactForm) or not _same_tables(in_floats(exact), game):
+    if not _same_tables(in_floats(exact), game):
         raise FileError(f"{folder}: game.json and game.npz are different games. Solve again.")
     return exact
 
@@ -300,7 +300,7 @@ def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | Non
 
 
 def _judged_policy(path: Path, game: Game) -> Incumbent:
-    exact = isinstance(game, ExactForm) and game.is_exact
+    exact = is_exact(game)
     policy, multipliers = load_policy(path, exact=exact)
     try:
         certificate = certify(game, policy, multipliers, exact=exact)

@@ -15,19 +15,13 @@ if TYPE_CHECKING:
     from cmpg.games.contract import Amount as Amount
     from cmpg.games.contract import BatchDynamics as BatchDynamics
     from cmpg.games.contract import BatchStep as BatchStep
-    from cmpg.games.contract import Bounded as Bounded
-    from cmpg.games.contract import CentralPlanner as CentralPlanner
     from cmpg.games.contract import Dynamics as Dynamics
-    from cmpg.games.contract import ExactCosts as ExactCosts
-    from cmpg.games.contract import ExactForm as ExactForm
     from cmpg.games.contract import Game as Game
-    from cmpg.games.contract import IndependentAgents as IndependentAgents
     from cmpg.games.contract import Information as Information
     from cmpg.games.contract import Legend as Legend
     from cmpg.games.contract import Names as Names
     from cmpg.games.contract import Objective as Objective
     from cmpg.games.contract import Planner as Planner
-    from cmpg.games.contract import PlansFor as PlansFor
     from cmpg.games.contract import Playable as Playable
     from cmpg.games.contract import PlayableInBatches as PlayableInBatches
     from cmpg.games.contract import Position as Position
@@ -63,22 +57,16 @@ __all__, __getattr__, __dir__ = front_door(
             "by_window",
         ),
         "contract": (
-            "Bounded",
             "Amount",
             "BatchDynamics",
             "BatchStep",
-            "CentralPlanner",
             "Dynamics",
-            "ExactCosts",
-            "ExactForm",
             "Game",
-            "IndependentAgents",
             "Information",
             "Legend",
             "Names",
             "Objective",
             "Planner",
-            "PlansFor",
             "Playable",
             "PlayableInBatches",
             "Position",

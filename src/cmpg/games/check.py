@@ -19,12 +19,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from cmpg.arrays import BoolArray, FloatArray
-from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
+from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.support import Forbidden, forbidden_in
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp
+from cmpg.games.contract import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp, current
 from cmpg.policy import JointPolicy
 
 GAME = (
@@ -49,9 +49,7 @@ POSITION = (
     "cost_rounding",
     "underflow",
     "induced_cmdp",
-    "present",
     "replace",
-    "same_problem",
 )
 
 TOLERANCE = 1e-8
@@ -176,10 +174,10 @@ def _wrong_cmdps(game: Game, position: Position) -> Iterator[str]:
 def _wrong_agent(game: Game, position: Position, agent: int, rng: np.random.Generator) -> Iterator[str]:
     cmdp, where = position.induced_cmdp(agent), f"of agent {agent}"
     worth = evaluate(cmdp, position.policy[agent])
-    present = position.present(agent)
+    now = current(position, agent)
     yield from _differs(f"values[{agent}]", position.values[agent], worth.value, "the value in its induced CMDP")
-    yield from _differs(f"present({agent}).value", present.value, worth.value, "the value in its induced CMDP")
-    yield from _differs(f"present({agent}).costs", present.costs, worth.costs, "the costs in its induced CMDP")
+    yield from _differs(f"current({agent}).value", now.value, worth.value, "the value in its induced CMDP")
+    yield from _differs(f"current({agent}).costs", now.costs, worth.costs, "the costs in its induced CMDP")
     table = JointPolicy.random(game.policy_shapes, rng=rng)[agent]
     moved, response = position.replace(agent, table), evaluate(cmdp, table)
     if moved.policy.fingerprint() != position.policy.replace(agent, table).fingerprint():
@@ -196,8 +194,6 @@ def _wrong_agent(game: Game, position: Position, agent: int, rng: np.random.Gene
     gain, most = response.value - worth.value, game.reward_ranges[agent]
     if abs(gain) > most * (1 + TOLERANCE) + TOLERANCE:
         yield f"a move {where} changes its value by {abs(gain):.6g}, more than reward_ranges[{agent}] = {most:.6g}."
-    if not isinstance(position.same_problem(agent, position), (bool, np.bool_)):
-        yield f"same_problem({agent}, …) must return True or False."
     if game.potential_proof() is not None:
         rise = game.potential(moved.policy) - game.potential(position.policy)
         yield from _differs(f"the change of the potential by a move {where}", rise, gain, "what it gains")
@@ -255,7 +251,7 @@ class InducedPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
-        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
+        return np.array([current(self, agent).value for agent in range(self.game.num_agents)])
 
     @cached_property
     def costs(self) -> FloatArray:
@@ -305,10 +301,6 @@ class InducedPosition:
         rounding = max(cmdp.rounding for cmdp in cmdps)
         return Underflow.behind(rounding, rewards=sizes[:, 0], costs=sizes[:, 1:].max(axis=0))
 
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent])
-
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation takes, where the tables of the CMDP are what they stand for."""
         cmdp = self.induced_cmdp(agent)
@@ -320,10 +312,6 @@ class InducedPosition:
     def replace(self, agent: int, table: Any) -> InducedPosition:
         """Return the position after one agent has changed its policy."""
         return InducedPosition(self.game, self.policy.replace(agent, table))
-
-    def same_problem(self, agent: int, earlier: InducedPosition) -> bool:  # noqa: ARG002
-        """Return False: telling would cost as much as solving."""
-        return False
 
     @cached_property
     def _cmdps(self) -> dict[int, tuple[CMDP, CMDP]]:

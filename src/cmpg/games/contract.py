@@ -5,9 +5,12 @@ everybody plays that policy, which can say what each agent gets, what is left be
 agent faces when only it moves. Any class that has these members runs through `solve`, `certify` and the page;
 `check_game` walks through them and says what is wrong.
 
-What only some games can do is a protocol with a name of its own: `CentralPlanner`, `IndependentAgents`, `ExactForm`,
-`ExactCosts`, `HardBudgets`, `SharedResources`, `Settles`, `JudgesAgents`, `LeavesOut`, `PlansFor`,
-`Bounded`.
+What some classes can do better is a function here with a default, which is always right: `planner`, `forbidden`,
+`exact_costs`, `agent_bounds`, `without`, …. A class has a method of the same name, or it has not. Two things are
+different in kind, and are protocols: `SharedResources` and `Playable`.
+
+What a proof rests on is no such thing. Which constraints bind whom is the field `binds`, and what underflow can hide is
+`Position.underflow`, a required member.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from cmpg.arrays import BoolArray, FloatArray, IntArray, check_shape, frozen, nu
 from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.errors import GameError
+from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import fields_line
 from cmpg.games.names import Amount as Amount
 from cmpg.games.names import Legend as Legend
@@ -94,14 +97,8 @@ class Position(Protocol):
         It has 0 ≤ 1 in place of each constraint that does not bind the agent; `bound_cmdp` makes it so.
         """
 
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-
     def replace(self, agent: int, table: Any) -> Self:
         """Return the position after one agent has changed its policy."""
-
-    def same_problem(self, agent: int, earlier: Self) -> bool:
-        """Whether one agent faces the same CMDP here as at an earlier position; False where that is costly to tell."""
 
 
 class HasConstraints(Protocol):
@@ -162,62 +159,6 @@ class Game(Protocol):
 
     def with_thresholds(self, thresholds: Any) -> Self:
         """Return the same game with other thresholds: [k]."""
-
-
-@runtime_checkable
-class CentralPlanner(Protocol):
-    """A game that one planner, who chooses all actions, can plan for."""
-
-    def joint_cmdp(self) -> CMDP:
-        """Return the planner's CMDP; its costs and transitions are those of the game, in floats."""
-
-    def split(self, joint_actions: IntArray) -> JointPolicy:
-        """Split the planner's deterministic choices [H, S] into one table per agent."""
-
-
-@runtime_checkable
-class IndependentAgents(Protocol):
-    """A game whose agents may share nothing but sums of private costs (the paper's Example 2)."""
-
-    def private_cmdps(self) -> tuple[CMDP, ...] | None:
-        """Return each agent's CMDP with its private costs, or None where the agents meet in a constraint."""
-
-
-@runtime_checkable
-class ExactForm(Protocol):
-    """A game that can be read as exact rationals."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions already."""
-
-    def exact(self) -> Any:
-        """Return the same game with every number read as a rational."""
-
-    def floats(self) -> Any:
-        """Return the same game in floats."""
-
-
-@runtime_checkable
-class ExactCosts(Protocol):
-    """A position that can compare its costs with the thresholds exactly, if little enough can happen there."""
-
-    def exact_costs(self, policy: JointPolicy) -> Sequence[tuple[Fraction, Fraction]] | None:
-        """Return the least and the most that V^{c_j} of the policy as it was given can be, or None: that takes long.
-
-        Both are the same, or close enough to tell whether the threshold is met, or as close as can be afforded.
-        """
-
-
-@runtime_checkable
-class HardBudgets(Protocol):
-    """A position that can tell what a budget forbids of which nothing is left, from what is possible alone."""
-
-    def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
-        """Return which actions no feasible deviation of one agent takes where it may come to them.
-
-        None where something is left of the budget, or where that cannot be told without rounding.
-        """
 
 
 class ResourcePosition(Position, Protocol):
@@ -326,96 +267,31 @@ class Planner:
 
     cmdp: CMDP  # its reward is at least what any joint action adds to the objective; rounding included
     split: Callable[[IntArray], JointPolicy]  # actions [H, S] of the CMDP
-    told: str  # what the planner chooses
+    description: str  # what the planner chooses
     marginals: Callable[[FloatArray], JointPolicy] | None = None  # each agent's part of a policy [H, S, A] of the CMDP
 
     __repr__ = fields_line
 
 
-@runtime_checkable
-class PlansFor(Protocol):
-    """A game that one planner, who chooses all actions, can plan for by an objective."""
-
-    def planner(self, objective: Objective) -> Planner | None:
-        """Return the planner, or None where the tables are too large, or the potential is none of stages."""
-
-
-@runtime_checkable
-class Bounded(Protocol):
-    """A game that can bound what any feasible policy is worth."""
-
-    def upper_bound(self, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
-        """Return a bound over all feasible policies, or None where none is affordable.
-
-        A good feasible policy and common multipliers [k] are known; a game may look near them. The potential is counted
-        as by `potential`.
-        """
-
-    def most_left(self, multipliers: FloatArray) -> float:
-        """Return what λ·(α − V^c) cannot exceed, whatever the policy: where that is negative, none is feasible."""
-
-    def scarcest(self) -> FloatArray:
-        """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
-
-
 At = TypeVar("At", covariant=True)
+PositionT = TypeVar("PositionT", bound=Position)
 
 
 @dataclass(frozen=True, eq=False)
-class Settlement(Generic[At]):
-    """Where agents came to by turns at common multipliers, and in how many moves; the same position if in none."""
+class DynamicsEnd(Generic[At]):
+    """Where best-response dynamics at fixed multipliers ended, after how many moves; where they began if after none."""
 
     position: At
     moves: int
 
 
-@runtime_checkable
-class Settles(Protocol):
-    """A position whose agents can take many turns at common multipliers in one call."""
-
-    def settle(
-        self,
-        multipliers: FloatArray,
-        *,
-        turns: int,
-        worth: float,
-        waiting: Collection[int] = (),
-        rng: np.random.Generator | None = None,
-        deadline: float = np.inf,
-        workers: int = 1,
-    ) -> Settlement[Self] | None:
-        """Let agents who do not wait move to what is best for them, in turn; or return None: they are asked then."""
-
-
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class AgentBounds:
     """What every agent has, what it could get at most, and how much rounding could hide in the difference: [n] each."""
 
     values: FloatArray
     bounds: FloatArray
     rounding: FloatArray
-
-
-@runtime_checkable
-class JudgesAgents(Protocol):
-    """A position that can bound what all its agents could get in one call."""
-
-    def judgements(self, multipliers: FloatArray, agents: range | None = None) -> Judgements | None:
-        """Return weak duality's bounds at multipliers [n, k], or None: then they are computed agent by agent.
-
-        Where only some neighbouring agents are asked for, the multipliers are theirs.
-        """
-
-    def neighbours(self, agent: int) -> range:
-        """Return an agent and those after it who are judged at little more than the price of one."""
-
-
-@runtime_checkable
-class LeavesOut(Protocol):
-    """A position that can leave one agent out."""
-
-    def without(self, agent: int) -> Self | None:
-        """Return the position as if one agent were not there, until it moves; None where that means nothing."""
 
 
 def binds_of(game: HasConstraints) -> BoolArray:
@@ -456,18 +332,152 @@ def bound_cmdp(cmdp: CMDP, bound: BoolArray) -> CMDP:
     return replace(cmdp, costs=frozen(costs), thresholds=frozen(np.where(bound, cmdp.thresholds, one)), trusted=True)
 
 
+# --- What a game may do: a method with a default ----------------------------------------------------------------------
+#
+# A class of games, or of positions, has these methods where it can do better than the default, which is always right:
+# what a class lacks can make an answer slower, or leave it open, and never more certain.
+
+
+def is_exact(game: Any) -> bool:
+    """Whether the tables of a game hold Fractions; False unless `game.is_exact` says so."""
+    return bool(getattr(game, "is_exact", False))
+
+
 def in_floats(game: Game) -> Game:
     """Return a game in exact numbers rounded to floats, which solvers need; any other as it is."""
-    if not isinstance(game, ExactForm) or not game.is_exact:
-        return game
-    rounded: Game = game.floats()
-    return rounded
+    return _own(game, "floats") if is_exact(game) else game
 
 
-def cheapest_policy(game: CentralPlanner, multipliers: FloatArray) -> tuple[JointPolicy, float]:
+def in_rationals(game: Game) -> Game:
+    """Return the same game with every number read as a rational, or raise UnsupportedError where it has no `exact`."""
+    exact: Game | None = _own(game, "exact")
+    if exact is None:
+        advice = "Leave `exact` out, and rounding is bounded instead."
+        raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
+    return exact
+
+
+def planner(game: Game, objective: Objective | None) -> Planner | None:
+    """Return one planner who chooses all actions, by an objective or, without one, by costs alone.
+
+    None unless `game.planner` returns one: tables may be too large, or the potential none of stages.
+    """
+    found: Planner | None = _own(game, "planner", objective)
+    return found
+
+
+def private_cmdps(game: Game) -> tuple[CMDP, ...] | None:
+    """Return each agent's CMDP with its private costs, if agents share nothing but sums of those (Example 2)."""
+    found: tuple[CMDP, ...] | None = _own(game, "private_cmdps")
+    return found
+
+
+def relaxed_bound(game: Game, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
+    """Return a bound over all feasible policies, or None where `game.upper_bound` has none that is affordable.
+
+    A good feasible policy and common multipliers [k] are known; a game may look near them. The potential is counted as
+    by `potential`.
+    """
+    found: UpperBound | None = _own(game, "upper_bound", objective, near, multipliers)
+    return found
+
+
+def max_weighted_slack(game: Game, multipliers: FloatArray) -> float | None:
+    """Return what λ·(α − V^c) cannot exceed, whatever the policy: where that is negative, none is feasible."""
+    found: float | None = _own(game, "max_weighted_slack", multipliers)
+    return found
+
+
+def tightest_multipliers(game: Game) -> FloatArray | None:
+    """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
+    found: FloatArray | None = _own(game, "tightest_multipliers")
+    return found
+
+
+def current(position: Position, agent: int) -> Evaluation:
+    """Return what one agent's policy is worth and spends in its induced CMDP."""
+    found: Evaluation | None = _own(position, "current", agent)
+    return evaluate(position.induced_cmdp(agent), position.policy[agent]) if found is None else found
+
+
+def same_problem(position: Position, agent: int, earlier: Position) -> bool:
+    """Whether one agent is known to face the same CMDP here as at an earlier position, bit for bit."""
+    return bool(_own(position, "same_problem", agent, earlier))
+
+
+def forbidden(position: Position, agent: int, constraint: int) -> Forbidden | None:
+    """Return which actions no feasible deviation of one agent takes where it may come to them.
+
+    None where something is left of the budget, and where that cannot be told without rounding.
+    """
+    found: Forbidden | None = _own(position, "forbidden", agent, constraint)
+    return found
+
+
+def exact_costs(position: Position, policy: JointPolicy) -> Sequence[tuple[Fraction, Fraction]] | None:
+    """Return the least and the most that V^{c_j} of the policy as it was given can be; None if that takes long.
+
+    Both are the same, or close enough to tell whether the threshold is met, or as close as can be afforded.
+    """
+    found: Sequence[tuple[Fraction, Fraction]] | None = _own(position, "exact_costs", policy)
+    return found
+
+
+def agent_bounds(position: Position, multipliers: FloatArray, agents: range | None = None) -> AgentBounds | None:
+    """Return weak duality's bounds at multipliers [n, k] by one call, or None: then they are computed one by one.
+
+    Where only some neighbouring agents are asked for, the multipliers are theirs.
+    """
+    found: AgentBounds | None = _own(position, "agent_bounds", multipliers, agents)
+    return found
+
+
+def bounded_together(position: Position, agent: int) -> range:
+    """Return an agent and those after it that `agent_bounds` bounds at little more than the price of one."""
+    found: range | None = _own(position, "bounded_together", agent)
+    return range(agent, agent + 1) if found is None else found
+
+
+def without(position: PositionT, agent: int) -> PositionT | None:
+    """Return the position as if one agent were not there, until it moves; None where that means nothing."""
+    found: PositionT | None = _own(position, "without", agent)
+    return found
+
+
+def best_response_dynamics(
+    position: PositionT,
+    multipliers: FloatArray,
+    *,
+    turns: int,
+    worth: float,
+    waiting: Collection[int] = (),
+    rng: np.random.Generator | None = None,
+    deadline: float = np.inf,
+    workers: int = 1,
+) -> DynamicsEnd[PositionT] | None:
+    """Let agents in turn move to what is best for them at multipliers [k], by one call; None: one by one.
+
+    Agents in `waiting` keep their policies, and a gain below `worth` times an agent's range is not worth a move.
+    """
+    terms = {"turns": turns, "worth": worth, "waiting": waiting, "rng": rng, "deadline": deadline, "workers": workers}
+    found: DynamicsEnd[PositionT] | None = _own(position, "best_response_dynamics", multipliers, **terms)
+    return found
+
+
+def _own(thing: Any, method: str, *arguments: Any, **named: Any) -> Any:
+    """Return what a method of a class's own returns, or None if it has no such method."""
+    own = getattr(thing, method, None)
+    return None if own is None else own(*arguments, **named)
+
+
+def cheapest_policy(game: Game, multipliers: FloatArray) -> tuple[JointPolicy, float]:
     """Return a deterministic policy of least V^{λ·c} over all joint policies, and that cost (the paper's Example 1)."""
-    cheapest = plan(game.joint_cmdp(), multipliers, reward_weight=0.0)
-    return game.split(cheapest.actions), float(multipliers @ cheapest.costs)
+    central = planner(game, None)
+    if central is None:
+        advice = "Its agents cannot be planned for together; search for a feasible start instead."
+        raise UnsupportedError(type(game).__name__, "has no central planner", advice)
+    cheapest = plan(central.cmdp, multipliers, reward_weight=0.0)
+    return central.split(cheapest.actions), float(multipliers @ cheapest.costs)
 
 
 def potential_by_moves(game: Game, policy: JointPolicy) -> float:

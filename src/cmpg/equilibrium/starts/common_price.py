@@ -35,7 +35,7 @@ from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.start import Start, is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import Game, JudgesAgents, Position, Settlement, Settles
+from cmpg.games.contract import DynamicsEnd, Game, Position, agent_bounds, best_response_dynamics, current
 from cmpg.policy import JointPolicy
 
 ROUNDS = 18
@@ -241,17 +241,16 @@ class _Search:
     ) -> Position:
         """The same beside agents that keep their policies."""
         turns, interrupted = rounds * self.game.num_agents, False
-        done: Settlement[Position] | None = None
-        if isinstance(position, Settles):
-            done = position.settle(
-                multipliers,
-                turns=turns,
-                worth=worth,
-                waiting=waiting,
-                rng=self._terms.rng,
-                deadline=self._terms.deadline,
-                workers=self._terms.workers,
-            )
+        done = best_response_dynamics(
+            position,
+            multipliers,
+            turns=turns,
+            worth=worth,
+            waiting=waiting,
+            rng=self._terms.rng,
+            deadline=self._terms.deadline,
+            workers=self._terms.workers,
+        )
         if done is not None:
             self._record(done, multipliers)
             self._terms.on_progress(self.trace[-1])
@@ -268,13 +267,13 @@ class _Search:
 
     def _asked_one_by_one(
         self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, turns: int, worth: float
-    ) -> tuple[Settlement[Position], bool]:
+    ) -> tuple[DynamicsEnd[Position], bool]:
         """Return where the agents settle, and whether the user has interrupted them."""
 
         def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
             if agent in waiting:
                 return Answer(position.policy[agent], 0.0)
-            cmdp, present = position.induced_cmdp(agent), position.present(agent)
+            cmdp, present = position.induced_cmdp(agent), current(position, agent)
             best = maximise(cmdp, multipliers)
             gain = best.value - float(present.value - multipliers @ present.costs)
             if gain <= 0 or gain <= _least_gain(cmdp, multipliers, worth):
@@ -292,9 +291,9 @@ class _Search:
             on_progress=tell,
             traced=False,
         )
-        return Settlement(ending.position, ending.moves), ending.status is Status.INTERRUPTED
+        return DynamicsEnd(ending.position, ending.moves), ending.status is Status.INTERRUPTED
 
-    def _record(self, ending: Settlement[Position], multipliers: FloatArray) -> None:
+    def _record(self, ending: DynamicsEnd[Position], multipliers: FloatArray) -> None:
         unknown = np.full(self.game.num_agents, np.nan)
         costs, seconds = np.asarray(ending.position.costs, dtype=np.float64), time.monotonic() - self._began
         step = Step(len(self.trace) + 1, None, np.nan, unknown, costs, 0.0, seconds, multipliers, ending.moves)
@@ -368,7 +367,7 @@ def _share_out(search: _Search) -> None:
             agent = asked.pop(0)
             with suppress(InfeasibleError, SolverError):
                 response = Exact()(_problem(position, agent))
-                if not is_feasible(position) or response.value > position.present(agent).value:
+                if not is_feasible(position) or response.value > current(position, agent).value:
                     position = position.replace(agent, response.policy)
                     takers += [agent] * (agent not in takers)
         feasible = is_feasible(position)  # where it is not, the few cannot make up for what the others spend
@@ -402,7 +401,7 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
     others = np.setdiff1d(np.arange(len(position.policy)), list(but))
     for share in LOWER:
         lower = np.tile(share * multipliers, (len(position.policy), 1))
-        judged = position.judgements(lower) if isinstance(position, JudgesAgents) else None
+        judged = agent_bounds(position, lower)
         if judged is None:
             break
         # Whoever has the same plan as before is bounded by what the slack is worth.
@@ -414,7 +413,7 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
 
 def _gain(position: Position, agent: int, multipliers: FloatArray) -> float:
     """Return what an agent gains by its best plan at these multipliers."""
-    present = position.present(agent)
+    present = current(position, agent)
     best = maximise(position.induced_cmdp(agent), multipliers).value
     return best - float(present.value - multipliers @ present.costs)
 

@@ -23,7 +23,7 @@ from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.phase_one import phase_one
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
-from cmpg.games.contract import CentralPlanner, Game, IndependentAgents
+from cmpg.games.contract import Game, Planner, planner, private_cmdps
 from cmpg.policy import JointPolicy
 
 
@@ -76,26 +76,28 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
     """
     if len(game.thresholds) == 0:
         return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: everybody mixes evenly")
-    if isinstance(game, CentralPlanner):
-        planned = _planned_start(game, rng)
+    central = planner(game, None)
+    if central is not None:
+        planned = _planned_start(game, central, rng)
         if planned.policy is not None or planned.proof is not None:
             return planned
-    if isinstance(game, IndependentAgents) and (alone := game.private_cmdps()) is not None:
+    if (alone := private_cmdps(game)) is not None:
         return _block_start(game, alone)
     return phase_one(game, rng, deadline)
 
 
-def _planned_start(game: Game, rng: np.random.Generator | None) -> Start:
+def _planned_start(game: Game, central: Planner, rng: np.random.Generator | None) -> Start:
     """Ask the central planner: a deterministic policy that is feasible, or weights that prove that there is none."""
-    assert isinstance(game, CentralPlanner)
     if len(game.thresholds) == 1:
         least = least_spending(game, np.ones(1))
         policy, proof = least.policy, least.proof
         assert policy is not None
     else:
-        widest = greatest_slack(game.joint_cmdp(), rng=rng)
+        widest = greatest_slack(central.cmdp, rng=rng)
         proof = prove_infeasible(game, widest.multipliers)
-        policy = max((game.split(each.actions) for each in widest.plans), key=lambda each: worst_slack(game.at(each)))
+        policy = max(
+            (central.split(each.actions) for each in widest.plans), key=lambda each: worst_slack(game.at(each))
+        )
     if proof.holds:
         return Start(None, float(proof.limit - proof.least_cost), proof, "weights that no policy can meet")
     position = game.at(policy)

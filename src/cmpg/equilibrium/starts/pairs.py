@@ -8,7 +8,7 @@ thresholds. Two agents may still do better together:
   could buy and sell at that price, max V^{r − λ_j·c} − (V^r − λ_j·V^c), is what the trade promises: one backward
   induction, and right but for what the two do to each other's rewards. Only trades that promise enough are tried.
 - *A swap.* Agent j leaves, i responds as if j were not there, j comes back and responds, and i responds once more: so
-  two robots trade corridors. For games whose positions can leave an agent out (`LeavesOut`). Most of what swaps promise
+  two robots trade corridors. For games whose positions can leave an agent out (`without`). Most of what swaps promise
   is not kept, so that many have to be tried; they are left to those who ask for them.
 
 Guarantee: where a pair of moves ends feasible, and raises what equilibria are compared by by more than ε/2, the ascent
@@ -38,7 +38,7 @@ from cmpg.equilibrium.result import Result, Step
 from cmpg.equilibrium.runs import Course
 from cmpg.equilibrium.starts.start import may_be_feasible
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import JudgesAgents, LeavesOut, Position
+from cmpg.games.contract import Position, agent_bounds, current, without
 from cmpg.policy import JointPolicy
 
 DIGITS = 6
@@ -150,15 +150,15 @@ def _promises(
     position: Position, sellers: list[int], price: FloatArray, prices: FloatArray, enough: float
 ) -> Iterator[tuple[float, int]]:
     """Find what sellers could gain at a buyer's price, by one call where they are many."""
-    judge = position if len(sellers) > FEW_SELLERS and isinstance(position, JudgesAgents) else None
-    judged = None if judge is None else judge.judgements(np.tile(price, (len(prices), 1)))
+    many = len(sellers) > FEW_SELLERS
+    judged = agent_bounds(position, np.tile(price, (len(prices), 1))) if many else None
     if judged is not None:
         gains = judged.bounds - judged.values - float(price @ position.slacks)
         yield from ((float(gains[i]), i) for i in sellers)
         return
     for i in sellers:
         # By its own price i loses at least what it frees is worth to it: so this is what can be gained at most.
-        present = position.present(i)
+        present = current(position, i)
         if np.abs(price - prices[i]) @ np.abs(present.costs) > enough:
             yield maximise(position.induced_cmdp(i), price).value - float(present.value - price @ present.costs), i
 
@@ -194,12 +194,10 @@ def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms)
 
 def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
     """Find who would do what else if somebody were not there, the best first."""
-    if not isinstance(position, LeavesOut):
-        return
     promised: list[tuple[float, int, int]] = []
     for j in range(len(position.policy)):
         check_time()
-        away = position.without(j)
+        away = without(position, j)
         if away is None:
             return
         for i, gain in enumerate(_gains(away, terms.prices)):
@@ -211,16 +209,16 @@ def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterato
 def _gains(position: Position, prices: FloatArray) -> FloatArray:
     """Return what everybody could gain at its own price, of which one without bound is left out."""
     finite = np.where(np.isfinite(prices), prices, 0.0)
-    judged = position.judgements(finite) if isinstance(position, JudgesAgents) else None
+    judged = agent_bounds(position, finite)
     if judged is not None:
         return judged.bounds - judged.values
     agents = range(len(prices))
-    return np.array([dual_bound(position.induced_cmdp(i), finite[i]) - position.present(i).value for i in agents])
+    return np.array([dual_bound(position.induced_cmdp(i), finite[i]) - current(position, i).value for i in agents])
 
 
 def _swapped(position: Position, i: int, j: int, terms: Terms) -> Together | None:
     """Let i respond as if j were not there, then j respond, then i."""
-    away = position.without(j) if isinstance(position, LeavesOut) else None
+    away = without(position, j)
     table = None if away is None else _response(away, i, terms)
     if away is None or table is None:
         return None
@@ -327,7 +325,7 @@ def _steps(together: Together, rest: Result, began: float) -> tuple[Step, ...]:
     total = last.potential
     for agent, before, after in together.moves:
         gains = np.full(len(before.policy), np.nan)
-        gains[agent] = float(after.present(agent).value - before.present(agent).value)
+        gains[agent] = float(current(after, agent).value - current(before, agent).value)
         seconds = last.seconds + time.monotonic() - began
         steps.append(Step(last.iteration + len(steps) + 1, agent, gains[agent], gains, before.costs, total, seconds))
         total += gains[agent]

@@ -24,7 +24,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
 from cmpg.errors import SolverError
 from cmpg.faces import counted
-from cmpg.games.contract import Bounded, CentralPlanner, Game, Objective, PlansFor, Position
+from cmpg.games.contract import Game, Objective, Position, current, planner, tightest_multipliers
 from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
@@ -62,10 +62,9 @@ def phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> S
 
 def _proof_by_prices(game: Game) -> InfeasibilityProof | None:
     """Look for multipliers by which agents who plan alone pay too much, where the game can bound that."""
-    if not isinstance(game, Bounded) or isinstance(game, CentralPlanner):
-        return None
-    proof = prove_infeasible(game, game.scarcest())
-    return proof if proof.holds else None
+    multipliers = tightest_multipliers(game)
+    proof = None if multipliers is None else prove_infeasible(game, multipliers)
+    return proof if proof is not None and proof.holds else None
 
 
 def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[JointPolicy]:
@@ -75,9 +74,9 @@ def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[J
     leaving them.
     """
     yield _best_candidate(game).policy
-    planner = game.planner(Objective.WELFARE) if isinstance(game, PlansFor) else None
-    if planner is not None and planner.marginals is not None:
-        yield planner.marginals(greatest_slack(planner.cmdp, rng=rng).policy)
+    central = planner(game, Objective.WELFARE)
+    if central is not None and central.marginals is not None:
+        yield central.marginals(greatest_slack(central.cmdp, rng=rng).policy)
     draws, shapes = np.random.default_rng(0) if rng is None else rng, game.policy_shapes
     for attempt in range(MOST_STARTS if _work(game) <= SMALL else FEW_STARTS):
         if attempt % 2:
@@ -108,7 +107,7 @@ def _in_small_steps(position: Position, deadline: float) -> Position:
                 return position
             excess = -position.slacks
             weights = np.exp(sharpness * (excess - excess.max()))
-            cmdp, present = position.induced_cmdp(agent), position.present(agent).costs
+            cmdp, present = position.induced_cmdp(agent), current(position, agent).costs
             table = plan(cmdp, weights / weights.sum(), reward_weight=0.0).policy(cmdp.num_actions)
             change = evaluate(cmdp, table).costs - present
             ahead = sharpness * (excess[:, None] + change[:, None] * shares)

@@ -18,7 +18,7 @@ from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import Start, is_surely_feasible, moved_inside, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
-from cmpg.games.contract import Game, Objective, Planner, PlansFor, UpperBound
+from cmpg.games.contract import Game, Objective, Planner, UpperBound, planner
 from cmpg.policy import JointPolicy
 
 
@@ -57,19 +57,19 @@ class PlannerStart:
         if begin is not None:
             return Start(begin, np.nan, None, "given")
         in_time = time.monotonic() < deadline
-        planner = game.planner(self.objective) if isinstance(game, PlansFor) and in_time else None
-        if planner is None:
+        central = planner(game, self.objective) if in_time else None
+        if central is None:
             why = "there is no planner for this game" if in_time else "there was no time to plan"
             return Start(None, -np.inf, None, why)
         try:
-            best = Exact()(planner.cmdp, rng=rng)
+            best = Exact()(central.cmdp, rng=rng)
         except (InfeasibleError, SolverError):
             return feasible_start(game, rng=rng, deadline=deadline)  # which has a proof, or another way
-        policy = self._best_split(game, planner, best, rng, deadline)
+        policy = self._best_split(game, central, best, rng, deadline)
         if policy is None:
             return feasible_start(game, rng=rng, deadline=deadline)
-        bound = UpperBound(proved_bound(planner.cmdp, best.multipliers), best.multipliers, planner.told)
-        told = f"the plan of {planner.told}"
+        bound = UpperBound(proved_bound(central.cmdp, best.multipliers), best.multipliers, central.description)
+        told = f"the plan of {central.description}"
         return Start(policy, worst_slack(game.at(policy)), None, told, bound=bound, objective=self.objective)
 
     def _best_split(

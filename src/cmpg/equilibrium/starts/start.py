@@ -12,7 +12,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Step
 from cmpg.faces import fields_line
-from cmpg.games.contract import ExactCosts, Game, Objective, Position, UpperBound
+from cmpg.games.contract import Game, Objective, Position, UpperBound, exact_costs
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def is_surely_feasible(game: Game, policy: JointPolicy) -> bool:
     position = game.at(policy)
     if is_feasible(position):
         return True
-    if not may_be_feasible(position) or not isinstance(position, ExactCosts):
-        return False
-    costs = position.exact_costs(policy)
+    costs = exact_costs(position, policy) if may_be_feasible(position) else None
     return costs is not None and all(
         most <= Fraction(limit) for (_, most), limit in zip(costs, game.thresholds, strict=True)
     )

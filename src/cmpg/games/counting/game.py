@@ -253,8 +253,11 @@ class CountingGame:
         policy.check_fits(self.policy_shapes)
         return CountingBatch(self.floats(), PolicyTable.of(policy.floats()))
 
-    def planner(self, objective: Objective) -> Planner | None:
+    def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses how many agents play each action."""
+        chooses = "a planner who chooses how many play each action"
+        if objective is None:
+            return Planner(self.joint_cmdp(), self.split, chooses)
         floats = self.floats()
         best = best_stages(floats, objective)
         if best is None:
@@ -273,7 +276,7 @@ class CountingGame:
             vectors = best.of_class[np.minimum(step, len(best.of_class) - 1), state, labels[chosen]]
             return self._assigned(best.vectors[vectors])
 
-        return Planner(self.joint_cmdp(reward), split, "a planner who chooses how many play each action")
+        return Planner(self.joint_cmdp(reward), split, chooses)
 
     def joint_cmdp(self, reward: FloatArray | None = None) -> CMDP:
         """Return the CMDP of one planner who chooses the class of counts, among those that occur.

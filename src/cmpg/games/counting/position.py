@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
-from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate, occupancy
+from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
 from cmpg.faces import fields_line
@@ -62,10 +62,6 @@ class CountingPosition:
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self._unmasked(self.mover), self.costs)
-
-    def present(self, agent: int) -> Evaluation:
-        """Return what one agent's policy is worth and spends in its induced CMDP."""
-        return evaluate(self.induced_cmdp(agent), self.policy[agent])
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
@@ -119,10 +115,6 @@ class CountingPosition:
         played = (np.asarray(table > 0) for table in self.policy)
         even = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in played))
         return Counts.at(self.game.census, even)
-
-    def same_problem(self, agent: int, earlier: CountingPosition) -> bool:  # noqa: ARG002
-        """Return False: whoever moves changes what everybody else counts."""
-        return False
 
     def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
         """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""

@@ -208,7 +208,7 @@ class JointGame:
 
         return proof_of(self)
 
-    def planner(self, objective: Objective) -> Planner | None:
+    def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses all actions; a potential is counted as by `potential`."""
         from cmpg.games.joint.planner import planner_of  # on demand
 

@@ -47,12 +47,15 @@ def joint_planner(game: JointGame) -> CMDP:
     return game.floats().joint_cmdp(potential_reward(game))
 
 
-def planner_of(game: JointGame, objective: Objective) -> Planner | None:
-    """Return one planner who chooses all actions of a game in floats, for the welfare or for the potential.
+def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
+    """Return one planner who chooses all actions of a game in floats, for the welfare, the potential or costs alone.
 
     None where the tables are too large, or where the potential is none of stages. The potential is counted as by
     `game.potential`, from the uniform policy.
     """
+    chooses = "a planner who chooses all actions"
+    if objective is None:
+        return Planner(game.joint_cmdp(), game.split, chooses, partial(marginals, game))
     entries = game.transition[0].nnz if game.is_sparse else game.transition[0].size
     if entries * game.num_steps > MAX_JOINT_ENTRIES:
         return None
@@ -66,8 +69,7 @@ def planner_of(game: JointGame, objective: Objective) -> Planner | None:
         zero = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0]) / length
     # The reward is a rounded sum over the agents.
     rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
-    told = "a planner who chooses all actions"
-    return Planner(game.joint_cmdp(reward - zero + rounded), game.split, told, partial(marginals, game))
+    return Planner(game.joint_cmdp(reward - zero + rounded), game.split, chooses, partial(marginals, game))
 
 
 def marginals(game: JointGame, joint: FloatArray) -> JointPolicy:
@@ -91,7 +93,7 @@ def potential_of(game: JointGame, policy: JointPolicy) -> float:
     if not has_common_reward(game):
         return potential_by_moves(game, policy)
     uniform = JointPolicy.uniform(game.policy_shapes)
-    return float(game.at(policy).present(0).value - game.at(uniform).present(0).value)
+    return float(game.at(policy).current(0).value - game.at(uniform).current(0).value)
 
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:

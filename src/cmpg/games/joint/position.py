@@ -73,13 +73,13 @@ class JointPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
-        return np.array([self.present(agent).value for agent in range(self.game.num_agents)])
+        return np.array([self.current(agent).value for agent in range(self.game.num_agents)])
 
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
         if binds_of(self.game)[0].all():
-            return self.present(0).costs
+            return self.current(0).costs
         return evaluate(self._unmasked(0), self.policy[0]).costs
 
     @property
@@ -92,7 +92,7 @@ class JointPosition:
         """How far each of `costs` can be from the true one: [k]."""
         return cost_rounding(self._unmasked(0), self.costs)
 
-    def present(self, agent: int) -> Evaluation:
+    def current(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
         if agent not in self._evaluations:
             self._evaluations[agent] = evaluate(self.induced_cmdp(agent), self.policy[agent])
@@ -116,10 +116,6 @@ class JointPosition:
             cmdp = self._induce(agent)
             known = self.recent[agent] = others, cmdp, bound_cmdp(cmdp, binds_of(self.game)[agent])
         return known
-
-    def same_problem(self, agent: int, earlier: JointPosition) -> bool:  # noqa: ARG002
-        """Return False: whoever moves changes the averages of everybody else."""
-        return False
 
     def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
         """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""

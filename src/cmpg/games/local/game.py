@@ -380,13 +380,13 @@ class LocalGame:
 
         return local_bound(self, objective, self.at(near), multipliers)
 
-    def most_left(self, multipliers: FloatArray) -> float:
+    def max_weighted_slack(self, multipliers: FloatArray) -> float:
         """Return what λ·(α − V^c) cannot exceed, whatever the policy."""
         from cmpg.games.local.relaxation import least_left  # on demand
 
         return least_left(self, np.asarray(multipliers, dtype=np.float64), fixed=True)[0]
 
-    def scarcest(self) -> FloatArray:
+    def tightest_multipliers(self) -> FloatArray:
         """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
         from cmpg.games.local.relaxation import least_left  # on demand
 

@@ -20,7 +20,7 @@ from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
-from cmpg.games.contract import Judgements, Settlement, binds_of, bound_cmdp
+from cmpg.games.contract import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import Burden, LoadTree
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
@@ -57,7 +57,7 @@ class LocalPosition:
         """V^{r_i}: [n]."""
         if not self.game.tables.has_delay:
             return frozen(self.private_values.copy())
-        judged = self.judgements(np.zeros((self.game.num_agents, self.game.num_constraints)))
+        judged = self.agent_bounds(np.zeros((self.game.num_agents, self.game.num_constraints)))
         if judged is not None:
             return judged.values
         return np.array([self.value_of(agent) for agent in range(self.game.num_agents)])
@@ -131,7 +131,7 @@ class LocalPosition:
         """Return the probability that one agent uses each resource, by step: [H, E]."""
         return self.loads.usage(agent)
 
-    def present(self, agent: int) -> Evaluation:
+    def current(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP, from its use of resources alone."""
         return Evaluation(self.value_of(agent), np.where(binds_of(self.game)[agent], self._own_costs(agent), 0.0))
 
@@ -246,7 +246,7 @@ class LocalPosition:
             pairs.append((here.delay[able], there.delay[able]))
         return all(np.array_equal(one, other) for one, other in pairs)
 
-    def settle(
+    def best_response_dynamics(
         self,
         multipliers: FloatArray,
         *,
@@ -256,7 +256,7 @@ class LocalPosition:
         rng: np.random.Generator | None = None,
         deadline: float = np.inf,
         workers: int = 1,
-    ) -> Settlement[LocalPosition] | None:
+    ) -> DynamicsEnd[LocalPosition] | None:
         """Let agents in turn move to what is best for them at common multipliers; None without compiled kernels.
 
         Parameters
@@ -295,7 +295,7 @@ class LocalPosition:
             seed=seed,
         )
         if not moves:
-            return Settlement(self, 0)
+            return DynamicsEnd(self, 0)
         policy = self.policy
         shapes = game.policy_shapes
         tables = list(policy.stored)
@@ -304,9 +304,9 @@ class LocalPosition:
             own = actions[packed.actions_of[agent] : packed.actions_of[agent] + steps * states]
             tables[agent] = CompactTable.certain(own.reshape(steps, states).copy(), choices)
         loads = SparseLoads(packed, *usages)
-        return Settlement(LocalPosition(game, policy.with_tables(tables), loads, values, costs), moves)
+        return DynamicsEnd(LocalPosition(game, policy.with_tables(tables), loads, values, costs), moves)
 
-    def judgements(self, multipliers: FloatArray, agents: range | None = None) -> Judgements | None:
+    def agent_bounds(self, multipliers: FloatArray, agents: range | None = None) -> AgentBounds | None:
         """Bound what agents could get at their multipliers [n, k], and say what they have; None without kernels."""
         if not isinstance(self.loads, SparseLoads):
             return None
@@ -314,7 +314,7 @@ class LocalPosition:
         bound = binds_of(self.game)[asked.start : asked.stop]
         multipliers = np.ascontiguousarray(np.where(bound, multipliers, 0.0), dtype=np.float64)
         private = (self.private_values, self.private_costs)
-        few = agents is not None and agents.stop <= self.neighbours(agents.start).stop
+        few = agents is not None and agents.stop <= self.bounded_together(agents.start).stop
         outside = self.loads.outside(asked.start).counted if few else None
         maxima, present, sizes = packed.judge(self.loads.arrays, asked, private, multipliers, outside)
         left = present[:, 1:] + self.slacks
@@ -323,9 +323,9 @@ class LocalPosition:
         sizes[:, 1:] += self.game.largest_costs
         largest = sizes[:, 0] + (multipliers * (sizes[:, 1:] + np.abs(left))).sum(axis=1)
         rounding = 2 * packed.rounding[asked.start : asked.stop] * largest + 2 * multipliers @ self.cost_rounding
-        return Judgements(frozen(present[:, 0].copy()), bounds, rounding)
+        return AgentBounds(frozen(present[:, 0].copy()), bounds, rounding)
 
-    def neighbours(self, agent: int) -> range:
+    def bounded_together(self, agent: int) -> range:
         """Return an agent and those after it who are judged at little more than the price of one."""
         if not isinstance(self.loads, SparseLoads):
             return range(agent, agent + 1)
