@@ -68,12 +68,12 @@ def confirmed(game: LocalGame, result: Result) -> bool:
 
 def walked(game: LocalGame, result: Result) -> np.ndarray:
     """Return where robots stand that never slip, when they are simulated: [H + 1, n]."""
-    rng, dynamics = np.random.default_rng(0), game.dynamics()
-    path, tables = [dynamics.begin(rng)], [np.asarray(table) for table in result.policy.tables]
+    rng, stepper = np.random.default_rng(0), game.stepper()
+    path, tables = [stepper.begin(1, rng)[:, 0]], [np.asarray(table) for table in result.policy.tables]
     for h in range(game.horizon):
         rows = [table[h, s] for table, s in zip(tables, path[-1], strict=True)]
         actions = np.array([rng.choice(len(row), p=row) for row in rows])
-        path.append(dynamics.step(h, path[-1], actions, rng)[2])
+        path.append(stepper.step(h, path[-1][:, None], actions[:, None], rng).states[:, 0])
     return np.array(path)
 
 

@@ -85,8 +85,8 @@ Whole episodes, the dearest among them, are printed by `--show 1` and written st
 has two of them. In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form:
 `seen.realised` has the cost of every episode, and `seen.shown` the whole ones, as tables (`episode.table(game.names)`)
 or rows. Ten million steps of an agent take about a second on one core
-(`python -m benchmarks simulation` measures it). A game of your own needs a method `dynamics()` that plays one step, or
-`batch(policy)`, which plays many episodes side by side.
+(`python -m benchmarks simulation` measures it). A game of your own needs a method `stepper()`, which
+plays many episodes side by side (`cmpg.games.Stepper`); `cmpg.games.OneByOne` makes one of what plays a single episode.
 """
 
     def draw(axes: object) -> None:

@@ -135,17 +135,17 @@ game = spectrum(num_agents=2)
 
 class Steps:
     def reset(self, rng):
-        self.rng, self.now = rng, game.dynamics()
-        self.h, self.states = 0, self.now.begin(rng)
-        return int(self.states[0])
+        self.rng, self.now = rng, game.stepper()
+        self.h, self.state = 0, self.now.begin(1, rng)
+        return int(self.state[0, 0])
 
     def place(self, h, s):
-        self.h, self.states = h, np.full(2, s)
+        self.h, self.state = h, np.array([[s]])
 
     def step(self, actions):
-        rewards, costs, self.states = self.now.step(self.h, self.states, np.array(actions), self.rng)
-        self.h += 1
-        return int(self.states[0]), list(rewards), list(costs)
+        stepped = self.now.step(self.h, self.state, np.array(actions)[:, None], self.rng)
+        self.h, self.state = self.h + 1, stepped.states
+        return int(self.state[0, 0]), list(stepped.rewards[:, 0]), list(stepped.costs[:, 0])
 
 def known():
     return learning.GameSimulator(game, rng=np.random.default_rng(0)).known

@@ -14,6 +14,7 @@ from cmpg import scenarios
 from cmpg.errors import CMPGError, GameError, UnsupportedError
 from cmpg.files.games import load_game, save_game
 from cmpg.games.names import Amount, Legend, legend_of, legend_record
+from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
 from cmpg.report.tables import TABLES, Itinerary, decisions_face, found_agent, rows_of, rows_text, strip, write_rows
 from cmpg.scenarios.charging_site import charging_day
@@ -57,12 +58,12 @@ def test_the_energy_of_a_schedule_is_what_the_cars_get(results):
 def test_robots_arrive_in_episodes_when_their_outcomes_say(results):
     result = results["robots"]
     game, goals = result.game, result.game.names.legend.goals
-    batch, rng = game.batch(result.policy), np.random.default_rng(1)
-    states = batch.begin(4000, rng)
+    stepper, rng = game.stepper(), np.random.default_rng(1)
+    states, table = stepper.begin(4000, rng), PolicyTable.of(result.policy)
     first = np.full((game.num_agents, 4000), game.horizon + 1)
     for h in range(game.horizon):
         first = np.where(states == np.array(goals)[:, None], np.minimum(first, h), first)
-        states = batch.play(h, states, rng).states
+        states = stepper.step(h, states, table.draw(h, states, rng), rng).states
     for row, steps in zip(rows_of(result, "outcomes"), first, strict=True):
         assert row["arrival step (mean)"] == pytest.approx(steps.mean(), abs=5 * steps.std() / np.sqrt(4000) + 1e-9)
         assert row["arrives (probability)"] == pytest.approx(1.0)

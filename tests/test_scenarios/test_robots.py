@@ -161,14 +161,15 @@ def test_thirty_robots_on_a_real_map():
 
 def walked(game, policy):
     """Where robots go that never slip: [H, n]."""
-    rng, world = np.random.default_rng(0), game.dynamics()
-    states, path = world.begin(rng), []
+    rng, world = np.random.default_rng(0), game.stepper()
+    states, path = world.begin(1, rng)[:, 0], []
     for h in range(game.horizon):
         path.append(states)
         rows = [np.asarray(table[h, s]) for table, s in zip(policy.tables, states, strict=True)]
         actions = np.array([rng.choice(len(row), p=row) for row in rows])
-        _, costs, states = world.step(h, states, actions, rng)
-        assert costs.tolist() == [0.0]
+        stepped = world.step(h, states[:, None], actions[:, None], rng)
+        states = stepped.states[:, 0]
+        assert stepped.costs.tolist() == [[0.0]]
     return np.array(path)
 
 

@@ -9,8 +9,10 @@ import scipy.sparse as sp
 import cmpg
 from cmpg import scenarios
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.batches import SearchTable
 from cmpg.games.counting.classes import EveryCount, LargestCount
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.local.game import LocalGame
+from cmpg.games.play import OneByOne, SearchTable
 from cmpg.policy import JointPolicy
 from cmpg.simulation import simulate
 
@@ -125,9 +127,38 @@ def test_every_scenario_costs_in_episodes_what_is_claimed(name):
     assert seen.agrees, str(seen)
 
 
+def payoffs(game, h, states, actions):
+    """Rewards [n] and costs [k] of one joint action, read from the tables of a game."""
+
+    def at(table, axis=0):
+        return np.take(table, 0 if table.shape[axis] == 1 else h, axis=axis)
+
+    if isinstance(game, LocalGame):
+        uses = [agent.uses[h % len(agent.uses)].toarray() for agent in game.agents]
+        rows = [int(s * a.num_actions + act) for s, act, a in zip(states, actions, game.agents, strict=True)]
+        used = np.array([matrix[row] for matrix, row in zip(uses, rows, strict=True)])
+        loads = used.sum(axis=0).astype(int)
+        delays = at(game.delay)[np.arange(len(loads)), loads]
+        own = [at(agent.reward).ravel()[row] for agent, row in zip(game.agents, rows, strict=True)]
+        costs = at(game.load_costs, 1)[:, np.arange(len(loads)), loads].sum(axis=1)
+        for agent, row in zip(game.agents, rows, strict=True):
+            if agent.costs is not None:
+                costs = costs + at(agent.costs, 1).reshape(len(costs), -1)[:, row]
+        return own - used @ delays, costs
+    s = int(states[0])
+    if isinstance(game, CountingGame):
+        counts = np.bincount(actions, minlength=game.num_actions[0])
+        label = int(game.classes.of(counts))
+        rewards = at(game.rewards)[s, actions, counts[actions]] + at(game.class_rewards)[s, actions, label]
+        private = at(game.private_rewards, 1)[np.arange(game.num_agents), s, actions]
+        return rewards + private, at(game.costs, 1)[:, s, label]
+    entry = (slice(None), s, *actions.tolist())
+    return at(game.rewards, 1)[entry], at(game.costs, 1)[entry]
+
+
 @each_form
 def test_whole_episodes_follow_the_rules_of_the_game(build):
-    """Each step, played again by the game's own dynamics, has the same payoffs."""
+    """Each step has the payoffs that the tables of the game state."""
     rng = np.random.default_rng(7)
     for _ in range(10):
         game = build(rng)
@@ -136,8 +167,7 @@ def test_whole_episodes_follow_the_rules_of_the_game(build):
         assert len(seen.shown) >= 3
         for episode in seen.shown:
             for h in range(len(episode.actions)):
-                states = np.broadcast_to(episode.states[h], game.num_agents)
-                rewards, costs, _ = game.dynamics().step(h, states, episode.actions[h], rng)
+                rewards, costs = payoffs(game, h, episode.states[h], episode.actions[h])
                 assert np.allclose(rewards, episode.rewards[h])
                 assert np.allclose(costs, episode.costs[h])
             factors = np.ones(len(episode.costs)) if game.discount is None else game.discount ** np.arange(h + 1)
@@ -184,8 +214,8 @@ def test_a_wrong_claim_is_found():
         def __getattr__(self, name):
             return getattr(game, name)
 
-        def batch(self, policy):
-            return other.batch(policy)
+        def stepper(self):
+            return other.stepper()
 
     assert simulate(game, policy, 20_000, rng=np.random.default_rng(2)).agrees
     assert not simulate(Liar(), policy, 20_000, rng=np.random.default_rng(2)).agrees
@@ -234,8 +264,8 @@ def test_an_event_too_rare_to_be_seen_is_no_disagreement():
             def __getattr__(self, name):
                 return getattr(self.claimed, name)
 
-            def batch(self, policy):
-                return self.played.batch(policy)
+            def stepper(self):
+                return self.played.stepper()
 
         assert simulate(Calm(game, calm), game.uniform_policy(), 1000, rng=np.random.default_rng(1)).agrees is agrees
 
@@ -244,15 +274,24 @@ def test_a_game_that_only_steps_is_played_one_by_one():
     game = scenarios.spectrum()
 
     class Stepping:
-        """Has no batches."""
+        """Plays one episode at a time."""
 
         def __getattr__(self, name):
-            if name == "batch":
-                raise AttributeError(name)
             return getattr(game, name)
 
+        def stepper(self):
+            return OneByOne(self)
+
+        def begin(self, rng):
+            return np.full(game.num_agents, rng.choice(game.num_states, p=game.initial))
+
+        def step(self, h, states, actions, rng):
+            entry = (int(states[0]), *actions.tolist())
+            following = rng.choice(game.num_states, p=game.transition[0][entry])
+            rewards, costs = payoffs(game, h, states, actions)
+            return rewards, costs, np.full(game.num_agents, following)
+
     policy = game.random_policy(rng=np.random.default_rng(3))
-    assert not hasattr(Stepping(), "batch")
     seen = simulate(Stepping(), policy, 300, rng=np.random.default_rng(1))
     assert seen.agrees
     assert len(seen.shown) >= 2

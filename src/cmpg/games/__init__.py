@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from cmpg.games.constraints import bind as bind
     from cmpg.games.constraints import by_window as by_window
     from cmpg.games.contract import Amount as Amount
-    from cmpg.games.contract import BatchDynamics as BatchDynamics
-    from cmpg.games.contract import BatchStep as BatchStep
-    from cmpg.games.contract import Dynamics as Dynamics
     from cmpg.games.contract import Game as Game
     from cmpg.games.contract import Information as Information
     from cmpg.games.contract import Legend as Legend
@@ -23,10 +20,11 @@ if TYPE_CHECKING:
     from cmpg.games.contract import Objective as Objective
     from cmpg.games.contract import Planner as Planner
     from cmpg.games.contract import Playable as Playable
-    from cmpg.games.contract import PlayableInBatches as PlayableInBatches
     from cmpg.games.contract import Position as Position
     from cmpg.games.contract import PotentialKind as PotentialKind
     from cmpg.games.contract import PotentialProof as PotentialProof
+    from cmpg.games.contract import Stepped as Stepped
+    from cmpg.games.contract import Stepper as Stepper
     from cmpg.games.contract import UpperBound as UpperBound
     from cmpg.games.contract import potential_by_moves as potential_by_moves
     from cmpg.games.counting.game import CountingGame as CountingGame
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.local.to_joint import lift_policy as lift_policy
     from cmpg.games.local.to_joint import to_joint as to_joint
+    from cmpg.games.play import OneByOne as OneByOne
     from cmpg.games.potential.check import FourCycle as FourCycle
     from cmpg.games.potential.check import PotentialCheck as PotentialCheck
     from cmpg.games.potential.check import Verdict as Verdict
@@ -58,9 +57,6 @@ __all__, __getattr__, __dir__ = front_door(
         ),
         "contract": (
             "Amount",
-            "BatchDynamics",
-            "BatchStep",
-            "Dynamics",
             "Game",
             "Information",
             "Legend",
@@ -68,10 +64,11 @@ __all__, __getattr__, __dir__ = front_door(
             "Objective",
             "Planner",
             "Playable",
-            "PlayableInBatches",
             "Position",
             "PotentialKind",
             "PotentialProof",
+            "Stepped",
+            "Stepper",
             "UpperBound",
             "potential_by_moves",
         ),
@@ -88,6 +85,7 @@ __all__, __getattr__, __dir__ = front_door(
             "lift_policy",
             "to_joint",
         ),
+        "play": ("OneByOne",),
         "potential.check": (
             "FourCycle",
             "PotentialCheck",

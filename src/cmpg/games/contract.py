@@ -189,31 +189,10 @@ class SharedResources(Game, Protocol):
         """Return the game as it stands at a joint policy."""
 
 
-class Dynamics(Protocol):
-    """How a game is played, one step at a time; everything random comes from the generator."""
-
-    def begin(self, rng: np.random.Generator) -> IntArray:
-        """Draw the state that each agent sees at first: [n]; the same for all who see the joint state."""
-
-    def step(
-        self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Play one joint action [n] at step h; return rewards [n], costs [k] and the next states [n]."""
-
-
-@runtime_checkable
-class Playable(Protocol):
-    """A game that can be played step by step, as an environment is."""
-
-    def dynamics(self) -> Dynamics:
-        """Return how it is played."""
-
-
 @dataclass(frozen=True, eq=False)
-class BatchStep:
-    """One step of B episodes; whoever sees the joint state sees one row of states, and else there is one per agent."""
+class Stepped:
+    """What one step of B episodes brought; states have one row for all agents that see the joint state."""
 
-    actions: IntArray  # [n, B]
     rewards: FloatArray  # [n, B]
     costs: FloatArray  # [k, B]
     states: IntArray  # [n or 1, B], after the step
@@ -221,26 +200,26 @@ class BatchStep:
     __repr__ = fields_line
 
 
-class BatchDynamics(Protocol):
-    """How many episodes of a game are played side by side under one policy."""
+class Stepper(Protocol):
+    """How a game is played, B episodes side by side; everything random comes from the generator."""
 
     @property
     def payoff_scale(self) -> float:
-        """The most that a step of one agent can bring it, or add to a cost, where that is known."""
+        """The most that a step of one agent can bring it, or add to a cost; 1 if that is not known."""
 
     def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
         """Draw the first states: [n or 1, B]."""
 
-    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
-        """Draw actions and next states at step h, in every episode."""
+    def step(self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator) -> Stepped:
+        """Play joint actions [n, B] at step h in states [n or 1, B], and draw the next states."""
 
 
 @runtime_checkable
-class PlayableInBatches(Protocol):
-    """A game of which many episodes can be played side by side."""
+class Playable(Protocol):
+    """A game that can be played step by step; `cmpg.games.OneByOne` helps where one episode is all that can be."""
 
-    def batch(self, policy: JointPolicy) -> BatchDynamics:
-        """Return how they are played under a policy."""
+    def stepper(self) -> Stepper:
+        """Return how it is played."""
 
 
 class Objective(Enum):

@@ -15,7 +15,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, numbers, to_floats
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError, SimulatorError
-from cmpg.games.dynamics import at_step, draw_from_row
+from cmpg.games.play import at_step, draw_from_row
 from cmpg.policy import draw
 
 try:

@@ -30,8 +30,8 @@ from cmpg.arrays import rational
 from cmpg.cells import cell, text_of_cell
 from cmpg.errors import FileError
 from cmpg.games.contract import Game
-from cmpg.games.dynamics import entries
 from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.games.play import entries
 from cmpg.scenarios.readers.text import FilePath, at_line, blaming, check_entries, is_whole, read_lines
 
 if TYPE_CHECKING:

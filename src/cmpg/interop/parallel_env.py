@@ -51,7 +51,7 @@ def to_parallel_env(game: Game, *, rng: np.random.Generator | None = None) -> Ga
     ({'interference': 0.0}, {'interference': 0.15})
     """
     if not isinstance(game, Playable):
-        advice = "It needs a method `dynamics` (cmpg.games.contract.Playable)."
+        advice = "It needs a method `stepper` (cmpg.games.Playable)."
         raise UnsupportedError(type(game).__name__, "cannot be played step by step", advice)
     return GameEnv(game, np.random.default_rng() if rng is None else rng)
 
@@ -65,7 +65,7 @@ class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # Petting
         self.render_mode = None
         self.possible_agents = unique_names(game.names.all_agents(game.num_agents))
         self.agents: list[str] = []
-        self._game, self._dynamics, self._rng = game, game.dynamics(), rng
+        self._game, self._stepper, self._rng = game, game.stepper(), rng
         self._steps = 1 if game.horizon is None else game.horizon + 1
         self._constraints = unique_names(game.names.all_constraints(len(game.thresholds)))
         self._limits = dict(zip(self._constraints, map(float, game.thresholds), strict=True))
@@ -98,7 +98,7 @@ class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # Petting
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self.agents, self._step = list(self.possible_agents), 0
-        self._states = self._dynamics.begin(self._rng)
+        self._see(self._stepper.begin(1, self._rng))
         return self._observed(), {agent: {} for agent in self.agents}
 
     def step(
@@ -113,7 +113,9 @@ class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # Petting
         """
         joint = self._checked(actions)
         h = 0 if self._game.horizon is None else self._step
-        rewards, costs, self._states = self._dynamics.step(h, self._states, joint, self._rng)
+        seen_by = self._states if self._game.information is Information.OWN_STATE else self._states[:1]
+        stepped = self._stepper.step(h, seen_by[:, None], joint[:, None], self._rng)
+        self._see(stepped.states)
         self._step += 1
         truncated = self._step == self._game.horizon
         terminated = self._game.discount is not None and self._rng.random() >= self._game.discount
@@ -121,11 +123,15 @@ class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # Petting
         self.agents = [] if truncated or terminated else acted
         return (
             seen,
-            dict(zip(acted, map(float, rewards), strict=True)),
+            dict(zip(acted, map(float, stepped.rewards[:, 0]), strict=True)),
             dict.fromkeys(acted, terminated),
             dict.fromkeys(acted, truncated),
-            self._infos(costs),
+            self._infos(stepped.costs[:, 0]),
         )
+
+    def _see(self, states: IntArray) -> None:
+        """Keep the states of a batch of one [n or 1, 1] as each agent sees them: [n]."""
+        self._states = np.broadcast_to(states[:, 0], self._game.num_agents)
 
     def state(self) -> IntArray:
         """Return the step and the joint state, or the step and the states of all agents."""

@@ -22,7 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, to_floats
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.dynamics import at_step, entries
+from cmpg.games.play import at_step, entries
 
 MOST_COMMANDS = 1_000_000
 """Models with more commands than this are refused."""

@@ -21,7 +21,8 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.errors import TooLargeError
-from cmpg.games.contract import Game, Information, PlayableInBatches, SharedResources
+from cmpg.games.contract import Game, Information, Playable, SharedResources
+from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 from cmpg.sizes import require_picture
@@ -134,13 +135,13 @@ def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: 
 
 def _drawn_run(game: Game, policy: JointPolicy, places: int) -> list[list[int]]:
     """Return where every agent is at every step of one run, drawn at random; none where the game cannot be played."""
-    if not isinstance(game, PlayableInBatches):
+    if not isinstance(game, Playable):
         return []
-    batch, rng = game.batch(policy), np.random.default_rng(0)
-    states, ways = batch.begin(1, rng), []
+    stepper, table, rng = game.stepper(), PolicyTable.of(policy.floats()), np.random.default_rng(0)
+    states, ways = stepper.begin(1, rng), []
     for h in range(policy.shapes[0][0]):
         ways.append(states[:, 0])
-        states = batch.play(h, states, rng).states
+        states = stepper.step(h, states, table.draw(h, states, rng), rng).states
     if game.information is Information.OWN_STATE:
         return [[int(place) for place in way] for way in zip(*ways, strict=True)]
     seen = [np.unravel_index(int(way[0]), (places,) * game.num_agents) for way in ways]

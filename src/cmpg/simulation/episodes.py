@@ -1,6 +1,6 @@
 """Simulated episodes beside the claims about them.
 
-B episodes are played side by side in blocks (`games/batches.py`), all from one generator: the same generator gives the
+B episodes are played side by side in blocks (`games/play.py`), all from one generator: the same generator gives the
 same bits. Agents' returns are kept as means and variances, and realised costs one by one, because a budget in
 expectation says nothing about single episodes. An episode worth looking at is found by its cost and played again, from
 the state that the generator had when its block began.
@@ -26,8 +26,8 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
-from cmpg.games.batches import OneByOne, PolicyTable
-from cmpg.games.contract import BatchDynamics, Game, Names, Playable, PlayableInBatches, SharedResources
+from cmpg.games.contract import Game, Names, Playable, SharedResources, Stepped, Stepper
+from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
 
 BLOCK = 65_536
@@ -271,8 +271,7 @@ def simulate(
     Parameters
     ----------
     game
-        Of any form. A class of your own needs `dynamics()` (`Playable`), or `batch(policy)` (`PlayableInBatches`),
-        which is far quicker.
+        Of any form. A class of your own needs `stepper()` (`cmpg.games.Playable`).
     policy
         One table per agent.
     episodes
@@ -330,14 +329,11 @@ def _floats(numbers: Any) -> FloatArray:
     return np.asarray(numbers, dtype=np.float64)
 
 
-def _dynamics(game: Game, policy: JointPolicy) -> BatchDynamics:
-    if isinstance(game, PlayableInBatches):
-        return game.batch(policy)
-    policy.check_fits(game.policy_shapes)
-    if isinstance(game, Playable):
-        return OneByOne(game.dynamics(), PolicyTable.of(policy.floats()))
-    advice = "Give it a method dynamics() that returns how it is played (games.Dynamics)."
-    raise UnsupportedError(type(game).__name__, "cannot be played", advice)
+def _stepper(game: Game) -> Stepper:
+    if not isinstance(game, Playable):
+        advice = "Give it a method stepper() that returns how it is played (cmpg.games.Stepper)."
+        raise UnsupportedError(type(game).__name__, "cannot be played", advice)
+    return game.stepper()
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +348,8 @@ class _Walk:
     """Plays a game's episodes block by block, and single ones again."""
 
     def __init__(self, game: Game, policy: JointPolicy, episodes: int) -> None:
-        self._dynamics, self._episodes = _dynamics(game, policy), episodes
+        policy.check_fits(game.policy_shapes)
+        self._stepper, self._table, self._episodes = _stepper(game), PolicyTable.of(policy.floats()), episodes
         self._agents = game.num_agents
         self.steps = game.horizon if game.horizon is not None else _cut_off(game.discount or 0.0)
         self._factors = np.ones(self.steps) if game.discount is None else game.discount ** np.arange(self.steps)
@@ -364,7 +361,7 @@ class _Walk:
     @property
     def scale(self) -> float:
         """The most that a step of an agent brings or costs."""
-        return self._dynamics.payoff_scale
+        return self._stepper.payoff_scale
 
     def blocks(self, rng: np.random.Generator) -> Iterator[_Block]:
         """Yield the blocks; each must be played before the next is asked for."""
@@ -377,7 +374,7 @@ class _Walk:
     def totals(self, block: _Block, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Play a block; return what each agent got [n, B] and what was spent [k, B]."""
         totals: FloatArray | None = None
-        for h, (_, step) in enumerate(self._steps(block, rng)):
+        for h, (_, _, step) in enumerate(self._steps(block, rng)):
             rewards, costs = self._factors[h] * step.rewards, self._factors[h] * step.costs
             if totals is None:
                 totals, spent = rewards, costs
@@ -387,11 +384,13 @@ class _Walk:
         assert totals is not None
         return totals, spent
 
-    def _steps(self, block: _Block, rng: np.random.Generator) -> Iterator[tuple[IntArray, Any]]:
-        states = self._dynamics.begin(block.episodes.stop - block.episodes.start, rng)
+    def _steps(self, block: _Block, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray, Stepped]]:
+        """Yield the states before each step, the actions, and what they brought."""
+        states = self._stepper.begin(block.episodes.stop - block.episodes.start, rng)
         for h in range(self.steps):
-            step = self._dynamics.play(h, states, rng)
-            yield states, step
+            actions = self._table.draw(h, states, rng)
+            step = self._stepper.step(h, states, actions, rng)
+            yield states, actions, step
             states = step.states
 
     def again(self, wanted: dict[int, str]) -> tuple[Episode, ...]:
@@ -403,8 +402,8 @@ class _Walk:
             generator.state = block.state
             column = number - block.episodes.start
             parts: list[tuple[Any, ...]] = []
-            for states, step in self._steps(block, np.random.Generator(generator)):
-                parts.append(tuple(each[:, column] for each in (states, step.actions, step.rewards, step.costs)))
+            for states, actions, step in self._steps(block, np.random.Generator(generator)):
+                parts.append(tuple(each[:, column] for each in (states, actions, step.rewards, step.costs)))
             episodes.append(Episode(number, why, *(np.stack(each) for each in zip(*parts, strict=True))))
         return tuple(episodes)
 

@@ -25,13 +25,12 @@ from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
-    BatchDynamics,
-    Dynamics,
     Information,
     Names,
     Objective,
     Planner,
     PotentialProof,
+    Stepper,
     potential_by_moves,
 )
 from cmpg.games.counting.classes import Census, Counts, take_census
@@ -240,18 +239,11 @@ class CountingGame:
         """Return the same game with other constraints: tables, [k], names, and which agents they bind: [n, k]."""
         return replace(self, costs=costs, thresholds=thresholds, constraint_names=tuple(names), binds=binds)
 
-    def dynamics(self) -> Dynamics:
-        """Return how the game is played, one step at a time."""
-        from cmpg.games.dynamics import CountingDynamics
+    def stepper(self) -> Stepper:
+        """Return how the game is played, step by step."""
+        from cmpg.games.play import CountingStepper  # few games are played
 
-        return CountingDynamics(self.floats())
-
-    def batch(self, policy: JointPolicy) -> BatchDynamics:
-        """Return how many episodes are played side by side under a policy."""
-        from cmpg.games.batches import CountingBatch, PolicyTable
-
-        policy.check_fits(self.policy_shapes)
-        return CountingBatch(self.floats(), PolicyTable.of(policy.floats()))
+        return CountingStepper(self.floats())
 
     def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses how many agents play each action."""

@@ -34,14 +34,13 @@ from cmpg.cmdp.model import (
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
-    BatchDynamics,
-    Dynamics,
     Game,
     Information,
     Names,
     Objective,
     Planner,
     PotentialProof,
+    Stepper,
     checked_binds,
 )
 from cmpg.games.joint.averages import check_agents
@@ -238,18 +237,11 @@ class JointGame:
         """Return the same game without its constraints."""
         return self.with_constraints(np.zeros((0, 1, *self.rewards.shape[2:])), np.zeros(0), ())
 
-    def dynamics(self) -> Dynamics:
-        """Return how the game is played, one step at a time."""
-        from cmpg.games.dynamics import JointDynamics
+    def stepper(self) -> Stepper:
+        """Return how the game is played, step by step."""
+        from cmpg.games.play import JointStepper  # few games are played
 
-        return JointDynamics(self.floats())
-
-    def batch(self, policy: JointPolicy) -> BatchDynamics:
-        """Return how many episodes are played side by side under a policy."""
-        from cmpg.games.batches import JointBatch, PolicyTable
-
-        policy.check_fits(self.policy_shapes)
-        return JointBatch(self.floats(), PolicyTable.of(policy.floats()))
+        return JointStepper(self.floats())
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""

@@ -36,13 +36,12 @@ from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, run_depth, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
-    BatchDynamics,
-    Dynamics,
     Information,
     Names,
     Objective,
     PotentialKind,
     PotentialProof,
+    Stepper,
     UpperBound,
     checked_binds,
 )
@@ -221,18 +220,11 @@ class LocalGame:
         own: dict[str, Any] = {"agents": tuple(agents), "load_costs": costs, "binds": binds}
         return replace(self, **own, thresholds=thresholds, constraint_names=tuple(names))
 
-    def dynamics(self) -> Dynamics:
-        """Return how the game is played, one step at a time."""
-        from cmpg.games.dynamics import LocalDynamics
+    def stepper(self) -> Stepper:
+        """Return how the game is played, step by step."""
+        from cmpg.games.play import LocalStepper  # few games are played
 
-        return LocalDynamics(self)
-
-    def batch(self, policy: JointPolicy) -> BatchDynamics:
-        """Return how many episodes are played side by side under a policy."""
-        from cmpg.games.batches import LocalBatch, PolicyTable
-
-        policy.check_fits(self.policy_shapes)
-        return LocalBatch(self, PolicyTable.of(policy.floats()))
+        return LocalStepper(self)
 
     @cached_property
     def reward_ranges(self) -> FloatArray:

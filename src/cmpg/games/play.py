@@ -1,27 +1,28 @@
-"""Many episodes of a game side by side, under one policy: what `Dynamics` plays one by one, as whole arrays.
+"""How games are played: one stepper for each form, which plays B episodes side by side as whole arrays.
 
-States are arrays [m, B] of B episodes, with one row per agent where everybody sees its own state, and a single row
-where all see the same one. Whatever is random is drawn by inverting distribution functions: a row of probabilities is
-stored as its sums up to each entry, padded to a power of two with infinities, and found by halving
-(`SearchTable`), so that a row with one entry takes no step, and one with two takes one. What a policy does for sure is
-looked up, and not drawn.
+States are arrays [m, B], with one row per agent where agents see their own states, and a single row where all see the
+same one. Random numbers invert distribution functions: a row of probabilities is stored as its sums up to each entry,
+padded to a power of two with infinities, and searched by halving (`SearchTable`), so that a row with one entry takes no
+step, and one with two takes one. The actions of a policy are drawn by a `PolicyTable`; certain ones are looked up.
+
+Tables that do not change with the step have a step axis of length one. A discounted game goes on forever, with the same
+tables at every step; the caller decides when to stop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.games.contract import BatchStep, Dynamics
-from cmpg.games.dynamics import at_step
-from cmpg.policy import CompactTable, JointPolicy, Stored
+from cmpg.games.contract import Stepped
+from cmpg.policy import CompactTable, JointPolicy, Stored, draw
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
@@ -132,24 +133,22 @@ def _split(stored: Stored) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class JointBatch:
-    """Episodes of a joint game, in floats."""
+class JointStepper:
+    """A joint game, in floats."""
 
     game: JointGame
-    policy: PolicyTable
 
     def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
         """Draw the joint states: [1, B]."""
         return self._start.drawn(np.zeros((1, episodes), dtype=np.int64), rng)
 
-    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
+    def step(self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator) -> Stepped:
         """Play step h in every episode."""
-        actions = self.policy.draw(h, states, rng)
         entries = states[0]
         for size, chosen in zip(self.game.num_actions, actions, strict=True):
             entries = entries * size + chosen
         rewards, costs = at_step(self._rewards, h).take(entries, axis=1), at_step(self._costs, h).take(entries, axis=1)
-        return BatchStep(actions, rewards, costs, at_step(self._transition, h).drawn(entries[None], rng))
+        return Stepped(rewards, costs, at_step(self._transition, h).drawn(entries[None], rng))
 
     @cached_property
     def payoff_scale(self) -> float:
@@ -179,19 +178,18 @@ class JointBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class CountingBatch:
-    """Episodes of a counting game, in floats."""
+class CountingStepper:
+    """A counting game, in floats."""
 
     game: CountingGame
-    policy: PolicyTable
 
     def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
         """Draw the shared states: [1, B]."""
         return self._start.drawn(np.zeros((1, episodes), dtype=np.int64), rng)
 
-    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
+    def step(self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator) -> Stepped:
         """Play step h in every episode."""
-        game, actions, shared = self.game, self.policy.draw(h, states, rng), states[0]
+        game, shared = self.game, states[0]
         counts = np.stack([(actions == a).sum(axis=0) for a in range(game.num_actions[0])])
         labels = game.classes.of(counts.T)
         pairs = shared * game.num_actions[0] + actions
@@ -205,7 +203,7 @@ class CountingBatch:
             rewards += own.reshape(-1).take(pairs + size * np.arange(game.num_agents)[:, None])
         entries = shared * game.num_classes + labels
         costs = at_step(self._costs, h).take(entries, axis=1)
-        return BatchStep(actions, rewards, costs, at_step(self._transition, h).drawn(entries[None], rng))
+        return Stepped(rewards, costs, at_step(self._transition, h).drawn(entries[None], rng))
 
     @cached_property
     def payoff_scale(self) -> float:
@@ -234,14 +232,14 @@ class CountingBatch:
         return _by_step(self.game.costs)
 
 
-class LocalBatch:
-    """Episodes of a local game: everybody moves by itself, and loads are counted.
+class LocalStepper:
+    """A local game: agents move on their own, and loads are counted.
 
     The cost of a resource at load m is paid by its m users in equal shares, so that only what is used is visited.
     """
 
-    def __init__(self, game: LocalGame, policy: PolicyTable) -> None:
-        self._game, self._policy = game, policy
+    def __init__(self, game: LocalGame) -> None:
+        self._game = game
         steps, agents = range(game.horizon), game.agents
         transitions = _Stack([[at_step(agent.transition, h) for agent in agents] for h in steps])
         uses = _Stack([[at_step(agent.uses, h) for agent in agents] for h in steps])
@@ -254,13 +252,12 @@ class LocalBatch:
         self._spenders = [i for i, agent in enumerate(agents) if agent.costs is not None]
 
     def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
-        """Draw everybody's own state: [n, B]."""
+        """Draw each agent's own state: [n, B]."""
         rows = np.broadcast_to(np.arange(self._game.num_agents)[:, None], (self._game.num_agents, episodes))
         return self._initial.drawn(rows, rng)
 
-    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
+    def step(self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator) -> Stepped:
         """Play step h in every episode."""
-        actions = self._policy.draw(h, states, rng)
         pairs = states * self._actions + actions
         rewards = self._reward.take(pairs + self._reward_rows[h])
         costs = np.repeat(at_step(self._idle_costs, h)[:, None], states.shape[1], axis=1)
@@ -269,7 +266,7 @@ class LocalBatch:
             own = self._game.agents[i].costs
             assert own is not None
             costs += own[:, h % own.shape[1]].reshape(len(own), -1).take(pairs[i], axis=1)
-        return BatchStep(actions, rewards, costs, self._moves.drawn(pairs + self._move_rows[h], rng))
+        return Stepped(rewards, costs, self._moves.drawn(pairs + self._move_rows[h], rng))
 
     def _add_loads(self, h: int, pairs: IntArray, rewards: FloatArray, costs: FloatArray) -> None:
         """Charge delays to rewards [n, B] and shares of load costs to costs [k, B]; both are written to."""
@@ -376,31 +373,51 @@ def _by_step(tables: FloatArray) -> list[FloatArray]:
     ]
 
 
+# --- One episode at a time --------------------------------------------------------------------------------------------
+
+
+class OneEpisode(Protocol):
+    """How one episode of a game is played; everything random comes from the generator."""
+
+    def begin(self, rng: np.random.Generator) -> IntArray:
+        """Draw the state that each agent sees at first: [n]; the same for all if they see the joint state."""
+
+    def step(
+        self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Play one joint action [n] at step h; return rewards [n], costs [k] and the next states [n]."""
+
+
 @dataclass(frozen=True, eq=False)
 class OneByOne:
-    """Episodes of a game that can only be played one by one."""
+    """A stepper of a game that can only be played one episode at a time."""
 
-    dynamics: Dynamics
-    policy: PolicyTable
+    episode: OneEpisode
+    payoff_scale: float = 1.0  # the most that a step of one agent can bring it, or add to a cost, if that is known
 
     def begin(self, episodes: int, rng: np.random.Generator) -> IntArray:
-        """Draw what everybody sees first: [n, B]."""
-        return np.stack([self.dynamics.begin(rng) for _ in range(episodes)], axis=1)
+        """Draw the first states: [n, B]."""
+        return np.stack([self.episode.begin(rng) for _ in range(episodes)], axis=1)
 
-    def play(self, h: int, states: IntArray, rng: np.random.Generator) -> BatchStep:
+    def step(self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator) -> Stepped:
         """Play step h in every episode."""
-        actions = self.policy.draw(h, states, rng)
-        told: Any = list(self._steps(h, states, actions, rng))
-        rewards, costs, states = (np.stack(each, axis=1) for each in zip(*told, strict=True))
-        return BatchStep(actions, rewards, costs, states)
+        played = [self.episode.step(h, seen, chosen, rng) for seen, chosen in zip(states.T, actions.T, strict=True)]
+        rewards, costs, following = (np.stack(each, axis=1) for each in zip(*played, strict=True))
+        return Stepped(rewards, costs, following)
 
-    def _steps(
-        self, h: int, states: IntArray, actions: IntArray, rng: np.random.Generator
-    ) -> Iterator[tuple[FloatArray, FloatArray, IntArray]]:
-        for seen, chosen in zip(states.T, actions.T, strict=True):
-            yield self.dynamics.step(h, seen, chosen, rng)
 
-    @property
-    def payoff_scale(self) -> float:
-        """Unknown before it is seen."""
-        return 1.0
+def draw_from_row(matrix: Any, row: int, rng: np.random.Generator) -> int:
+    """Draw a column from one row of a CSR matrix of probabilities."""
+    places, probabilities = entries(matrix, row)
+    return int(places[draw(probabilities, rng)])
+
+
+def entries(matrix: Any, row: int) -> tuple[IntArray, FloatArray]:
+    """Return columns and numbers of one row of a CSR matrix."""
+    inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    return matrix.indices[inside], matrix.data[inside]
+
+
+def at_step(tables: Any, h: int) -> Any:
+    """Return the table of a step, of tables that have one per step, or one for all."""
+    return tables[0 if len(tables) == 1 else h]
