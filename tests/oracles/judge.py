@@ -110,9 +110,7 @@ def _counted_out(game: Game) -> Process:
     """A counting game counts who chose what, at every joint action."""
     choices, agents = game["rewards"].shape[2], game["rewards"].shape[3] - 1
     boundaries = game.get("boundaries")
-    vectors = sorted(
-        {tuple(joint.count(a) for a in range(choices)) for joint in product(range(choices), repeat=agents)}
-    )
+    vectors = [] if boundaries is not None else count_vectors(agents, choices)
 
     @cache
     def class_of(joint: tuple[int, ...]) -> int:
@@ -139,6 +137,13 @@ def _counted_out(game: Game) -> Process:
             "cost": lambda j, h, s, joint: at(game["costs"][j], h)[s, class_of(joint)],
         },
     )
+
+
+def count_vectors(agents: int, choices: int) -> list[tuple[int, ...]]:
+    """All ways in which agents can be spread over choices, in lexicographic order."""
+    if choices == 1:
+        return [(agents,)]
+    return [(first, *rest) for first in range(agents + 1) for rest in count_vectors(agents - first, choices - 1)]
 
 
 @dataclass(frozen=True)
