@@ -332,6 +332,52 @@ Proof.
     rewrite sum_minus, E, E'. ring.
 Qed.
 
+(** Bounds on costs, and on what each agent can reach, make a Nash policy. *)
+Lemma nash_by_bounds g p multipliers eps (low above below : nat -> Q) :
+  is_process K (dynamics g) ->
+  (forall i, i < num_agents g -> is_strategy g i (follow (K := K) p i)) ->
+  (forall i j, i < num_agents g -> j < num_constraints g ->
+     Qle_bool 0 (multipliers i j) && (binds g i j || is_zero (multipliers i j)) = true) ->
+  (forall j, j < num_constraints g -> meets g j (together (follow (K := K) p))) ->
+  (forall j, j < num_constraints g ->
+     (inj (low j) <= value (dynamics g) (fun h s a => inj (cost g j h s a)) (together (follow p)))%num) ->
+  (forall i, i < num_agents g -> let L := fun h s a => inj (lagrangian g multipliers i h s a) in
+     (forall d, is_strategy g i d -> (value (dynamics g) L (together (deviate i d (follow p))) <= inj (above i))%num) /\
+     (inj (below i) <= value (dynamics g) L (together (follow p)))%num /\
+     (add (sub (above i) (below i)) (total_of (seq 0 (num_constraints g)) (fun j => mul (multipliers i j) (sub (threshold g j) (low j))))
+      <= eps)%Q) ->
+  nash K g p eps.
+Proof.
+  intros good plays duals meet Hlow Hgain. split; [exact good|]. split; [exact plays|]. split; [exact meet|].
+  intros i d Hi Hd Hc. destruct (Hgain i Hi) as (Habove & Hbelow & R).
+  apply (inj_le (K := K)) in R. rewrite inj_add, inj_sub, inj_total in R.
+  set (b := together (follow p)) in *. set (b' := together (deviate i d (follow p))) in *.
+  set (L := fun h s a => inj (lagrangian g multipliers i h s a)) in *.
+  set (C := fun j h s a => inj (cost g j h s a)).
+  assert (HL : forall b, value (dynamics g) L b
+    = (reward_value g i b - sum (seq 0 (num_constraints g)) (fun j => inj (multipliers i j) * value (dynamics g) (C j) b))%num).
+  { intros c. unfold reward_value. rewrite <- (value_lagrangian (dynamics g) c (seq 0 (num_constraints g))
+      (fun h s a => inj (reward g i h s a)) (fun j => inj (multipliers i j)) C).
+    apply value_ext. intros h s a _ _ _. unfold L, lagrangian, C. rewrite inj_sub, inj_total. f_equal.
+    apply sum_ext. intros j _. apply inj_mul. }
+  assert (Hm : forall j, In j (seq 0 (num_constraints g)) -> (zero <= inj (multipliers i j))%num /\
+    (inj (multipliers i j) = zero \/ (value (dynamics g) (C j) b' <= inj (threshold g j))%num)).
+  { intros j Hj. apply in_seq in Hj. assert (Hj' : j < num_constraints g) by lia.
+    pose proof (duals i j Hi Hj') as M. apply andb_true_iff in M. destruct M as [M1 M2]. split; [apply inj_nonneg, M1|].
+    destruct (binds g i j) eqn:B; [right; apply Hc; assumption | left; apply inj_is_zero, M2]. }
+  eapply le_trans; [apply (duality (seq 0 (num_constraints g)) (multipliers i) (threshold g) low
+    (reward_value g i b) (reward_value g i b') (value (dynamics g) L b) (value (dynamics g) L b')
+    (fun j => value (dynamics g) (C j) b) (fun j => value (dynamics g) (C j) b'))|].
+  - apply HL.
+  - apply HL.
+  - intros j Hj. apply Hm, Hj.
+  - intros j Hj. apply Hm, Hj.
+  - intros j Hj. apply in_seq in Hj. apply Hlow. lia.
+  - apply plus_mono; [apply le_refl|]. eapply le_trans; [|exact R]. apply plus_mono.
+    + apply minus_mono; [apply Habove, Hd | exact Hbelow].
+    + apply le_eq. apply sum_ext. intros j _. rewrite inj_mul, inj_sub. reflexivity.
+Qed.
+
 Theorem check_nash_sound n g p multipliers eps : check_nash n g p multipliers eps = Accepted -> nash K g p eps.
 Proof.
   unfold check_nash, check_with. intros E.
@@ -343,42 +389,18 @@ Proof.
     pose proof (below_each_accepted _ _ (below_each_accepted _ _ (below_each_accepted _ _ E2 i Hi) _ Hl) s Hs) as R.
     apply require_accepted, is_distribution_true in R. destruct R as [R1 R2]. split; [|exact R2].
     intros x Hx. apply R1, in_seq. lia. }
-  split; [exact good|]. split; [exact plays|]. split.
-  - intros j Hj. pose proof (below_each_accepted _ _ E4 j Hj) as R. cbn zeta in R.
-    apply require_accepted, Qle_bool_iff in R. unfold meets. eapply le_trans; [|apply inj_le, R].
-    apply value_above_le; [exact good | exact plays|]. intros. apply le_refl.
-  - intros i d Hi Hd Hc.
-    pose proof (below_each_accepted _ _ E5 i Hi) as R. cbn zeta in R. apply require_accepted, Qle_bool_iff in R.
-    apply (inj_le (K := K)) in R. unfold gain in R. rewrite inj_add, inj_sub, inj_total in R.
-    set (b := together (follow p)) in *. set (b' := together (deviate i d (follow p))) in *.
-    set (L := fun h s a => inj (lagrangian g multipliers i h s a)).
-    set (C := fun j h s a => inj (cost g j h s a)).
-    assert (HL : forall b, value (dynamics g) L b = (value (dynamics g) (fun h s a => inj (reward g i h s a)) b
-      - sum (seq 0 (num_constraints g)) (fun j => inj (multipliers i j) * value (dynamics g) (C j) b))%num).
-    { intros c. rewrite <- (value_lagrangian (dynamics g) c (seq 0 (num_constraints g))
-        (fun h s a => inj (reward g i h s a)) (fun j => inj (multipliers i j)) C).
-      apply value_ext. intros h s a _ _ _. unfold L, lagrangian, C. rewrite inj_sub, inj_total. f_equal.
-      apply sum_ext. intros j _. apply inj_mul. }
-    assert (Hm : forall j, In j (seq 0 (num_constraints g)) -> (zero <= inj (multipliers i j))%num /\
-      (inj (multipliers i j) = zero \/ (value (dynamics g) (C j) b' <= inj (threshold g j))%num)).
-    { intros j Hj. apply in_seq in Hj. assert (Hj' : j < num_constraints g) by lia.
-      pose proof (below_each_accepted _ _ (below_each_accepted _ _ E3 i Hi) j Hj') as M.
-      apply require_accepted, andb_true_iff in M. destruct M as [M1 M2]. split; [apply inj_nonneg, M1|].
-      destruct (binds g i j) eqn:B; [right; apply Hc; assumption | left; apply inj_is_zero, M2]. }
-    eapply le_trans; [apply (duality (seq 0 (num_constraints g)) (multipliers i) (threshold g)
-      (fun j => nth j (map (fun j => value_below n g (dynamics g) p (cost g j)) (seq 0 (num_constraints g))) 0%Q)
-      (reward_value g i b) (reward_value g i b') (value (dynamics g) L b) (value (dynamics g) L b')
-      (fun j => value (dynamics g) (C j) b) (fun j => value (dynamics g) (C j) b'))|].
-    + apply HL.
-    + apply HL.
-    + intros j Hj. apply Hm, Hj.
-    + intros j Hj. apply Hm, Hj.
-    + intros j Hj. apply in_seq in Hj. rewrite nth_map_seq by lia. apply value_below_le; assumption.
-    + apply plus_mono; [apply le_refl|]. eapply le_trans; [|exact R]. apply plus_mono.
-      * apply minus_mono.
-        -- apply deviated_le; [exact good | exact plays | exact Hi | exact Hd | intros; apply le_refl].
-        -- apply value_below_le; assumption.
-      * apply le_eq. apply sum_ext. intros j _. rewrite inj_mul, inj_sub. reflexivity.
+  apply nash_by_bounds with (multipliers := multipliers)
+    (low := fun j => nth j (map (fun j => value_below n g (dynamics g) p (cost g j)) (seq 0 (num_constraints g))) 0%Q)
+    (above := fun i => bound n (dynamics g) (by_state (dynamics g) (deviated n g (dynamics g) p i (lagrangian g multipliers i))))
+    (below := fun i => value_below n g (dynamics g) p (lagrangian g multipliers i)); [exact good | exact plays | | | |].
+  - intros i j Hi Hj. apply (require_accepted _ _ (below_each_accepted _ _ (below_each_accepted _ _ E3 i Hi) j Hj)).
+  - intros j Hj. pose proof (require_accepted _ _ (below_each_accepted _ _ E4 j Hj)) as R. apply Qle_bool_iff in R.
+    eapply le_trans; [|apply inj_le, R]. apply value_above_le; [exact good | exact plays|]. intros. apply le_refl.
+  - intros j Hj. rewrite nth_map_seq by exact Hj. apply value_below_le; assumption.
+  - intros i Hi. split; [|split].
+    + intros d Hd. apply deviated_le; [exact good | exact plays | exact Hi | exact Hd | intros; apply le_refl].
+    + apply value_below_le; assumption.
+    + apply Qle_bool_iff. apply (require_accepted _ _ (below_each_accepted _ _ E5 i Hi)).
 Qed.
 
 Theorem check_infeasible_sound n g multipliers : check_infeasible n g multipliers = Accepted -> infeasible K g.

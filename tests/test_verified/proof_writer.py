@@ -10,7 +10,8 @@ from typing import Any, TextIO
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.games import JointGame, LocalGame
+from cmpg.games import CountingGame, JointGame, LocalGame
+from cmpg.games.counting.vectors import LargestCount
 from cmpg.policy import JointPolicy
 
 LARGE = 10**80
@@ -161,6 +162,35 @@ def write_local(out: TextIO, game: LocalGame, policy: JointPolicy, multipliers: 
                         number = "" if word == "delay" else f"{j} "
                         step = "*" if len(table) == 1 else h
                         out.write(f"{word} {number}{step} {e} {curves[tuple(row)]}\n")
+    write_claim(out, game.thresholds, policy, multipliers, epsilon, **more)
+
+
+def write_counting(
+    out: TextIO, game: CountingGame, policy: JointPolicy, multipliers: Any, epsilon: Any, **more: Any
+) -> None:
+    """Write the proof that a policy of a counting game is an ε-Nash policy."""
+    classes = game.classes
+    grouping = f"largest {words(classes.boundaries)}" if isinstance(classes, LargestCount) else "every"
+    out.write(f"cmpg-proof 1\nform counting\nclaim nash\nagents {game.num_agents}\nactions {game.num_actions[0]}\n")
+    out.write(f"states {game.num_states}\nhorizon {game.horizon}\nclasses {grouping}\n")
+    out.write(f"constraints {game.num_constraints}\n")
+    precision = more.pop("precision", None)
+    if precision is not None:
+        out.write(f"precision {precision}\n")
+    for s, q in enumerate(exact_row(game.initial)):
+        out.write(f"initial {s} {text(q)}\n")
+    for h, table in enumerate(game.transition):
+        step = "*" if len(game.transition) == 1 else h
+        for row, (columns, data) in enumerate(sparse_rows(table)):
+            out.write(f"transition {step} {row // game.num_classes} {row % game.num_classes} {pairs(columns, data)}\n")
+    rewards = np.array(game.rewards)
+    rewards[..., 0] = 0
+    tables = [("reward", rewards), ("class-reward", game.class_rewards)]
+    tables += [(f"private {i}", table) for i, table in enumerate(game.private_rewards)]
+    tables += [(f"cost {j}", table) for j, table in enumerate(game.costs)]
+    for word, table in tables:
+        for h, index, value in nonzero(table):
+            out.write(f"{word} {h} {words(index)} {value}\n")
     write_claim(out, game.thresholds, policy, multipliers, epsilon, **more)
 
 

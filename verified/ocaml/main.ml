@@ -3,7 +3,7 @@ open Checker
 
 (* "3/4", or where that is long "about 0.75". *)
 let text q =
-  let negative, top, bottom = Number.digits q in
+  let negative, top, bottom = Number.digits (lowest q) in
   let sign = if negative then "-" else "" in
   if bottom = "1" && String.length top <= 20 then sign ^ top
   else if String.length top + String.length bottom <= 24 then sign ^ top ^ "/" ^ bottom
@@ -18,6 +18,7 @@ let of_agent = function None -> "" | Some i -> Printf.sprintf " of agent %d" (Nu
 let reason failure =
   let int = Number.int and sprintf = Printf.sprintf in
   match failure with
+  | NoAgents -> "there are no agents"
   | InitialRow agent -> sprintf "the initial probabilities%s are not a distribution" (of_agent agent)
   | TransitionRow (agent, h, s, a) ->
       sprintf "the transition%s at step %d in state %d, action %s is not a distribution over states" (of_agent agent)
@@ -35,16 +36,19 @@ let reason failure =
       sprintf "with these multipliers agent %d may gain %s, more than epsilon" (int i) (text q)
   | Margin q -> sprintf "with these multipliers the thresholds may be met: the margin is %s, not above zero" (text q)
 
+let nash ~past epsilon =
+  Printf.sprintf
+    "every threshold is met, and no agent gains more than %s by any deviation, randomised and a function of %s, after which \
+     the constraints that bind it hold" (text epsilon) past
+
 let check { Proof_file.claim; precision; _ } =
   match claim with
   | Nash { game; policy; multipliers; epsilon } ->
-      ( check_nash precision game policy multipliers epsilon,
-        "every threshold is met, and no agent gains more than " ^ text epsilon
-        ^ " by any deviation, randomised and a function of the whole past, after which the constraints that bind it hold" )
+      (check_nash precision game policy multipliers epsilon, nash ~past:"the whole past" epsilon)
+  | Counting_nash { game; policy; multipliers; epsilon } ->
+      (check_counting precision game policy multipliers epsilon, nash ~past:"the whole past" epsilon)
   | Local_nash { game; policy; multipliers; epsilon } ->
-      ( check_local precision game policy multipliers epsilon,
-        "every threshold is met, and no agent gains more than " ^ text epsilon
-        ^ " by any deviation, randomised and a function of its own whole past, after which the constraints that bind it hold" )
+      (check_local precision game policy multipliers epsilon, nash ~past:"its own whole past" epsilon)
   | Infeasible { game; multipliers } ->
       ( check_infeasible precision game multipliers,
         "no joint policy meets all thresholds, not even one of agents who choose together and remember the past" )

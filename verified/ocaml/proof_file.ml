@@ -7,6 +7,7 @@ exception Error of string
 type claim =
   | Nash of { game : game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
   | Infeasible of { game : game; multipliers : Number.nat -> q }
+  | Counting_nash of { game : counting_game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
   | Local_nash of { game : local_game; policy : local_policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
 
 type t = { description : string; precision : Number.positive option; claim : claim }
@@ -376,6 +377,74 @@ let read_local source =
   { description = Printf.sprintf "local game, %d agents, %d resources, horizon %d, %d constraints" agents resources horizon constraints;
     precision; claim }
 
+(* Counting games. *)
+
+let read_counting source =
+  let agents = number source "agents" in
+  let actions = number source "actions" in
+  let states = number source "states" in
+  let horizon = number source "horizon" in
+  let grouping =
+    match header source "classes" with
+    | "largest" :: boundaries -> Largest (List.map (fun b -> Number.nat (whole source b)) boundaries)
+    | [ "every" ] -> every (Number.nat agents) (Number.nat actions)
+    | _ -> fail_at source "`classes largest ...` or `classes every` is required" in
+  let constraints = number source "constraints" in
+  let classes = Number.int (num_classes grouping) in
+  let table width = ignore (size [ horizon; width ]); table ~steps:horizon ~width in
+  let initial = Array.make states None in
+  let transition = table (size [ states; classes ]) in
+  let costs = Array.init constraints (fun _ -> table (size [ states; classes ])) in
+  let by_count = table (size [ states; actions; agents + 1 ]) in
+  let own = Array.init agents (fun _ -> table (size [ states; actions ])) in
+  let by_class = table (size [ states; actions; classes ]) in
+  let all_states = Array.make agents states in
+  let facts = new_facts ~horizon ~constraints ~states:all_states in
+  let state s = below source "state" states s and class_ c = below source "class" classes c in
+  let put_all table h s a width k value =
+    let h = step source horizon h and s = state s in
+    let one a = put source table h ((((s * actions) + a) * width) + k) value in
+    if a = "*" then for a = 0 to actions - 1 do one a done else one (below source "action" actions a) in
+  let read = function
+    | [ "initial"; s; q ] -> put_once source initial (state s) (rational source q)
+    | "transition" :: h :: s :: c :: row ->
+        put source transition (step source horizon h) ((state s * classes) + class_ c) (entries source states row)
+    | [ "cost"; j; h; s; c; q ] ->
+        put source costs.(below source "constraint" constraints j) (step source horizon h) ((state s * classes) + class_ c)
+          (rational source q)
+    | [ "reward"; h; s; a; m; q ] ->
+        let m = below source "count" (agents + 1) m in
+        if m = 0 then fail_at source "an action that an agent plays has a count of at least 1";
+        put_all by_count h s a (agents + 1) m (rational source q)
+    | [ "private"; i; h; s; a; q ] -> put_all own.(below source "agent" agents i) h s a 1 0 (rational source q)
+    | [ "class-reward"; h; s; a; c; q ] -> put_all by_class h s a classes (class_ c) (rational source q)
+    | words ->
+        read_common source ~is_nash:true ~horizon ~constraints ~states:all_states ~actions:(Array.make agents actions) facts
+          words in
+  let precision, words = read_precision source in
+  read_facts source read words;
+  check_complete transition (fun h k ->
+    fail "the transition at step %d in state %d, class %d is not given" h (k / classes) (k mod classes));
+  let int = Number.int in
+  let action_index s a = (int s * actions) + int a in
+  let game = {
+    crowd = Number.nat agents; choices = Number.nat actions; shared_states = Number.nat states;
+    shared_steps = Number.nat horizon; shared_constraints = Number.nat constraints; grouping;
+    shared_start = (fun s -> Option.value initial.(int s) ~default:zero);
+    class_next = (fun h s c -> find_or [] transition (int h) ((int s * classes) + int c));
+    class_cost = (fun j h s c -> find_or zero costs.(int j) (int h) ((int s * classes) + int c));
+    count_reward = (fun h s a m -> find_or zero by_count (int h) ((action_index s a * (agents + 1)) + int m));
+    own_reward = (fun i h s a -> find_or zero own.(int i) (int h) (action_index s a));
+    class_reward = (fun h s a c -> find_or zero by_class (int h) ((action_index s a * classes) + int c));
+    shared_threshold = threshold_of facts; shared_binds = binds_of facts } in
+  let claim =
+    Counting_nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (int i));
+                    epsilon = epsilon_of facts } in
+  { description =
+      Printf.sprintf "counting game, %d agents, %d actions, %d states, horizon %d, %d constraints" agents actions states
+        horizon constraints;
+    precision; claim }
+
 let read channel =
   let source = { channel; line = 0 } in
   if header source "cmpg-proof" <> [ "1" ] then fail_at source "expected `cmpg-proof 1`";
@@ -388,5 +457,6 @@ let read channel =
   match form with
   | [ "joint" ] -> read_joint source ~is_nash
   | [ "local" ] when is_nash -> read_local source
-  | [ "local" ] -> fail_at source "infeasibility is proved of joint games only"
-  | _ -> fail_at source "the form is `joint` or `local`"
+  | [ "counting" ] when is_nash -> read_counting source
+  | [ "local" ] | [ "counting" ] -> fail_at source "infeasibility is proved of joint games only"
+  | _ -> fail_at source "the form is `joint`, `local` or `counting`"

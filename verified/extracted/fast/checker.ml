@@ -42,6 +42,17 @@ let compOpp = function
 
 module Nat =
  struct
+  (** val max : int -> int -> int **)
+
+  let rec max n m =
+    Integer.by_cases_nat
+      (fun _ -> m)
+      (fun n' ->
+      Integer.by_cases_nat
+        (fun _ -> n)
+        (fun m' -> Integer.next (max n' m'))
+        m)
+      n
  end
 
 module Pos =
@@ -446,6 +457,14 @@ let rec nth n l default =
               | _ :: t -> nth m t default)
     n
 
+(** val removelast : 'a1 list -> 'a1 list **)
+
+let rec removelast = function
+| [] -> []
+| a :: l0 -> (match l0 with
+              | [] -> []
+              | _ :: _ -> a :: (removelast l0))
+
 (** val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list **)
 
 let rec map f = function
@@ -464,6 +483,12 @@ let rec fold_left f l a0 =
   match l with
   | [] -> a0
   | b :: t -> fold_left f t (f a0 b)
+
+(** val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1 **)
+
+let rec fold_right f a0 = function
+| [] -> a0
+| b :: t -> f b (fold_right f a0 t)
 
 (** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
 
@@ -516,6 +541,14 @@ let rec seq start0 len =
     (fun _ -> [])
     (fun len0 -> start0 :: (seq (Integer.next start0) len0))
     len
+
+(** val repeat : 'a1 -> int -> 'a1 list **)
+
+let rec repeat x n =
+  Integer.by_cases_nat
+    (fun _ -> [])
+    (fun k -> x :: (repeat x k))
+    n
 
 type q = { qnum : Integer.t; qden : Integer.t }
 
@@ -743,6 +776,7 @@ let rec change t s f =
     else Node (k, l, (change r s f))
 
 type failure =
+| NoAgents
 | InitialRow of int option
 | TransitionRow of int option * int * int * int list
 | Usage of int * int * int * int
@@ -1434,6 +1468,271 @@ let check_local n l p multipliers eps =
           below_each (count l) (fun i ->
             let x = local_gain n l multipliers steps lows i in
             require (qle_bool x eps) (Gain (i, x)))
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val add_one : int -> int list -> int list **)
+
+let rec add_one x = function
+| [] -> []
+| m :: rest ->
+  (Integer.by_cases_nat
+     (fun _ -> (Integer.next m) :: rest)
+     (fun y -> m :: (add_one y rest))
+     x)
+
+(** val count_vectors : int -> int -> int list list **)
+
+let rec count_vectors total size =
+  Integer.by_cases_nat
+    (fun _ ->
+    Integer.by_cases_nat
+      (fun _ -> [] :: [])
+      (fun _ -> [])
+      total)
+    (fun k ->
+    flat_map (fun m ->
+      map (fun x -> m :: x) (count_vectors (Integer.monus total m) k))
+      (seq 0 (Integer.next total)))
+    size
+
+(** val equal_vectors : int list -> int list -> bool **)
+
+let rec equal_vectors v w =
+  match v with
+  | [] -> (match w with
+           | [] -> true
+           | _ :: _ -> false)
+  | m :: v' ->
+    (match w with
+     | [] -> false
+     | k :: w' -> (&&) (Integer.equal_nat m k) (equal_vectors v' w'))
+
+(** val position : int list -> int list list -> int **)
+
+let rec position v = function
+| [] -> 0
+| w :: rest -> if equal_vectors v w then 0 else Integer.next (position v rest)
+
+type classes =
+| Largest of int list
+| Every of int list list
+
+(** val class0 : classes -> int list -> int **)
+
+let class0 c v =
+  match c with
+  | Largest boundaries ->
+    length
+      (filter (fun b -> Integer.less_nat b (fold_right Nat.max 0 v))
+        boundaries)
+  | Every vectors -> position v vectors
+
+(** val num_classes : classes -> int **)
+
+let num_classes = function
+| Largest boundaries -> Integer.next (length boundaries)
+| Every vectors -> Integer.next (length vectors)
+
+(** val every : int -> int -> classes **)
+
+let every agents0 size =
+  Every (removelast (count_vectors agents0 size))
+
+type counting_game = { crowd : int; choices : int; shared_states : int;
+                       shared_steps : int; shared_constraints : int;
+                       grouping : classes; shared_start : (int -> q);
+                       class_next : (int -> int -> int -> (int * q) list);
+                       class_cost : (int -> int -> int -> int -> q);
+                       count_reward : (int -> int -> int -> int -> q);
+                       own_reward : (int -> int -> int -> int -> q);
+                       class_reward : (int -> int -> int -> int -> q);
+                       shared_threshold : (int -> q);
+                       shared_binds : (int -> int -> bool) }
+
+(** val reward_of_counts :
+    counting_game -> int -> int -> int -> int -> int list -> q **)
+
+let reward_of_counts c i h s x v =
+  qplus (qplus (c.count_reward h s x (nth x v 0)) (c.own_reward i h s x))
+    (c.class_reward h s x (class0 c.grouping v))
+
+(** val insert :
+    int list -> q -> (int list * q) list -> (int list * q) list **)
+
+let rec insert v q0 = function
+| [] -> (v, q0) :: []
+| p :: rest ->
+  let (w, r) = p in
+  if equal_vectors v w
+  then (w, (add0 q0 r)) :: rest
+  else (w, r) :: (insert v q0 rest)
+
+(** val add_agent :
+    (int * q) list -> (int list * q) list -> (int list * q) list **)
+
+let add_agent row l =
+  match row with
+  | [] ->
+    fold_right (fun entry merged -> insert (fst entry) (snd entry) merged) []
+      (flat_map (fun choice ->
+        map (fun entry -> ((add_one (fst choice) (fst entry)),
+          (mul (snd choice) (snd entry)))) l) row)
+  | p :: l0 ->
+    let (x, q0) = p in
+    (match l0 with
+     | [] ->
+       map (fun entry -> ((add_one x (fst entry)), (mul q0 (snd entry)))) l
+     | _ :: _ ->
+       fold_right (fun entry merged -> insert (fst entry) (snd entry) merged)
+         []
+         (flat_map (fun choice ->
+           map (fun entry -> ((add_one (fst choice) (fst entry)),
+             (mul (snd choice) (snd entry)))) l) row))
+
+(** val by_class : counting_game -> int process **)
+
+let by_class c =
+  { states = c.shared_states; horizon = c.shared_steps; actions =
+    (seq 0 (num_classes c.grouping)); initial = c.shared_start; transition =
+    c.class_next }
+
+(** val row_of :
+    counting_game -> policy -> int -> int -> int -> (int * q) list **)
+
+let row_of c p k h s =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun x -> (x, (p k h s x))) (seq 0 c.choices))
+
+(** val others_from :
+    counting_game -> policy -> int -> int -> int -> int -> int -> (int
+    list * q) list **)
+
+let rec others_from c p i h s k m =
+  Integer.by_cases_nat
+    (fun _ -> ((repeat 0 c.choices), { qnum = Integer.one; qden =
+    Integer.one }) :: [])
+    (fun m' ->
+    if Integer.equal_nat k i
+    then others_from c p i h s (Integer.next k) m'
+    else add_agent (row_of c p k h s)
+           (others_from c p i h s (Integer.next k) m'))
+    m
+
+(** val by_action :
+    precision -> counting_game -> (int -> int -> int -> int list -> q) ->
+    (int list * q) list -> q tree -> int -> int -> int -> q **)
+
+let by_action n c f law next0 h s x =
+  total_of law (fun entry ->
+    let v = add_one x (fst entry) in
+    mul_up n (snd entry)
+      (outcome n (by_class c) (f h s x v) next0 h s (class0 c.grouping v)))
+
+(** val followed_by :
+    precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+    list -> q) -> q tree -> int -> int -> q **)
+
+let followed_by n c p i f next0 h s =
+  let law = others_from c p i h s 0 c.crowd in
+  total_of (row_of c p i h s) (fun choice ->
+    mul_up n (snd choice) (by_action n c f law next0 h s (fst choice)))
+
+(** val deviated_by :
+    precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+    list -> q) -> q tree -> int -> int -> q **)
+
+let deviated_by n c p i f next0 h s =
+  let law = others_from c p i h s 0 c.crowd in
+  largest (seq 0 c.choices) (fun x -> by_action n c f law next0 h s x)
+
+(** val crowd_above :
+    precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+    list -> q) -> q **)
+
+let crowd_above n c p i f =
+  bound n (by_class c) (by_state (by_class c) (followed_by n c p i f))
+
+(** val crowd_below :
+    precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+    list -> q) -> q **)
+
+let crowd_below n c p i f =
+  qopp
+    (bound n (by_class c)
+      (by_state (by_class c)
+        (followed_by n c p i (fun h s x v -> qopp (f h s x v)))))
+
+(** val cost_of_counts :
+    counting_game -> int -> int -> int -> int -> int list -> q **)
+
+let cost_of_counts c j h s _ v =
+  c.class_cost j h s (class0 c.grouping v)
+
+(** val lagrangian_of_counts :
+    counting_game -> (int -> int -> q) -> int -> int -> int -> int -> int
+    list -> q **)
+
+let lagrangian_of_counts c multipliers i h s x v =
+  sub0 (reward_of_counts c i h s x v)
+    (total_of (seq 0 c.shared_constraints) (fun j ->
+      mul (multipliers i j) (cost_of_counts c j h s x v)))
+
+(** val crowd_gain :
+    precision -> counting_game -> policy -> (int -> int -> q) -> q list ->
+    int -> q **)
+
+let crowd_gain n c p multipliers costs i =
+  add0
+    (sub0
+      (bound n (by_class c)
+        (by_state (by_class c)
+          (deviated_by n c p i (lagrangian_of_counts c multipliers i))))
+      (crowd_below n c p i (lagrangian_of_counts c multipliers i)))
+    (total_of (seq 0 c.shared_constraints) (fun j ->
+      mul (multipliers i j)
+        (sub0 (c.shared_threshold j)
+          (nth j costs { qnum = Integer.zero; qden = Integer.one }))))
+
+(** val check_counting :
+    precision -> counting_game -> policy -> (int -> int -> q) -> q -> verdict **)
+
+let check_counting n c p multipliers eps =
+  match require (Integer.less_nat 0 c.crowd) NoAgents with
+  | Accepted ->
+    (match check_process (by_class c) None (fun c0 -> c0 :: []) with
+     | Accepted ->
+       (match below_each c.crowd (fun i ->
+                below_each c.shared_steps (fun h ->
+                  below_each c.shared_states (fun s ->
+                    require (is_distribution (seq 0 c.choices) (p i h s))
+                      (PolicyRow (i, h, s))))) with
+        | Accepted ->
+          (match below_each c.crowd (fun i ->
+                   below_each c.shared_constraints (fun j ->
+                     require
+                       ((&&)
+                         (qle_bool { qnum = Integer.zero; qden =
+                           Integer.one } (multipliers i j))
+                         ((||) (c.shared_binds i j)
+                           (is_zero (multipliers i j)))) (Multiplier ((Some
+                       i), j)))) with
+           | Accepted ->
+             (match below_each c.shared_constraints (fun j ->
+                      let c0 = crowd_above n c p 0 (cost_of_counts c j) in
+                      require (qle_bool c0 (c.shared_threshold j)) (Threshold
+                        (j, c0))) with
+              | Accepted ->
+                let costs =
+                  map (fun j -> crowd_below n c p 0 (cost_of_counts c j))
+                    (seq 0 c.shared_constraints)
+                in
+                below_each c.crowd (fun i ->
+                  let x = crowd_gain n c p multipliers costs i in
+                  require (qle_bool x eps) (Gain (i, x)))
+              | Refused reason -> Refused reason)
+           | Refused reason -> Refused reason)
         | Refused reason -> Refused reason)
      | Refused reason -> Refused reason)
   | Refused reason -> Refused reason

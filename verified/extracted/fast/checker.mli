@@ -18,6 +18,7 @@ val compOpp : comparison -> comparison
 
 module Nat :
  sig
+  val max : int -> int -> int
  end
 
 module Pos :
@@ -93,11 +94,15 @@ val hd : 'a1 -> 'a1 list -> 'a1
 
 val nth : int -> 'a1 list -> 'a1 -> 'a1
 
+val removelast : 'a1 list -> 'a1 list
+
 val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
 
 val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
 
 val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1
+
+val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1
 
 val existsb : ('a1 -> bool) -> 'a1 list -> bool
 
@@ -112,6 +117,8 @@ val firstn : int -> 'a1 list -> 'a1 list
 val skipn : int -> 'a1 list -> 'a1 list
 
 val seq : int -> int -> int list
+
+val repeat : 'a1 -> int -> 'a1 list
 
 type q = { qnum : Integer.t; qden : Integer.t }
 
@@ -189,6 +196,7 @@ val tabulate : 'a1 -> int -> (int -> 'a1) -> 'a1 tree
 val change : 'a1 tree -> int -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
+| NoAgents
 | InitialRow of int option
 | TransitionRow of int option * int * int * int list
 | Usage of int * int * int * int
@@ -403,3 +411,81 @@ val check_agent : local_game -> local_policy -> int -> verdict
 
 val check_local :
   precision -> local_game -> local_policy -> (int -> int -> q) -> q -> verdict
+
+val add_one : int -> int list -> int list
+
+val count_vectors : int -> int -> int list list
+
+val equal_vectors : int list -> int list -> bool
+
+val position : int list -> int list list -> int
+
+type classes =
+| Largest of int list
+| Every of int list list
+
+val class0 : classes -> int list -> int
+
+val num_classes : classes -> int
+
+val every : int -> int -> classes
+
+type counting_game = { crowd : int; choices : int; shared_states : int;
+                       shared_steps : int; shared_constraints : int;
+                       grouping : classes; shared_start : (int -> q);
+                       class_next : (int -> int -> int -> (int * q) list);
+                       class_cost : (int -> int -> int -> int -> q);
+                       count_reward : (int -> int -> int -> int -> q);
+                       own_reward : (int -> int -> int -> int -> q);
+                       class_reward : (int -> int -> int -> int -> q);
+                       shared_threshold : (int -> q);
+                       shared_binds : (int -> int -> bool) }
+
+val reward_of_counts :
+  counting_game -> int -> int -> int -> int -> int list -> q
+
+val insert : int list -> q -> (int list * q) list -> (int list * q) list
+
+val add_agent : (int * q) list -> (int list * q) list -> (int list * q) list
+
+val by_class : counting_game -> int process
+
+val row_of : counting_game -> policy -> int -> int -> int -> (int * q) list
+
+val others_from :
+  counting_game -> policy -> int -> int -> int -> int -> int -> (int
+  list * q) list
+
+val by_action :
+  precision -> counting_game -> (int -> int -> int -> int list -> q) -> (int
+  list * q) list -> q tree -> int -> int -> int -> q
+
+val followed_by :
+  precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+  list -> q) -> q tree -> int -> int -> q
+
+val deviated_by :
+  precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+  list -> q) -> q tree -> int -> int -> q
+
+val crowd_above :
+  precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+  list -> q) -> q
+
+val crowd_below :
+  precision -> counting_game -> policy -> int -> (int -> int -> int -> int
+  list -> q) -> q
+
+val cost_of_counts :
+  counting_game -> int -> int -> int -> int -> int list -> q
+
+val lagrangian_of_counts :
+  counting_game -> (int -> int -> q) -> int -> int -> int -> int -> int list
+  -> q
+
+val crowd_gain :
+  precision -> counting_game -> policy -> (int -> int -> q) -> q list -> int
+  -> q
+
+val check_counting :
+  precision -> counting_game -> policy -> (int -> int -> q) -> q -> verdict

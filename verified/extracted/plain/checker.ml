@@ -99,6 +99,15 @@ module Nat =
   let ltb n m =
     leb (S n) m
 
+  (** val max : nat -> nat -> nat **)
+
+  let rec max n m =
+    match n with
+    | O -> m
+    | S n' -> (match m with
+               | O -> n
+               | S m' -> S (max n' m'))
+
   (** val div2 : nat -> nat **)
 
   let rec div2 = function
@@ -543,6 +552,14 @@ let rec nth n l default =
             | [] -> default
             | _ :: t -> nth m t default)
 
+(** val removelast : 'a1 list -> 'a1 list **)
+
+let rec removelast = function
+| [] -> []
+| a :: l0 -> (match l0 with
+              | [] -> []
+              | _ :: _ -> a :: (removelast l0))
+
 (** val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list **)
 
 let rec map f = function
@@ -561,6 +578,12 @@ let rec fold_left f l a0 =
   match l with
   | [] -> a0
   | b :: t -> fold_left f t (f a0 b)
+
+(** val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1 **)
+
+let rec fold_right f a0 = function
+| [] -> a0
+| b :: t -> f b (fold_right f a0 t)
 
 (** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
 
@@ -609,6 +632,12 @@ let rec skipn n l =
 let rec seq start0 = function
 | O -> []
 | S len0 -> start0 :: (seq (S start0) len0)
+
+(** val repeat : 'a1 -> nat -> 'a1 list **)
+
+let rec repeat x = function
+| O -> []
+| S k -> x :: (repeat x k)
 
 type q = { qnum : z; qden : positive }
 
@@ -831,6 +860,7 @@ let rec change t s f =
     else Node (k, l, (change r s f))
 
 type failure =
+| NoAgents
 | InitialRow of nat option
 | TransitionRow of nat option * nat * nat * nat list
 | Usage of nat * nat * nat * nat
@@ -1498,6 +1528,257 @@ let check_local n l p multipliers eps =
           below_each (count l) (fun i ->
             let x = local_gain n l multipliers steps lows i in
             require (qle_bool x eps) (Gain (i, x)))
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val add_one : nat -> nat list -> nat list **)
+
+let rec add_one x = function
+| [] -> []
+| m :: rest ->
+  (match x with
+   | O -> (S m) :: rest
+   | S y -> m :: (add_one y rest))
+
+(** val count_vectors : nat -> nat -> nat list list **)
+
+let rec count_vectors total = function
+| O -> (match total with
+        | O -> [] :: []
+        | S _ -> [])
+| S k ->
+  flat_map (fun m -> map (fun x -> m :: x) (count_vectors (sub total m) k))
+    (seq O (S total))
+
+(** val equal_vectors : nat list -> nat list -> bool **)
+
+let rec equal_vectors v w =
+  match v with
+  | [] -> (match w with
+           | [] -> true
+           | _ :: _ -> false)
+  | m :: v' ->
+    (match w with
+     | [] -> false
+     | k :: w' -> (&&) (Nat.eqb m k) (equal_vectors v' w'))
+
+(** val position : nat list -> nat list list -> nat **)
+
+let rec position v = function
+| [] -> O
+| w :: rest -> if equal_vectors v w then O else S (position v rest)
+
+type classes =
+| Largest of nat list
+| Every of nat list list
+
+(** val class0 : classes -> nat list -> nat **)
+
+let class0 c v =
+  match c with
+  | Largest boundaries ->
+    length (filter (fun b -> Nat.ltb b (fold_right Nat.max O v)) boundaries)
+  | Every vectors -> position v vectors
+
+(** val num_classes : classes -> nat **)
+
+let num_classes = function
+| Largest boundaries -> S (length boundaries)
+| Every vectors -> S (length vectors)
+
+(** val every : nat -> nat -> classes **)
+
+let every agents0 size =
+  Every (removelast (count_vectors agents0 size))
+
+type counting_game = { crowd : nat; choices : nat; shared_states : nat;
+                       shared_steps : nat; shared_constraints : nat;
+                       grouping : classes; shared_start : (nat -> q);
+                       class_next : (nat -> nat -> nat -> (nat * q) list);
+                       class_cost : (nat -> nat -> nat -> nat -> q);
+                       count_reward : (nat -> nat -> nat -> nat -> q);
+                       own_reward : (nat -> nat -> nat -> nat -> q);
+                       class_reward : (nat -> nat -> nat -> nat -> q);
+                       shared_threshold : (nat -> q);
+                       shared_binds : (nat -> nat -> bool) }
+
+(** val reward_of_counts :
+    counting_game -> nat -> nat -> nat -> nat -> nat list -> q **)
+
+let reward_of_counts c i h s x v =
+  qplus (qplus (c.count_reward h s x (nth x v O)) (c.own_reward i h s x))
+    (c.class_reward h s x (class0 c.grouping v))
+
+(** val insert :
+    nat list -> q -> (nat list * q) list -> (nat list * q) list **)
+
+let rec insert v q0 = function
+| [] -> (v, q0) :: []
+| p :: rest ->
+  let (w, r) = p in
+  if equal_vectors v w
+  then (w, (add0 q0 r)) :: rest
+  else (w, r) :: (insert v q0 rest)
+
+(** val add_agent :
+    (nat * q) list -> (nat list * q) list -> (nat list * q) list **)
+
+let add_agent row l =
+  match row with
+  | [] ->
+    fold_right (fun entry merged -> insert (fst entry) (snd entry) merged) []
+      (flat_map (fun choice ->
+        map (fun entry -> ((add_one (fst choice) (fst entry)),
+          (mul0 (snd choice) (snd entry)))) l) row)
+  | p :: l0 ->
+    let (x, q0) = p in
+    (match l0 with
+     | [] ->
+       map (fun entry -> ((add_one x (fst entry)), (mul0 q0 (snd entry)))) l
+     | _ :: _ ->
+       fold_right (fun entry merged -> insert (fst entry) (snd entry) merged)
+         []
+         (flat_map (fun choice ->
+           map (fun entry -> ((add_one (fst choice) (fst entry)),
+             (mul0 (snd choice) (snd entry)))) l) row))
+
+(** val by_class : counting_game -> nat process **)
+
+let by_class c =
+  { states = c.shared_states; horizon = c.shared_steps; actions =
+    (seq O (num_classes c.grouping)); initial = c.shared_start; transition =
+    c.class_next }
+
+(** val row_of :
+    counting_game -> policy -> nat -> nat -> nat -> (nat * q) list **)
+
+let row_of c p k h s =
+  filter (fun entry -> negb (is_zero (snd entry)))
+    (map (fun x -> (x, (p k h s x))) (seq O c.choices))
+
+(** val others_from :
+    counting_game -> policy -> nat -> nat -> nat -> nat -> nat -> (nat
+    list * q) list **)
+
+let rec others_from c p i h s k = function
+| O -> ((repeat O c.choices), { qnum = (Zpos XH); qden = XH }) :: []
+| S m' ->
+  if Nat.eqb k i
+  then others_from c p i h s (S k) m'
+  else add_agent (row_of c p k h s) (others_from c p i h s (S k) m')
+
+(** val by_action :
+    precision -> counting_game -> (nat -> nat -> nat -> nat list -> q) ->
+    (nat list * q) list -> q tree -> nat -> nat -> nat -> q **)
+
+let by_action n c f law next0 h s x =
+  total_of law (fun entry ->
+    let v = add_one x (fst entry) in
+    mul_up n (snd entry)
+      (outcome n (by_class c) (f h s x v) next0 h s (class0 c.grouping v)))
+
+(** val followed_by :
+    precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+    list -> q) -> q tree -> nat -> nat -> q **)
+
+let followed_by n c p i f next0 h s =
+  let law = others_from c p i h s O c.crowd in
+  total_of (row_of c p i h s) (fun choice ->
+    mul_up n (snd choice) (by_action n c f law next0 h s (fst choice)))
+
+(** val deviated_by :
+    precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+    list -> q) -> q tree -> nat -> nat -> q **)
+
+let deviated_by n c p i f next0 h s =
+  let law = others_from c p i h s O c.crowd in
+  largest (seq O c.choices) (fun x -> by_action n c f law next0 h s x)
+
+(** val crowd_above :
+    precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+    list -> q) -> q **)
+
+let crowd_above n c p i f =
+  bound n (by_class c) (by_state (by_class c) (followed_by n c p i f))
+
+(** val crowd_below :
+    precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+    list -> q) -> q **)
+
+let crowd_below n c p i f =
+  qopp
+    (bound n (by_class c)
+      (by_state (by_class c)
+        (followed_by n c p i (fun h s x v -> qopp (f h s x v)))))
+
+(** val cost_of_counts :
+    counting_game -> nat -> nat -> nat -> nat -> nat list -> q **)
+
+let cost_of_counts c j h s _ v =
+  c.class_cost j h s (class0 c.grouping v)
+
+(** val lagrangian_of_counts :
+    counting_game -> (nat -> nat -> q) -> nat -> nat -> nat -> nat -> nat
+    list -> q **)
+
+let lagrangian_of_counts c multipliers i h s x v =
+  sub0 (reward_of_counts c i h s x v)
+    (total_of (seq O c.shared_constraints) (fun j ->
+      mul0 (multipliers i j) (cost_of_counts c j h s x v)))
+
+(** val crowd_gain :
+    precision -> counting_game -> policy -> (nat -> nat -> q) -> q list ->
+    nat -> q **)
+
+let crowd_gain n c p multipliers costs i =
+  add0
+    (sub0
+      (bound n (by_class c)
+        (by_state (by_class c)
+          (deviated_by n c p i (lagrangian_of_counts c multipliers i))))
+      (crowd_below n c p i (lagrangian_of_counts c multipliers i)))
+    (total_of (seq O c.shared_constraints) (fun j ->
+      mul0 (multipliers i j)
+        (sub0 (c.shared_threshold j) (nth j costs { qnum = Z0; qden = XH }))))
+
+(** val check_counting :
+    precision -> counting_game -> policy -> (nat -> nat -> q) -> q -> verdict **)
+
+let check_counting n c p multipliers eps =
+  match require (Nat.ltb O c.crowd) NoAgents with
+  | Accepted ->
+    (match check_process (by_class c) None (fun c0 -> c0 :: []) with
+     | Accepted ->
+       (match below_each c.crowd (fun i ->
+                below_each c.shared_steps (fun h ->
+                  below_each c.shared_states (fun s ->
+                    require (is_distribution (seq O c.choices) (p i h s))
+                      (PolicyRow (i, h, s))))) with
+        | Accepted ->
+          (match below_each c.crowd (fun i ->
+                   below_each c.shared_constraints (fun j ->
+                     require
+                       ((&&)
+                         (qle_bool { qnum = Z0; qden = XH } (multipliers i j))
+                         ((||) (c.shared_binds i j)
+                           (is_zero (multipliers i j)))) (Multiplier ((Some
+                       i), j)))) with
+           | Accepted ->
+             (match below_each c.shared_constraints (fun j ->
+                      let c0 = crowd_above n c p O (cost_of_counts c j) in
+                      require (qle_bool c0 (c.shared_threshold j)) (Threshold
+                        (j, c0))) with
+              | Accepted ->
+                let costs =
+                  map (fun j -> crowd_below n c p O (cost_of_counts c j))
+                    (seq O c.shared_constraints)
+                in
+                below_each c.crowd (fun i ->
+                  let x = crowd_gain n c p multipliers costs i in
+                  require (qle_bool x eps) (Gain (i, x)))
+              | Refused reason -> Refused reason)
+           | Refused reason -> Refused reason)
         | Refused reason -> Refused reason)
      | Refused reason -> Refused reason)
   | Refused reason -> Refused reason

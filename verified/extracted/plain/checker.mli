@@ -42,6 +42,8 @@ module Nat :
 
   val ltb : nat -> nat -> bool
 
+  val max : nat -> nat -> nat
+
   val div2 : nat -> nat
  end
 
@@ -138,11 +140,15 @@ val hd : 'a1 -> 'a1 list -> 'a1
 
 val nth : nat -> 'a1 list -> 'a1 -> 'a1
 
+val removelast : 'a1 list -> 'a1 list
+
 val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
 
 val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
 
 val fold_left : ('a1 -> 'a2 -> 'a1) -> 'a2 list -> 'a1 -> 'a1
+
+val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1
 
 val existsb : ('a1 -> bool) -> 'a1 list -> bool
 
@@ -157,6 +163,8 @@ val firstn : nat -> 'a1 list -> 'a1 list
 val skipn : nat -> 'a1 list -> 'a1 list
 
 val seq : nat -> nat -> nat list
+
+val repeat : 'a1 -> nat -> 'a1 list
 
 type q = { qnum : z; qden : positive }
 
@@ -234,6 +242,7 @@ val tabulate : 'a1 -> nat -> (nat -> 'a1) -> 'a1 tree
 val change : 'a1 tree -> nat -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
+| NoAgents
 | InitialRow of nat option
 | TransitionRow of nat option * nat * nat * nat list
 | Usage of nat * nat * nat * nat
@@ -448,3 +457,81 @@ val check_agent : local_game -> local_policy -> nat -> verdict
 
 val check_local :
   precision -> local_game -> local_policy -> (nat -> nat -> q) -> q -> verdict
+
+val add_one : nat -> nat list -> nat list
+
+val count_vectors : nat -> nat -> nat list list
+
+val equal_vectors : nat list -> nat list -> bool
+
+val position : nat list -> nat list list -> nat
+
+type classes =
+| Largest of nat list
+| Every of nat list list
+
+val class0 : classes -> nat list -> nat
+
+val num_classes : classes -> nat
+
+val every : nat -> nat -> classes
+
+type counting_game = { crowd : nat; choices : nat; shared_states : nat;
+                       shared_steps : nat; shared_constraints : nat;
+                       grouping : classes; shared_start : (nat -> q);
+                       class_next : (nat -> nat -> nat -> (nat * q) list);
+                       class_cost : (nat -> nat -> nat -> nat -> q);
+                       count_reward : (nat -> nat -> nat -> nat -> q);
+                       own_reward : (nat -> nat -> nat -> nat -> q);
+                       class_reward : (nat -> nat -> nat -> nat -> q);
+                       shared_threshold : (nat -> q);
+                       shared_binds : (nat -> nat -> bool) }
+
+val reward_of_counts :
+  counting_game -> nat -> nat -> nat -> nat -> nat list -> q
+
+val insert : nat list -> q -> (nat list * q) list -> (nat list * q) list
+
+val add_agent : (nat * q) list -> (nat list * q) list -> (nat list * q) list
+
+val by_class : counting_game -> nat process
+
+val row_of : counting_game -> policy -> nat -> nat -> nat -> (nat * q) list
+
+val others_from :
+  counting_game -> policy -> nat -> nat -> nat -> nat -> nat -> (nat
+  list * q) list
+
+val by_action :
+  precision -> counting_game -> (nat -> nat -> nat -> nat list -> q) -> (nat
+  list * q) list -> q tree -> nat -> nat -> nat -> q
+
+val followed_by :
+  precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+  list -> q) -> q tree -> nat -> nat -> q
+
+val deviated_by :
+  precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+  list -> q) -> q tree -> nat -> nat -> q
+
+val crowd_above :
+  precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+  list -> q) -> q
+
+val crowd_below :
+  precision -> counting_game -> policy -> nat -> (nat -> nat -> nat -> nat
+  list -> q) -> q
+
+val cost_of_counts :
+  counting_game -> nat -> nat -> nat -> nat -> nat list -> q
+
+val lagrangian_of_counts :
+  counting_game -> (nat -> nat -> q) -> nat -> nat -> nat -> nat -> nat list
+  -> q
+
+val crowd_gain :
+  precision -> counting_game -> policy -> (nat -> nat -> q) -> q list -> nat
+  -> q
+
+val check_counting :
+  precision -> counting_game -> policy -> (nat -> nat -> q) -> q -> verdict
