@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import patch
 
 import pytest
 
@@ -167,3 +168,10 @@ def test_learning_that_is_interrupted_before_its_first_seed_can_be_resumed(tmp_p
     ran = run(AFTER_SEED.replace("SEEDS", "0"), *words, "--out", folder, "--resume")
     assert last_line(ran.stderr) == f"interrupted: 0 of 2 seeds are in {folder}; --resume goes on"
     assert cmpg(*words, "--out", folder, "--resume").code == 0
+
+
+def test_an_interrupted_solve_answers_at_once_without_an_upper_bound():
+    with patch("cmpg.cli.output.ProgressLine.show", side_effect=KeyboardInterrupt):
+        ran = cmpg("solve", "grid-world", "--seed", "1", "--json")
+    assert not json.loads(ran.out)["quality"]
+    assert json.loads(cmpg("solve", "grid-world", "--seed", "1", "--json").out)["quality"]

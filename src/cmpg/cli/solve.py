@@ -154,14 +154,15 @@ def solve(
         unbound = None
         # Ctrl-C while this runs must not lose what was asked for first.
         with suppress(KeyboardInterrupt):
-            if free is not None and result.status.name != "INTERRUPTED":
+            if free is not None and not result.interrupted:
                 unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
         result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
         progress.begin("computing the upper bound")
         seconds = max(MIN_BOUND_SECONDS, (time.monotonic() - solving) / 2)
         gaps: list[OptimalityGap] = []
         with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
-            gaps = _upper_bounds(result, seconds, all_objectives=as_json or output is not None)
+            if not result.interrupted:
+                gaps = _upper_bounds(result, seconds, all_objectives=as_json or output is not None)
         progress.stop()
         solved = _Solved(game, result, target.origin(seed=seed), gaps)
         solved.deliver(output=output, seed=drawn, as_json=as_json)

@@ -75,6 +75,9 @@ OUT_BY_ROUNDING = (
 DOUBT = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
 
+SECONDS_AFTER_INTERRUPT = 0.5
+"""Time to find multipliers for the certificate of the last policy; agents that are not reached get zero."""
+
 SPENT = 1e-9
 """A budget of which no more than this is left is spent."""
 
@@ -179,6 +182,8 @@ def coordinate_ascent(
                     on_move=lambda moved: last.__setitem__(0, moved.policy),
                 )
             last[0] = ending.position.policy
+            if ending.status is Status.INTERRUPTED:
+                deadline = min(deadline, time.monotonic() + SECONDS_AFTER_INTERRUPT)
             try:
                 concluded = _concluded(game, ending, answers, epsilon=epsilon, deadline=deadline)
             except KeyboardInterrupt:  # without its certificate the incumbent is worth little: that is finished
