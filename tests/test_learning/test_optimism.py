@@ -17,7 +17,7 @@ from cmpg.learning.optimism import Draws, Measurement, Optimism
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 
-REPEATS, DELTA = 10_000, 0.1
+REPEATS, FEWER, DELTA = 10_000, 2_000, 0.1  # `python -m checks bounds` repeats each bound 10,000 times
 
 
 def holds(misses, repeats=REPEATS):
@@ -110,18 +110,18 @@ class TestTheCeiling:
     def test_it_is_above_the_best_value_as_often_as_it_says(self):
         cmdp = random_cmdp(0, states=2, horizon=3)
         best, problem, misses = Exact()(cmdp).value, alone(cmdp), 0
-        for _ in range(REPEATS):
+        for _ in range(FEWER):
             misses += optimism(problem, problem.draw(16)).bound(np.ones(1)) < best
-        assert holds(misses)
+        assert holds(misses, FEWER)
 
     def test_without_its_terms_it_is_below_half_of_the_time(self):
         """The control: the dual bound of the empirical CMDP, which is what is left when δ is close to one."""
         cmdp = random_cmdp(0, states=2, horizon=3)
         price = Exact()(cmdp).multipliers
         best, problem, misses = Exact()(cmdp).value, alone(cmdp), 0
-        for _ in range(REPEATS):
+        for _ in range(FEWER):
             misses += dual_bound(empirical_cmdp(problem, problem.draw(16)), price) < best
-        assert not holds(misses)
+        assert not holds(misses, FEWER)
 
     def test_it_bounds_the_dual_function_at_every_multiplier_of_the_grid(self):
         cmdp = random_cmdp(4)
@@ -182,7 +182,7 @@ class TestRollingOut:
         policy, truth = Exact()(cmdp).policy, evaluate(cmdp, Exact()(cmdp).policy)
         right = np.array([truth.value, *truth.costs])
         problem, model = alone(cmdp, payoff_noise=noise), random_cmdp(2, states=2, horizon=2) if modelled else None
-        repeats = 500
+        repeats = 250
         missed = 0
         for _ in range(repeats):
             one = Measurement(problem, policy, model, delta=DELTA)
