@@ -423,14 +423,6 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
     assert cmpg("certify", tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz", "--epsilon", 1).code == 0
 
 
-def test_an_interruption_before_there_is_a_policy(tmp_path):
-    with patch("cmpg.equilibrium.start.feasible_start", side_effect=KeyboardInterrupt):
-        ran = cmpg("solve", "grid-world", "--start", "cheapest", "--out", tmp_path / "run")
-    assert ran.code == 130
-    assert ran.err == "interrupted; nothing was kept\n"
-    assert not (tmp_path / "run").exists()
-
-
 def test_ctrl_c_from_outside(tmp_path):
     words = ["solve", "congestion-counting", "--agents", "60", "--restarts", "500", "--out", str(tmp_path / "run")]
     with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

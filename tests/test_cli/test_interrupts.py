@@ -50,9 +50,7 @@ def solved(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize(
-    "module", ["typer", "numpy", "numpy.linalg", "cmpg.equilibrium.loop", "cmpg.equilibrium.start"]
-)
+@pytest.mark.parametrize("module", ["typer", "numpy", "numpy.linalg", "cmpg.policy", "cmpg.equilibrium"])
 def test_a_signal_while_modules_are_imported_is_answered_in_one_line(module, number):
     ran = run(WHILE_IMPORTING, int(number), module, "solve", "counter-example")
     assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", NOTHING)
