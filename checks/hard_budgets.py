@@ -18,6 +18,7 @@ import numpy as np
 
 from checks import BUILD, DATA
 from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.games.local.game import LocalGame
 from cmpg.scenarios import charging
@@ -140,7 +141,7 @@ def charging_rows() -> list[Row]:
 def timed(game: LocalGame) -> tuple[Result, float]:
     """Solve a game; return the seconds of a processor, too."""
     began = time.process_time()
-    result = solve(game, epsilon=EPSILON)
+    result = uninterrupted(solve(game, epsilon=EPSILON))
     return result, time.process_time() - began
 
 

@@ -22,6 +22,7 @@ from checks import BUILD, DATA, evidence, fingerprint
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
@@ -146,10 +147,10 @@ def record(build: Callable[[], Game]) -> dict[str, Any]:
     """Solve a game once, and with restarts; return the values, how it ended and how long it took."""
     game = build()
     began = time.process_time()
-    one = solve(game, epsilon=EPSILON)
+    one = uninterrupted(solve(game, epsilon=EPSILON))
     seconds = time.process_time() - began
     began = time.process_time()
-    many = solve(game, epsilon=EPSILON, restarts=RESTARTS, seed=SEED)
+    many = uninterrupted(solve(game, epsilon=EPSILON, restarts=RESTARTS, seed=SEED))
     spent = time.process_time() - began
     began = time.process_time()
     bound = _bound(one)

@@ -57,7 +57,8 @@ def die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-IMPATIENT = {"distributed.comm.timeouts.connect": "300ms", "distributed.scheduler.allowed-failures": 0}
+IMPATIENT = {"distributed.comm.timeouts.connect": "300ms"}
+MORTAL = {"distributed.scheduler.allowed-failures": 0}
 
 
 def test_a_dask_scheduler_that_does_not_answer_is_named():
@@ -74,7 +75,7 @@ def test_a_cluster_that_is_there_tells_errors_of_tasks_from_lost_workers(monkeyp
 
     monkeypatch.setattr(runner, "MOST_LOSSES", 0)
     local = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with dask.config.set(IMPATIENT), distributed.LocalCluster(n_workers=1, **local) as cluster:
+    with dask.config.set(MORTAL), distributed.LocalCluster(n_workers=1, **local) as cluster:
         there = runs.Jobs(1, "dask", cluster.scheduler_address)
         with pytest.raises(ValueError, match="two"):
             list(runs.run_tasks(fail, [1, 2], jobs=there))

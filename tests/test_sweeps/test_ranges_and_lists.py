@@ -62,6 +62,11 @@ def test_a_range_without_values_is_refused(text):
         values_of("--option", text, float)
 
 
+def test_a_range_that_is_too_long_is_counted():
+    with pytest.raises(CMPGError, match="a range of 1,000,000,000,001 values; at most 100,000 are swept over"):
+        values_of("--option", "0:1:1e-12", float)
+
+
 def test_every_combination_has_a_row_and_a_folder_that_proves_it(whole):
     rows = results(whole)
     told = {(row["num_agents"], row["threshold"], row["seed"]) for row in rows}

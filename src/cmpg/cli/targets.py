@@ -406,7 +406,7 @@ def finite(option: str, value: float, *, positive: bool = False) -> float:
     from cmpg.errors import CMPGError
 
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        required = "a positive number" if positive else "a number of at least 0"
+        required = "a finite number above 0" if positive else "a finite number of at least 0"
         raise CMPGError(f"--{option} is {value}; {required} is required.")
     return value
 

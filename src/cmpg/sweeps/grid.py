@@ -136,8 +136,10 @@ def _range(option: str, part: str) -> list[str]:
         raise CMPGError(
             f"{option} is {part}; a range is first:last or first:last:step, such as 4:12 or 0:1:0.25."
         ) from None
-    if count < 1 or count > MOST_RUNS or width <= 0:
+    if count < 1 or width <= 0:
         raise CMPGError(f"{option} is {part}, a range without an end or without a value. Give first:last:step.")
+    if count > MOST_RUNS:
+        raise CMPGError(f"{option} is {part}, a range of {count:,} values; at most {MOST_RUNS:,} are swept over.")
     return [str(first + number * width) for number in range(count)]
 
 

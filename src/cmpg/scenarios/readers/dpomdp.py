@@ -23,7 +23,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
 from cmpg.errors import FileError
-from cmpg.scenarios.readers.text import FilePath, Line, check_entries, integer_in, is_whole, number_in, read_lines
+from cmpg.scenarios.readers.text import FilePath, Line, check_entries, is_whole, number_in, read_lines
 
 HEAD = ("agents", "discount", "values", "states", "start", "actions", "observations")
 
@@ -214,10 +214,10 @@ def _declared_each(statement: _Statement, kind: str, num_agents: int) -> tuple[_
 
 
 def _names(words: Sequence[str], line: Line, kind: str) -> Names:
-    if len(words) == 1 and is_whole(words[0]):
-        count = integer_in(words[0], line, name=f"the number of {kind}s")
-        if not 1 <= count <= MOST_NAMES:
-            raise line.error(f"there are {count} {kind}s; at least one, and at most {MOST_NAMES}, are read.")
+    if len(words) == 1 and words[0].isascii() and words[0].isdigit():
+        count = int(words[0]) if is_whole(words[0]) else None
+        if count is None or not 1 <= count <= MOST_NAMES:
+            raise line.error(f"there are {words[0][:40]} {kind}s; at least one, and at most {MOST_NAMES}, are read.")
         return tuple(f"{kind} {number}" for number in range(count))
     if not words:
         raise line.error(f"a number of {kind}s, or their names, are required.")
