@@ -714,9 +714,9 @@ def test_a_closed_pipe_is_no_reason_for_a_traceback():
 
 def test_lines_are_broken_for_terminals_and_left_whole_in_pipes():
     code, said = on_a_terminal("check", "charging", columns=60, NO_COLOR="1")
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "")
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
     assert code == 0
-    assert max(len(line) for line in plain.splitlines()) <= 60
+    assert max(len(line) for line in re.split(r"[\r\n]", plain)) <= 60  # a slow machine rewrites its line of progress
     piped = program("check", "charging")
     assert "own-state policies; values range over" in piped.out
     assert "\x1b" not in piped.out

@@ -38,7 +38,7 @@ def browser():
     started.close()
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(params=NAMES)
 def opened(request, runs, browser):
     """The browser with the page of one scenario, the run folder, and the seconds until the load event."""
     folder = runs / request.param
