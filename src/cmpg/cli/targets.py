@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 Choice = TypeVar("Choice")
 
 MEANINGS = {
+    "attendance": "Probability that a car comes at all.",
     "capacity": "Number of cars a transformer can charge at once.",
     "capacity_kw": "The same in kW: a number, one per transformer, or a CSV file by time of day (from, kw).",
+    "columns": "Columns of the session file under other names: arrival=start,departure=end.",
     "currency": "What prices are in, such as EUR.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",
     "edges": "Whether robots that trade places collide: true or false.",
+    "energy": "Which energy of the session file is planned: delivered or requested.",
     "file": ".dpomdp file of the MADP toolbox; the bundled sample if omitted.",
     "height": "Height of the grid in cells.",
     "horizon": "Number of steps.",
@@ -68,7 +71,6 @@ MEANINGS = {
     "to_unsafe": "Probability that `safe` becomes `unsafe`.",
     "transformers": "Stations of each transformer or phase: north=P-01,P-02;south=P-1*, or a CSV file.",
     "trips": "TNTP trip table; needs --network.",
-    "unit": "Energy delivered by a slot of charging, in kWh; power times slot if omitted.",
     "unsafe_penalty": "What every step in `unsafe` costs each agent.",
     "vehicles": "Number of vehicles in a platoon; 3000 if omitted, 100 in static mode.",
     "waiting": "Cost of waiting for a step.",
