@@ -1,8 +1,10 @@
 """The page in a real browser: it opens without complaints and without a request, and everything on it works."""
 
 import base64
+import gzip
 import importlib.util
 import json
+import re
 
 import pytest
 from browser import CHROMIUM, Browser
@@ -83,6 +85,52 @@ def test_its_numbers_are_those_of_the_result(opened, page):
     limits = zip(result["costs"], result["thresholds"], strict=True)
     assert constraints == [[cost, limit, limit - cost] for cost, limit in limits]
     assert page.run("document.getElementById('verdict').dataset.status") == result["status"]
+
+
+STATE = "(document.getElementById('self-check') || {dataset: {state: 'none'}}).dataset.state"
+OVER = f"['proved', 'refused', 'none'].includes({STATE})"
+
+
+def test_it_checks_its_own_claim(opened, page):
+    page.until(OVER)
+    if opened[1].name == "congestion":  # a table for each of 65,536 joint actions is not put inside a page
+        assert page.run(STATE) == "none"
+        return
+    assert page.run(STATE) == "proved"
+    words = page.run("document.getElementById('self-check').textContent")
+    assert words.startswith("Checked in this browser just now")
+    assert re.search(r"no agent gains more than 0\.0\d+ \(the bound is", words)
+
+
+def changed_claim(page, change):
+    """The text of a page whose proof file has been changed."""
+    found = re.search(r'(id="claim-data"[^>]*>)([^<]*)<', page)
+    text = change(gzip.decompress(base64.b64decode(found[2])).decode())
+    return page.replace(found[2], base64.b64encode(gzip.compress(text.encode())).decode())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda page: re.sub(r'(id="claim-data"[^>]*>.{300})(.)', lambda m: m[1] + chr(ord(m[2]) ^ 1), page),
+            "be read",
+        ),
+        (lambda page: changed_claim(page, lambda text: text.replace("threshold 0 1/2", "threshold 0 1/4")), "be met"),
+        (lambda page: changed_claim(page, lambda text: re.sub(r"\nmultiplier .*", "", text)), "to gain"),
+    ],
+    ids=["damaged", "lower threshold", "no multipliers"],
+)
+def test_a_page_with_a_changed_claim_says_so(runs, browser, tmp_path, change, reason):
+    original = (runs / "charging" / "report.html").read_text("utf-8")
+    changed = change(original)
+    assert changed != original
+    (tmp_path / "changed.html").write_text(changed, "utf-8")
+    browser.open(tmp_path / "changed.html")
+    browser.until(OVER)
+    assert browser.run(STATE) == "refused"
+    assert reason in browser.run("document.getElementById('self-check').textContent")
+    browser.complaints()
 
 
 def test_tabs_by_mouse(page):

@@ -417,12 +417,64 @@
     update();
   }
 
+  /* The claim is checked here, by the script in #claim-checker, which a worker runs so that the page stays alive. */
+  function startCheck() {
+    const holder = find("claim-data"), line = find("self-check");
+    if (!holder || !line || typeof DecompressionStream === "undefined") return;
+    const bytes = () => Uint8Array.from(atob(holder.textContent.trim()), (letter) => letter.charCodeAt(0));
+    const proofText = () => new Response(new Blob([bytes()]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    const say = (words, state) => { line.hidden = false; line.textContent = words; line.dataset.state = state; };
+    const seconds = (began) => `${Math.max(0.1, (performance.now() - began) / 1000).toFixed(1)} s`;
+    function verdict(found, began) {
+      const when = new Date().toLocaleTimeString();
+      if (found.proved) say(`Checked in this browser just now (${when}, ${seconds(began)}): every threshold is met, and no agent gains more than ${found.epsilon} (the bound is ${found.gain ? found.gain.toPrecision(2) : 0}).`, "proved");
+      else say(`Not proved by this browser (${when}): ${found.problem}. The claim in this page may have been changed.`, "refused");
+    }
+    async function check() {
+      const began = performance.now();
+      say("Checking the claim in this browser …", "running");
+      try {
+        const text = await proofText();
+        const source = `${find("claim-checker").textContent}
+          onmessage = (event) => {
+            try { postMessage({ found: checkWithMoreBits(event.data, (share) => postMessage({ share })) }); }
+            catch (error) { postMessage({ found: { proved: false, problem: error.message } }); }
+          };`;
+        const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+        worker.onmessage = ({ data }) => {
+          if (data.found) { verdict(data.found, began); worker.terminate(); }
+          else say(`Checking the claim in this browser: ${Math.round(100 * data.share)} %`, "running");
+        };
+        worker.onerror = (event) => { event.preventDefault(); verdict({ proved: false, problem: event.message || "the check did not run" }, began); };
+        worker.postMessage(text);
+      } catch (error) {
+        verdict({ proved: false, problem: "the claim in this page cannot be read" }, began);
+      }
+    }
+    find("proof-file").addEventListener("click", async (event) => {
+      event.preventDefault();
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([await proofText()], { type: "text/plain" }));
+      link.download = "claim.proof";
+      link.click();
+    });
+    if (holder.dataset.large === "no") return check();
+    const button = document.createElement("button");
+    button.type = "button";
+    button.id = "check-now";
+    button.textContent = "Check the claim in this browser";
+    button.addEventListener("click", check);
+    line.hidden = false;
+    line.replaceChildren(button);
+  }
+
   if (view) startViewer();
   const named = () => tabs.find((tab) => "#" + tab.getAttribute("aria-controls") === location.hash);
   document.querySelector(".tabs").hidden = false;
   open(named() || tabs[0]);
   addEventListener("hashchange", () => open(named() || tabs[0]));
   addEventListener("load", () => (window.requestIdleCallback || setTimeout)(startPlotly));
+  addEventListener("load", startCheck);
   addEventListener("beforeprint", () => { startPlotly(); document.querySelectorAll(".chart").forEach((div) => drawn.has(div) || draw(div)); });
   document.documentElement.dataset.ready = "yes";
 })();

@@ -2,12 +2,16 @@
 
 The page carries its data, its script, the files of the run where they are small, and plotly once, which is started
 only after the page stands. Its content security policy forbids every request. What it says of a policy is what was
-proved when the run was read; the page itself solves nothing.
+proved when the run was read; and it carries the claim itself, as a proof file, with a script that checks it again in
+the reader's browser.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
+import hashlib
+import io
 import json
 import logging
 import re
@@ -28,7 +32,9 @@ from cmpg.faces import Table, plain, table_html
 from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
+from cmpg.games.claims import claim_of
 from cmpg.games.contract import in_floats
+from cmpg.proof.format import write as write_proof
 from cmpg.report.charts import (
     Chart,
     ChartGroup,
@@ -71,6 +77,12 @@ _LOG = logging.getLogger(__name__)
 FILES = ("certificate.json", "result.json", "policy.npz", "game.npz", "trace.csv", "scenario.json")
 LARGEST_FILE = 150_000
 """A larger file of the run is not put inside the page."""
+
+MAX_CLAIM = 8_000_000
+"""A proof file with more characters is not put inside the page."""
+
+MAX_UNASKED_CLAIM = 1_500_000
+"""A proof file with more characters is checked when the reader asks for it."""
 
 MOST_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
@@ -156,7 +168,7 @@ def _extras() -> tuple[Callable[[dict[str, Any]], str], str]:
     # Characters that could turn the text around are shown as their escapes.
     environment.finalize = lambda value: plain(value, lines=True) if type(value) is str else value
     template = environment.from_string(_part("page.html.j2"))
-    raw = ("css", "js", "figures", "plotly")
+    raw = ("css", "js", "figures", "plotly", "checker")
 
     def render(context: dict[str, Any]) -> str:
         safe = {name: Markup(context[name]) for name in raw}
@@ -224,6 +236,9 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "knees": None,
         "chart_groups": [],
         "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
+        "claim": _claim(run),
+        "checker": _part("check.js"),
+        "translation": _translation(run),
         "css": _part("page.css"),
         "js": _part("page.js"),
         **_downloads(run),
@@ -282,6 +297,9 @@ def _without_claim(
     )
     return context | {
         "certify": "",
+        "claim": None,
+        "checker": "",
+        "translation": None,
         "css": _part("page.css"),
         "js": _part("page.js"),
         "downloads": downloads,
@@ -299,6 +317,42 @@ def _inside_script(text: str) -> str:
 def _is_checked_by_hand(run: FinishedRun) -> bool:
     """Whether the script inside the page reads this form of game."""
     return run.folder is not None and run.game.discount is None and form_of(run.game) in CHECKED_BY_HAND
+
+
+class _Limited(io.StringIO):
+    """A text that may not become longer than a page can carry."""
+
+    def write(self, text: str) -> int:
+        """Add to the text, or raise."""
+        if self.tell() > MAX_CLAIM:
+            raise OverflowError
+        return super().write(text)
+
+
+def _claim(run: FinishedRun) -> dict[str, Any] | None:
+    """Return the claim as a proof file that the page can check; None where there is none, or it is too large."""
+    found, game = run.result.incumbent, run.game
+    if found is None or game.horizon is None or form_of(game) is None or not np.isfinite(found.certificate.epsilon):
+        return None
+    epsilon = run.result.epsilon if run.result.certified else found.certificate.epsilon
+    text = _Limited()
+    try:
+        write_proof(text, claim_of(game, found.policy, found.certificate.multipliers), epsilon)
+    except OverflowError:
+        return None
+    body = text.getvalue().encode("ascii")
+    return {
+        "data": base64.b64encode(gzip.compress(body, mtime=0)).decode(),
+        "large": len(body) > MAX_UNASKED_CLAIM,
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "size": _size(len(body)),
+    }
+
+
+def _translation(run: FinishedRun) -> dict[str, Any] | None:
+    """Return how a scenario turned the user's data into the game, if it says."""
+    legend = run.game.names.legend
+    return {"rows": legend.translation, "warning": legend.warning} if legend.translation else None
 
 
 def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
