@@ -49,6 +49,9 @@ def certify(
     epsilon: Epsilon = DEFAULT_EPSILON,
     allow_rounding: AllowRounding = 0.0,
     exact: Exact = False,
+    verified: Annotated[
+        bool, typer.Option("--verified", help="Have cmpg-verify check the claim, a program that is proved correct.")
+    ] = False,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -59,9 +62,10 @@ def certify(
     from cmpg.arrays import counted_rescaling
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
+    from cmpg.equilibrium.certificate import check_multipliers
     from cmpg.files.records import certificate_record, names_record
     from cmpg.games.contract import in_floats
-    from cmpg.report.display import claim_summary
+    from cmpg.report.display import claim_summary, verification_summary
 
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
@@ -75,7 +79,19 @@ def certify(
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")
             multipliers = proposed_multipliers(in_floats(game), tables)
-        certificate = judge(game, tables, multipliers, exact=exact)
+        if verified:
+            progress.begin("cmpg-verify checks the claim")
+            from cmpg.equilibrium.verified import verify
+
+            found = verify(game, tables, check_multipliers(game, multipliers), epsilon)
+        else:
+            certificate = judge(game, tables, multipliers, exact=exact)
+    if verified:
+        if as_json:
+            show_json({**vars(found), "claimed_epsilon": epsilon, "arithmetic": "exact, verified"})
+        else:
+            show(verification_summary(found))
+        raise typer.Exit(0 if found.proved else 1)
     proved = certificate.proves(epsilon)
     accepted = certificate.proves(epsilon, allow_rounding=allow_rounding)
     if as_json:

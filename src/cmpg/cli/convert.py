@@ -46,14 +46,14 @@ def convert(
 ) -> None:
     """Convert a game, or a policy, to another file format."""
     from cmpg.errors import FileError
+    from cmpg.files.containers import check_new_file
 
     kind = output.suffix.lower()
     if kind not in (".json", ".npz", ".nfg", ".csv", ".prism"):
         raise FileError(f"{output}: its ending is {kind!r}; .json, .npz, .nfg, .csv or .prism is required.")
     paths = [output, output.with_suffix(".props")] if kind == ".prism" else [output]
     for path in paths:
-        if path.exists():
-            raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+        check_new_file(path)
     on_interrupt(written(*paths))
     if _is_policy(target.name):
         _convert_policy(target.name, output, policy_version, exact=exact)

@@ -135,8 +135,8 @@ def export(
     what: Annotated[
         str,
         typer.Option(
-            help="schedule, policy, outcomes, loads or trace.",
-            autocompletion=lambda: ["schedule", "policy", "outcomes", "loads", "trace"],
+            help="schedule, policy, outcomes, loads or trace; or proof: the claim, in exact numbers, for cmpg-verify.",
+            autocompletion=lambda: ["schedule", "policy", "outcomes", "loads", "trace", "proof"],
         ),
     ] = "schedule",
     form: Annotated[
@@ -144,12 +144,15 @@ def export(
     ] = "csv",
     output: Annotated[Path | None, typer.Option("--out", "-o", help="New file; standard output if omitted.")] = None,
 ) -> None:
-    """Write a table of a run, with names and units."""
+    """Write a table of a run, with names and units; or its claim as a proof file."""
     from cmpg.errors import CMPGError
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import FORMATS, TABLES, rows_of, rows_text, write_rows
 
-    table = chosen("what", what, {name: name for name in TABLES})
+    table = chosen("what", what, {name: name for name in (*TABLES, "proof")})
+    if table == "proof":
+        _export_proof(folder, output)
+        return
     kind = chosen("format", form, {name: name for name in FORMATS})
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
@@ -160,3 +163,25 @@ def export(
     else:
         write_rows(rows, output, kind)
         tell(f"written to {output} ({len(rows):,} rows)")
+
+
+def _export_proof(folder: Path, output: Path | None) -> None:
+    """Write the claim of a run as a proof file, with the ε that was asked for if it is proved."""
+    import sys
+
+    from cmpg.files.containers import check_new_file
+    from cmpg.files.run_folder import game_of, load_run
+    from cmpg.games.claims import claim_of
+    from cmpg.proof.format import write
+
+    result = load_run(folder).result
+    claim = claim_of(game_of(result), result.policy, result.multipliers)
+    epsilon = result.epsilon if result.certified else result.certificate.epsilon
+    if output is None:
+        write(sys.stdout, claim, epsilon)
+        return
+    check_new_file(output)
+    on_interrupt(written(output))
+    divided = write(output, claim, epsilon)
+    rows = f"; {divided:,} rows of probabilities divided by their sums" if divided else ""
+    tell(f"written to {output}{rows}; check it with: cmpg-verify {output}")

@@ -192,6 +192,12 @@ def unwritable(target: Path, problem: OSError, advice: str) -> FileError:
     return FileError(f"{target}: cannot be written ({_reason(problem)}). {advice}")
 
 
+def check_new_file(path: Path) -> None:
+    """Raise if there is a file of this name already."""
+    if path.exists():
+        raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+
+
 def check_out_folder(folder: Path) -> None:
     """Raise if a folder cannot be written, or not without writing over something or through a link."""
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.errors import UnsupportedError
-from cmpg.games.contract import BindsSome, Game
+from cmpg.games.contract import Game, binds_of
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import Claim
 
@@ -29,18 +29,17 @@ def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
     UnsupportedError
         The game cannot state its tables.
     """
-    binds = game.binds if isinstance(game, BindsSome) else np.ones((game.num_agents, len(game.thresholds)), dtype=bool)
-    form: Any = game.game if isinstance(game, BindsSome) else game
-    if not hasattr(type(form), "claim_tables"):
+    if not hasattr(type(game), "claim_tables"):
         raise UnsupportedError(
-            type(form).__name__, "cannot state its tables", "Use `certify`, which asks its positions."
+            type(game).__name__, "cannot state its tables", "Use `certify`, which asks its positions."
         )
+    tables: Any = game.claim_tables()  # type: ignore[attr-defined]
     return Claim(
-        tables=form.claim_tables(),
+        tables=tables,
         horizon=game.horizon,
         discount=game.discount,
         thresholds=game.thresholds,
-        binds=np.asarray(binds, dtype=bool),
+        binds=np.asarray(binds_of(game)),
         policy=policy.tables,
         multipliers=np.asarray(multipliers),
     )

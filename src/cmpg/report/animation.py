@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import write_atomically
+from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.report.viewer import View
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def animate(view: View, path: Path, *, milliseconds: int = 350) -> int:
     """
     if path.suffix.lower() != ".gif":
         raise FileError(f"{path}: its ending is {path.suffix!r}; .gif is required.")
-    if path.exists():
-        raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    check_new_file(path)
     first, *rest = frames(view)
     made = io.BytesIO()
     first.save(made, format="GIF", save_all=True, append_images=rest, duration=milliseconds, loop=0)

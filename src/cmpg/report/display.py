@@ -22,6 +22,7 @@ from cmpg.games.contract import Game, Objective
 if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
     from cmpg.equilibrium.starts.start import Start
+    from cmpg.equilibrium.verified import Verification
     from cmpg.games.potential.check import PotentialCheck
     from cmpg.learning.outcome import LearnResult
 
@@ -210,6 +211,15 @@ def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: f
     elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
         rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
     return replace(face, word=word, sentence=f"{face.sentence}{rest}", good=accepted)
+
+
+def verification_summary(found: Verification) -> Face:
+    """Say what the verified checker said, and of which file."""
+    word, _, words = found.message.partition(": ")
+    sentence, *details = words.splitlines()
+    rows = f"; {counted(found.divided, 'row')} of probabilities divided by their sums" if found.divided else ""
+    parts = (*details, f"proof file: SHA-256 {found.sha256}{rows}")
+    return Face(word if found.proved else "NOT VERIFIED", sentence, parts, good=found.proved)
 
 
 # --- Duality and learning ---------------------------------------------------------------------------------------------

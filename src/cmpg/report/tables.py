@@ -26,9 +26,9 @@ from cmpg.cells import cell
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result
-from cmpg.errors import CMPGError, FileError, UnsupportedError
+from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, shown_of, significant
-from cmpg.files.containers import write_atomically
+from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.contract import Game, Information, Position, SharedResources, in_floats
 from cmpg.sizes import require_rules
@@ -309,8 +309,7 @@ def _neat(value: Any) -> Any:
 
 def write_rows(rows: Sequence[Row], path: Path, form: str) -> None:
     """Write rows to a new file."""
-    if path.exists():
-        raise FileError(f"{path} is there already, and nothing is written over. Name another file, or remove it.")
+    check_new_file(path)
     if form == "parquet":
         frame = _pandas().DataFrame(list(rows))
         write_atomically(path, lambda stream: _to_parquet(frame, stream))
