@@ -22,7 +22,7 @@ from checks import BUILD, DATA, evidence, fingerprint
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
-from cmpg.equilibrium.runs import uninterrupted
+from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
@@ -150,7 +150,7 @@ def record(build: Callable[[], Game]) -> dict[str, Any]:
     one = uninterrupted(solve(game, epsilon=EPSILON))
     seconds = time.process_time() - began
     began = time.process_time()
-    many = uninterrupted(solve(game, epsilon=EPSILON, restarts=RESTARTS, seed=SEED))
+    many = uninterrupted(solve(game, epsilon=EPSILON, restarts=Restarts(RESTARTS), rng=SEED))
     spent = time.process_time() - began
     began = time.process_time()
     bound = _bound(one)

@@ -36,7 +36,9 @@ def ascend(game, *, runs, rng):
     traces = []
     for _ in range(runs):
         start = game.random_policy(rng=rng)
-        result = cmpg.coordinate_ascent(game, start, epsilon=1e-3, schedule=cmpg.GreatestGain(), rng=rng)
+        result = cmpg.coordinate_ascent(
+            game, start, epsilon=1e-3, method=cmpg.Ascent(schedule=cmpg.GreatestGain()), rng=rng
+        )
         print(
             f"{result.status.name}: welfare {result.values.sum():.4f}, cost {result.costs[0]:.4f}, {result.moves} moves"
         )

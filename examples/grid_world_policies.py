@@ -15,7 +15,7 @@ WIDTH = 4
 
 def draw(out: Path = Path("grid_world_policies.svg"), *, restarts: int = 5, seed: int = 1) -> Path:
     game = cmpg.scenarios.grid_world()
-    found = cmpg.solve(game, restarts=restarts, rng=np.random.default_rng(seed))
+    found = cmpg.solve(game, restarts=cmpg.Restarts(restarts), rng=np.random.default_rng(seed))
     dual = max(cmpg.duality.analyse_duality(game, limit=8).maximisers.found, key=lambda each: each.costs[0])
     figure = Figure(figsize=(8, 4), layout="constrained")
     panels = figure.subplots(1, 2)

@@ -37,7 +37,7 @@ def ascend(game, *, runs, rng):
     traces = []
     for _ in range(runs):
         start = random_start(game, safe, rng=rng)
-        result = cmpg.coordinate_ascent(game, start, schedule=cmpg.GreatestGain(), rng=rng)
+        result = cmpg.coordinate_ascent(game, start, method=cmpg.Ascent(schedule=cmpg.GreatestGain()), rng=rng)
         print(
             f"{result.status.name}: values {result.values.round(4)}, cost {result.costs[0]:.4f}, {result.moves} moves"
         )

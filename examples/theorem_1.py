@@ -28,7 +28,9 @@ def draw(out: Path = Path("theorem_1.svg"), *, runs: int = 10, seed: int = 1) ->
         rng, safe, moves = np.random.default_rng(seed), cmpg.feasible_start(game).policy, []
         for _ in range(runs):
             start = random_start(game, safe, rng=rng)
-            result = cmpg.coordinate_ascent(game, start, epsilon=EPSILON, schedule=cmpg.GreatestGain(), rng=rng)
+            result = cmpg.coordinate_ascent(
+                game, start, epsilon=EPSILON, method=cmpg.Ascent(schedule=cmpg.GreatestGain()), rng=rng
+            )
             moves.append(result.moves)
         numbers = 2 * game.num_agents * game.horizon / EPSILON, theorem_1_bound(game, EPSILON), max(moves)
         for row, number in zip(rows.values(), numbers, strict=True):

@@ -163,7 +163,7 @@ def test_a_solver_that_is_none_is_named(site):
     with pytest.raises(PluginError, match="makes a int; a solver is called with a CMDP"):
         plugins.plugin_solver("bad")
     solver = plugins.plugin_solver("twice", tolerance=1e-8)
-    assert cmpg.solve(scenario("crossing").build(), solver=solver).certified
+    assert cmpg.solve(scenario("crossing").build(), method=cmpg.Ascent(solver=solver)).certified
     with pytest.raises(CMPGError, match=r"no installed package brings a solver 'thrice'\. There are: bad, twice"):
         plugins.plugin_solver("thrice")
 

@@ -8,10 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
+from cmpg.equilibrium.ascent import Ascent, coordinate_ascent, theorem_1_bound
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import GreatestGain, RoundRobin
 from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.runs import Restarts
 from cmpg.equilibrium.solve import solve
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
@@ -28,7 +29,9 @@ def suitable_epsilon(game):
 @given(sample=samples(scales=(1.0, 1e9, 1e-9)), schedule=st.sampled_from([GreatestGain(), RoundRobin()]))
 def test_ascent_is_feasible_monotone_bounded_and_certified(sample, schedule):
     game, epsilon, steps = sample.game, suitable_epsilon(sample.game), []
-    result = coordinate_ascent(game, sample.start, epsilon=epsilon, schedule=schedule, on_progress=steps.append)
+    result = coordinate_ascent(
+        game, sample.start, epsilon=epsilon, method=Ascent(schedule=schedule), on_progress=steps.append
+    )
     if result.multipliers.size and result.multipliers.max() * game.costs.max() > 1e9 * np.abs(game.rewards).max():
         # A budget that is met to the last bit can leave the others a sliver of it whose price has no bound; then
         # floating point may not prove what holds, and says so.
@@ -49,7 +52,9 @@ def test_ascent_is_feasible_monotone_bounded_and_certified(sample, schedule):
 @given(sample=samples(max_agents=3, max_states=4, max_horizon=4), seed=st.integers(0, 2**32 - 1))
 def test_solve_finds_its_own_start_and_repeats_to_the_bit(sample, seed):
     game, epsilon = sample.game, suitable_epsilon(sample.game)
-    first, second = (solve(game, epsilon=epsilon, restarts=2, rng=np.random.default_rng(seed)) for _ in range(2))
+    first, second = (
+        solve(game, epsilon=epsilon, restarts=Restarts(2), rng=np.random.default_rng(seed)) for _ in range(2)
+    )
     if sample.game.num_constraints < 2:
         assert first.certified, first.message
     assert first.status is second.status

@@ -14,7 +14,6 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.equilibrium.loop import GreatestGain
 from cmpg.files.learning_folder import begin_learning_run, keep_trial
 from cmpg.learning.trials import Behind, BySharedModel, trials
 from oracles.random_games import draw, suitable_epsilon
@@ -32,13 +31,12 @@ def digests(folder: Path, *, jobs: int = 1, workers: int = 1) -> dict[str, str]:
         result = cmpg.solve(
             build(drawn.game),
             epsilon=suitable_epsilon(drawn.game),
-            restarts=3,
-            seed=seed,
-            workers=workers,
-            schedule=GreatestGain(),
+            restarts=cmpg.Restarts(3),
+            rng=seed,
+            method=cmpg.Ascent(schedule=cmpg.GreatestGain(), workers=workers),
         )
         found[f"{seed} {drawn.form}"] = answer(result)
-    grid = cmpg.solve(cmpg.scenarios.grid_world_local(), workers=workers)
+    grid = cmpg.solve(cmpg.scenarios.grid_world_local(), method=cmpg.Ascent(workers=workers))
     found["grid"] = answer(grid)
     grid.save(folder / "run")
     game = cmpg.scenarios.counter_example()

@@ -204,7 +204,7 @@ def by_threads(name: str, game: LocalGame, *, repeats: int = 1) -> list[Outcome]
     for _ in range(repeats):
         for workers, times in seconds.items():
             fresh, began = afresh(game), time.perf_counter()
-            result = cmpg.solve(fresh, epsilon=1e-4, workers=workers)
+            result = cmpg.solve(fresh, epsilon=1e-4, method=cmpg.Ascent(workers=workers))
             times.append(time.perf_counter() - began)
             endings.add((result.status, result.policy.fingerprint(), result.multipliers.tobytes()))
     one, two = (min(times) for times in seconds.values())

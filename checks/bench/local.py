@@ -185,7 +185,7 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     try:
         # Compiled turns call no solver; HiGHS is compared where agents respond one by one.
         with patch("cmpg.equilibrium.starts.common_price.maximise", highs.at_a_price), kernels("numpy"):
-            result = cmpg.solve(case.game, epsilon=case.epsilon, solver=highs)
+            result = cmpg.solve(case.game, epsilon=case.epsilon, method=cmpg.Ascent(solver=highs))
     except OutOfTime:
         return HighsRun(watch.smaller, False, "stopped")
     except SolverError as problem:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
     from cmpg.cmdp.model import CMDP as CMDP
     from cmpg.cmdp.primal_dual import PrimalDual as PrimalDual
+    from cmpg.equilibrium.ascent import Ascent as Ascent
     from cmpg.equilibrium.ascent import coordinate_ascent as coordinate_ascent
     from cmpg.equilibrium.certificate import Certificate as Certificate
     from cmpg.equilibrium.certificate import Feasibility as Feasibility
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.quality import quality as quality
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
+    from cmpg.equilibrium.runs import Restarts as Restarts
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.starts.common_price import CommonPrice as CommonPrice
     from cmpg.equilibrium.starts.min_cost import MinCostStart as MinCostStart
@@ -75,7 +77,10 @@ __all__, __getattr__, __dir__ = front_door(
         "cmdp.linear_program": ("LinearProgram",),
         "cmdp.model": ("CMDP",),
         "cmdp.primal_dual": ("PrimalDual",),
-        "equilibrium.ascent": ("coordinate_ascent",),
+        "equilibrium.ascent": (
+            "Ascent",
+            "coordinate_ascent",
+        ),
         "equilibrium.certificate": (
             "Certificate",
             "Feasibility",
@@ -88,6 +93,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Status",
         ),
         "equilibrium.loop": ("GreatestGain",),
+        "equilibrium.runs": ("Restarts",),
         "equilibrium.solve": ("solve",),
         "equilibrium.starts.min_cost": (
             "MinCostStart",

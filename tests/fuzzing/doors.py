@@ -164,7 +164,7 @@ def _files() -> dict[str, bytes]:
         (folder / "sparse.json").write_text(json.dumps(_sparse_game()))
         found["sparse.json"] = (folder / "sparse.json").read_bytes()
         game = small_games()["joint"]
-        result = cmpg.solve(game, seed=1, restarts=3)
+        result = cmpg.solve(game, rng=1, restarts=cmpg.Restarts(3))
         for ending in ("json", "npz"):
             result.policy.save(folder / f"policy.{ending}", multipliers=result.multipliers)
             found[f"policy.{ending}"] = (folder / f"policy.{ending}").read_bytes()

@@ -134,7 +134,7 @@ def test_solve_says_the_verdict_first_and_uses_names(radios):
 
 
 def test_progress_is_plain_lines_on_standard_error():
-    ran = cmpg("solve", "grid-world", "--start", "cheapest")
+    ran = cmpg("solve", "grid-world", "--start", "min-cost")
     assert re.fullmatch(
         r"iteration +1  potential \+0  cost 0/0.1  agent 0 gains 0.1  \d+\.\d s\n", ran.err.splitlines(True)[0]
     )
@@ -415,7 +415,7 @@ def test_an_interrupted_run_keeps_its_incumbent(tmp_path):
         raise KeyboardInterrupt
 
     with patch("cmpg.cli.output.ProgressLine.show", stop):
-        ran = cmpg("solve", "grid-world", "--start", "cheapest", "--out", tmp_path / "run")
+        ran = cmpg("solve", "grid-world", "--start", "min-cost", "--out", tmp_path / "run")
     assert ran.code == 1
     assert ran.out.startswith("INTERRUPTED: ")
     record = json.loads((tmp_path / "run" / "result.json").read_text())
@@ -446,8 +446,8 @@ def test_ctrl_c_between_restarts_keeps_the_best_so_far():
 
 
 def test_too_little_memory_is_no_traceback():
-    with patch("cmpg.equilibrium.start.feasible_start", side_effect=MemoryError):
-        ran = cmpg("solve", "grid-world", "--start", "cheapest")
+    with patch("cmpg.equilibrium.starts.min_cost.feasible_start", side_effect=MemoryError):
+        ran = cmpg("solve", "grid-world", "--start", "min-cost")
     assert ran.code == 2
     assert is_one_paragraph(ran.err)
 

@@ -31,7 +31,7 @@ class _Waiting(io.StringIO):
     ("slow", "told"),
     [
         ("cmpg.cli.targets.Target.build", "building the game  "),
-        ("cmpg.equilibrium.start.feasible_start", "looking for a feasible start  "),
+        ("cmpg.equilibrium.starts.min_cost.feasible_start", "looking for a feasible start  "),
     ],
 )
 def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
@@ -41,7 +41,7 @@ def test_a_long_silence_is_told_with_its_phase(slow, told, monkeypatch):
         assert err.came.wait(PATIENCE)
         raise MemoryError
 
-    monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example", "--start", "cheapest"])
+    monkeypatch.setattr(sys, "argv", ["cmpg", "solve", "counter-example", "--start", "min-cost"])
     with patch(slow, wait), redirect_stderr(err), pytest.raises(SystemExit):
         main()
     assert err.came.is_set()

@@ -5,15 +5,15 @@ import pytest
 
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.response import BestResponse, respond
-from cmpg.equilibrium.ascent import coordinate_ascent, theorem_1_bound
-from cmpg.equilibrium.best_responses import gentler_multipliers
+from cmpg.equilibrium.ascent import Ascent, coordinate_ascent, theorem_1_bound
+from cmpg.equilibrium.best_responses import reduced_multipliers
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.loop import (
     GreatestGain,
     RoundRobin,
 )
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.runs import by_welfare
+from cmpg.equilibrium.runs import Restarts, by_welfare
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
@@ -27,7 +27,10 @@ from cmpg.scenarios import congestion_game, counter_example, grid_world, spectru
 def test_the_greatest_gain_moves():
     game = spectrum()
     result = coordinate_ascent(
-        game, solve(game, epsilon=10.0, start=MinCostStart()).policy, epsilon=1e-6, schedule=GreatestGain()
+        game,
+        solve(game, epsilon=10.0, start=MinCostStart()).policy,
+        epsilon=1e-6,
+        method=Ascent(schedule=GreatestGain()),
     )
     movers = [step for step in result.trace if step.mover is not None]
     assert movers
@@ -58,7 +61,7 @@ def test_the_last_iteration_is_quiet_and_its_policy_is_returned():
 
 @pytest.mark.parametrize("schedule", [GreatestGain(), RoundRobin()])
 def test_both_schedules_certify(schedule):
-    result = solve(grid_world(), epsilon=1e-6, schedule=schedule)
+    result = solve(grid_world(), epsilon=1e-6, method=Ascent(schedule=schedule))
     assert result.certified
     assert result.costs[0] <= 0.1
 
@@ -68,7 +71,7 @@ def test_round_robin_needs_fewer_solves():
     start = congestion_game().random_policy(rng=np.random.default_rng(0))
     for schedule in (GreatestGain(), RoundRobin()):
         counted = CountingSolver()
-        assert solve(congestion_game(), start=start, schedule=schedule, solver=counted).certified
+        assert solve(congestion_game(), start=start, method=Ascent(solver=counted, schedule=schedule)).certified
         solves[schedule] = counted.calls
     assert solves[RoundRobin()] < solves[GreatestGain()]
 
@@ -98,7 +101,7 @@ class Cheater:
 def test_a_solver_that_breaks_the_constraints_is_caught():
     game = counter_example()
     start = JointPolicy(([[[0.4, 0.6]]], [[[0.4, 0.6]]]))
-    result = coordinate_ascent(game, start, solver=Cheater())
+    result = coordinate_ascent(game, start, method=Ascent(solver=Cheater()))
     assert result.status is Status.LIMIT
     assert "Cheater returned a policy for agent" in result.message
     assert "that exceeds a threshold" in result.message
@@ -121,7 +124,7 @@ class Broken:
 
 @pytest.mark.parametrize("good", [0, 2, 3, 5])
 def test_a_solver_that_fails_ends_with_a_status_and_the_feasible_incumbent(good):
-    result = solve(grid_world(), solver=Broken(good))
+    result = solve(grid_world(), method=Ascent(solver=Broken(good)))
     assert result.status in (Status.LIMIT, Status.CERTIFIED)
     assert result.certificate.feasible
     if not result.certified:
@@ -141,7 +144,7 @@ def test_a_start_of_the_wrong_shape_is_refused():
 def test_running_out_of_moves_is_a_status_with_a_known_gap():
     game = grid_world()
     start = JointPolicy(tuple(np.eye(4)[np.full((6, 256), action)] for action in (2, 0)))
-    result = coordinate_ascent(game, start, max_iterations=1)
+    result = coordinate_ascent(game, start, method=Ascent(max_iterations=1))
     assert result.status is Status.LIMIT
     assert result.certificate.feasible
     assert result.certificate.epsilon > 1e-6
@@ -168,7 +171,7 @@ def test_an_interruption_keeps_the_incumbent():
             return super().__call__(cmdp, rng=rng)
 
     start = congestion_game().random_policy(rng=np.random.default_rng(0))
-    result = solve(congestion_game(), start=start, solver=Impatient())
+    result = solve(congestion_game(), start=start, method=Ascent(solver=Impatient()))
     assert result.status is Status.INTERRUPTED
     assert result.policy is not None
     assert result.certificate.feasible
@@ -189,7 +192,7 @@ def matching_pennies(threshold=1.0):
 
 @pytest.mark.parametrize("schedule", [GreatestGain(), RoundRobin()])
 def test_a_game_without_potential_is_detected_and_never_loops(schedule):
-    result = solve(matching_pennies(), schedule=schedule)
+    result = solve(matching_pennies(), method=Ascent(schedule=schedule))
     assert result.status is Status.NOT_POTENTIAL
     assert "policy seen before" in result.message or "more than" in result.message
 
@@ -208,28 +211,31 @@ def test_the_first_proof_that_there_is_no_potential_ends_the_ascent(bad_actions,
 
 
 def test_workers_do_not_change_a_bit():
-    one, two = (solve(spectrum(), workers=w, rng=np.random.default_rng(3), schedule=GreatestGain()) for w in (1, 2))
+    one, two = (
+        solve(spectrum(), method=Ascent(schedule=GreatestGain(), workers=w), rng=np.random.default_rng(3))
+        for w in (1, 2)
+    )
     assert one.policy.fingerprint() == two.policy.fingerprint()
 
 
 def test_the_same_generator_gives_the_same_bits():
-    runs = [solve(grid_world(), rng=np.random.default_rng(5), restarts=3) for _ in range(2)]
+    runs = [solve(grid_world(), rng=np.random.default_rng(5), restarts=Restarts(3)) for _ in range(2)]
     assert runs[0].policy.fingerprint() == runs[1].policy.fingerprint()
 
 
 def test_restarts_list_distinct_equilibria_best_first():
-    result = solve(counter_example(), restarts=12, rng=np.random.default_rng(0))
+    result = solve(counter_example(), restarts=Restarts(12), rng=np.random.default_rng(0))
     totals = [each.values.sum() for each in result.equilibria]
     assert len(totals) > 1
     assert totals == sorted(totals, reverse=True)
     assert result.values.sum() == totals[0]
-    by_total = solve(counter_example(), restarts=12, rng=np.random.default_rng(0), prefer=by_welfare)
+    by_total = solve(counter_example(), restarts=Restarts(12, prefer=by_welfare), rng=np.random.default_rng(0))
     assert by_total.values.sum() == pytest.approx(totals[0])
 
 
 def test_restarts_need_a_generator():
     with pytest.raises(CMPGError, match="rng"):
-        solve(counter_example(), restarts=2)
+        solve(counter_example(), restarts=Restarts(2))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan")])
@@ -324,15 +330,15 @@ def test_whoever_proves_enough_or_nothing_at_all_keeps_its_multipliers():
     position = game.at(game.uniform_policy())
     dear = np.array([[np.inf], [1e15]])
     for epsilon in (1e-9, 1e30):
-        assert np.array_equal(gentler_multipliers(position, dear, epsilon=epsilon), dear)
-    gentle = gentler_multipliers(position, dear, epsilon=10.0)
+        assert np.array_equal(reduced_multipliers(position, dear, epsilon=epsilon), dear)
+    gentle = reduced_multipliers(position, dear, epsilon=10.0)
     assert gentle[0, 0] == np.inf
     assert gentle[1, 0] < 1e15
 
 
 def test_a_result_records_its_settings_and_the_bound_of_the_theorem():
     game = counter_example()
-    found = coordinate_ascent(game, game.uniform_policy(), epsilon=0.5, schedule=RoundRobin())
+    found = coordinate_ascent(game, game.uniform_policy(), epsilon=0.5, method=Ascent(schedule=RoundRobin()))
     assert (found.settings["solver"], found.settings["schedule"]) == ("Exact()", "RoundRobin()")
     assert found.max_iterations == theorem_1_bound(game, 0.5)
 
@@ -347,7 +353,11 @@ def test_an_agent_whose_given_multipliers_bound_its_gain_by_half_of_epsilon_is_n
 
     # At the uniform policy each agent gains 1/4, and multipliers of zero prove it.
     coordinate_ascent(
-        game, game.uniform_policy(), epsilon=epsilon, solver=solver, multipliers=np.zeros((2, 1)), max_iterations=0
+        game,
+        game.uniform_policy(),
+        epsilon=epsilon,
+        method=Ascent(solver=solver, max_iterations=0),
+        multipliers=np.zeros((2, 1)),
     )
     assert len(calls) == solved
 
@@ -387,6 +397,6 @@ def test_rows_of_states_that_are_not_visited_are_completed_and_the_ascent_goes_o
         transition=transition, rewards=[common, common], costs=(), thresholds=(), initial=[1.0, 0.0], horizon=2
     )
     first_action = np.tile([1.0, 0.0], (2, 2, 1))
-    result = coordinate_ascent(game, JointPolicy((first_action, first_action)), polish=polish)
+    result = coordinate_ascent(game, JointPolicy((first_action, first_action)), method=Ascent(complete_off_path=polish))
     assert result.certified
     assert result.values == pytest.approx([value, value])

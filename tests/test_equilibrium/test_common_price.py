@@ -280,7 +280,7 @@ class Watched:
 @pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.equilibrium.RoundRobin()])
 def test_agents_whose_problem_did_not_change_are_not_solved_again(schedule):
     game, watched = rooms(5), Watched()
-    result = cmpg.solve(game, schedule=schedule, solver=watched)
+    result = cmpg.solve(game, method=cmpg.Ascent(solver=watched, schedule=schedule))
     assert result.certified
     assert result.moves >= 5
     # Everybody once; and a move is news to nobody but the one other agent in the room.
@@ -303,7 +303,9 @@ def test_whoever_took_something_and_would_rather_trade_again_is_not_left_to_the_
 def test_workers_do_not_change_a_bit(schedule, game):
     for start in (None, always(game, 0)):
         one, two = (
-            cmpg.solve(game, start=start, schedule=schedule, workers=workers, rng=np.random.default_rng(3))
+            cmpg.solve(
+                game, start=start, method=cmpg.Ascent(schedule=schedule, workers=workers), rng=np.random.default_rng(3)
+            )
             for workers in (1, 2)
         )
         assert one.certified

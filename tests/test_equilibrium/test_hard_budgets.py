@@ -13,8 +13,7 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.exact import Exact
-from cmpg.equilibrium.ascent import best_response
-from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.equilibrium.best_responses import best_response, certify_with_best_responses
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve

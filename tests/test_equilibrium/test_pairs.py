@@ -1,20 +1,17 @@
 """Two agents who move together: trades of a budget, swaps of resources, and never a worse answer than without."""
 
 import time
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.ascent import Ascent, coordinate_ascent
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.runs import Course, by_potential, by_welfare
+from cmpg.equilibrium.runs import Restarts, RunContext, by_potential, by_welfare
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.starts.pairs import PairMoves, moved_together
+from cmpg.equilibrium.starts.pairs import PairMoves, improved_by_pairs
 from cmpg.errors import CMPGError
 from cmpg.games.constraints import bind
 from cmpg.games.joint.game import JointGame
@@ -135,7 +132,7 @@ def test_who_is_left_out_uses_and_spends_nothing_until_it_moves():
 def test_the_trace_tells_every_move_and_adds_up():
     game = buyers(1.0, 2.0, 4.0, 8.0)
     start = pure(1, 0, 0, 0)
-    result = solve(game, start=start, prefer="potential")
+    result = solve(game, start=start, restarts=Restarts(prefer=by_potential))
     assert result.values == pytest.approx([0, 0, 0, 8])
     assert result.moves == sum(step.mover is not None for step in result.trace)
     assert [step.iteration for step in result.trace] == list(range(1, len(result.trace) + 1))
@@ -152,22 +149,27 @@ def test_no_more_pairs_move_than_are_allowed():
     assert "pairs_moved" not in solve(buyers(1.0, 2.0), start=pure(1, 0), improve=PairMoves(most=0)).settings
 
 
-def test_after_the_deadline_nobody_moves():
-    game = buyers(1.0, 3.0)
-    rest = coordinate_ascent(game, pure(1, 0))
-    late = Course(game, coordinate_ascent, time.monotonic() - 1)
-    assert moved_together(late, [rest], PairMoves(), lambda _: 0.0, on_progress=lambda _: None) == [rest]
+def context(game, *, seconds=np.inf):
+    return RunContext(game, 1e-6, Ascent(), PairMoves(), by_welfare, time.monotonic() + seconds)
 
 
-@pytest.mark.parametrize("status", [Status.LIMIT, Status.CERTIFIED])
-def test_an_ending_that_is_no_better_or_not_certified_is_not_kept(status):
+def test_after_the_deadline_no_pair_moves():
     game = buyers(1.0, 3.0)
     rest = coordinate_ascent(game, pure(1, 0))
-    better = coordinate_ascent(game, pure(0, 1))
-    ending = replace(rest if status is Status.CERTIFIED else better, status=status)
-    course = Course(game, lambda *_, **__: ending, np.inf)
-    score = partial(by_welfare, game)
-    assert moved_together(course, [rest], PairMoves(), score, on_progress=lambda _: None) == [rest]
+    assert improved_by_pairs(context(game), rest, PairMoves(), on_progress=lambda _: None).values[1] > 0
+    assert improved_by_pairs(context(game, seconds=-1), rest, PairMoves(), on_progress=lambda _: None) is rest
+
+
+def test_an_interruption_keeps_the_equilibrium_of_before():
+    game = buyers(1.0, 3.0)
+    rest = coordinate_ascent(game, pure(1, 0))
+
+    def press(_):
+        raise KeyboardInterrupt
+
+    kept = improved_by_pairs(context(game), rest, PairMoves(), on_progress=press)
+    assert (kept.interrupted, kept.certified) == (True, True)
+    assert kept.policy.fingerprint() == rest.policy.fingerprint()
 
 
 def test_a_number_of_tries_is_no_less_than_none():
@@ -180,8 +182,8 @@ def test_in_random_games_of_every_form_the_answer_is_certified_and_no_worse_than
     for seed in range(5000 + 20 * chunk, 5020 + 20 * chunk):
         drawn = draw(seed)
         game, epsilon = build(drawn.game), suitable_epsilon(drawn.game)
-        without = solve(game, epsilon=epsilon, improve=None, prefer=by_welfare)
-        result = solve(game, epsilon=epsilon, improve=THOROUGH, prefer=by_welfare)
+        without = solve(game, epsilon=epsilon, improve=None, restarts=Restarts(prefer=by_welfare))
+        result = solve(game, epsilon=epsilon, improve=THOROUGH, restarts=Restarts(prefer=by_welfare))
         assert findings(drawn, result) == []
         assert result.certified >= without.certified
         if without.certified:

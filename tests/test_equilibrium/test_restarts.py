@@ -1,20 +1,28 @@
-"""Several runs: planned starts, the best certified ending, restarts side by side."""
+"""Several runs: the planner's start, the best certified ending, restarts and what they promise."""
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmpg.equilibrium.result import Status
+from cmpg.equilibrium.runs import Restarts, by_potential
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import is_feasible, moved_inside
 from cmpg.errors import CMPGError, PolicyError
 from cmpg.games.contract import Objective
 from cmpg.games.joint.game import JointGame
-from cmpg.scenarios import congestion_game_exogenous, counting_congestion_game, grid_world, routing, spectrum, team
+from cmpg.scenarios import (
+    charging,
+    congestion_game_exogenous,
+    counter_example,
+    counting_congestion_game,
+    routing,
+    spectrum,
+)
+from oracles.random_games import draw
+from oracles.sweeping import build
 from strategies import games
 
 
@@ -29,27 +37,6 @@ def test_the_planner_s_plan_is_found_where_turns_from_the_cheapest_policy_end_be
     assert best.values[0] == pytest.approx(4)
     assert cheap.certified
     assert best.certified
-
-
-def test_no_other_start_is_tried_where_the_first_ending_is_the_best_possible():
-    assert solve(stag_hunt()).runs == ()
-    tried = solve(spectrum(), start=(MinCostStart(), PlannerStart(Objective.POTENTIAL))).runs
-    assert [run.start for run in tried] == ["MinCostStart()", "PlannerStart(potential)"]
-
-
-def test_the_best_ending_is_taken_and_all_are_told():
-    result = solve(spectrum(), start=(MinCostStart(), PlannerStart(Objective.POTENTIAL)))
-    scores = [run.score for run in result.runs]
-    assert result.score == ("potential", max(scores))
-    assert scores[1] > scores[0]
-    assert "the best of 2 starts, by potential: MinCostStart() -0.22" in str(result)
-
-
-def test_a_default_solve_is_no_worse_than_one_from_the_cheapest_policy():
-    for game in (grid_world(), team(), counting_congestion_game(num_agents=6), spectrum()):
-        old, new = solve(game, start=MinCostStart()), solve(game)
-        assert new.certified
-        assert new.values.sum() >= old.values.sum() - 1e-9
 
 
 def test_a_plan_that_meets_its_budget_to_the_last_bit_is_found_among_its_ties():
@@ -79,16 +66,56 @@ def test_a_mixture_moved_inside_keeps_most_of_what_is_wanted():
     assert game.at(moved).costs[0] == pytest.approx(0.25, abs=1e-3)
 
 
-def test_a_game_without_a_planner_has_no_planned_start():
+def test_a_game_without_a_planner_begins_at_least_cost():
     game = routing(num_agents=3)
-    assert PlannerStart()(game).policy is None
-    assert solve(game, start=PlannerStart(), epsilon=1e-2).status is Status.FEASIBILITY_UNKNOWN
-    assert solve(game, start=(PlannerStart(), CommonPrice()), epsilon=1e-2).certified
+    planned, cheapest = PlannerStart()(game), MinCostStart()(game)
+    assert planned.policy.fingerprint() == cheapest.policy.fingerprint()
+    assert planned.bound is None
+
+
+PROMISED = [
+    counter_example(),
+    spectrum(),
+    routing(num_agents=4),
+    charging(capacity=3),
+    counting_congestion_game(num_agents=5),
+    *(build(draw(seed).game) for seed in (3, 8, 21)),
+]
+
+
+@pytest.mark.parametrize("game", PROMISED, ids=lambda game: type(game).__name__)
+@pytest.mark.parametrize("seed", [1, 5])
+def test_run_1_is_the_run_of_a_single_solve_and_more_restarts_are_never_worse(game, seed):
+    single = solve(game, rng=seed)
+    assert single.certified
+    results = [solve(game, restarts=Restarts(count), rng=seed) for count in (2, 3, 6)]
+    assert [len(result.runs) for result in results] == [2, 3, 6]
+    for result in results:
+        first = result.runs[0]
+        assert (first.status, first.moves) == (single.status, single.moves + single.search_moves)
+        assert first.score <= result.score[1]
+    scores = [result.score[1] for result in results]
+    assert scores == sorted(scores)
+
+
+def test_the_first_of_several_runs_scores_what_a_single_solve_scores():
+    game = spectrum()
+    for seed in range(6):
+        single, several = solve(game, rng=seed), solve(game, restarts=Restarts(4), rng=seed)
+        assert several.runs[0].score == pytest.approx(by_potential(game, single.policy), abs=1e-12)
+        assert several.score[1] >= by_potential(game, single.policy) - 1e-12
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_as_many_runs_are_counted_as_were_requested(count):
+    result = solve(counter_example(), restarts=Restarts(count), rng=1)
+    assert len(result.runs) == count
+    assert f"{count} certified runs" in str(result)
 
 
 @pytest.mark.parametrize("game", [spectrum(), routing(num_agents=6)], ids=["joint", "local"])
 def test_restarts_have_the_same_bits_for_any_number_of_jobs(game):
-    one, two = (solve(game, epsilon=1e-2, restarts=4, seed=5, jobs=jobs) for jobs in (1, 2))
+    one, two = (solve(game, epsilon=1e-2, restarts=Restarts(4, jobs=jobs), rng=5) for jobs in (1, 2))
     assert one.policy.fingerprint() == two.policy.fingerprint()
     assert [run.score for run in one.runs] == [run.score for run in two.runs]
     assert [each.policy.fingerprint() for each in one.equilibria] == [
@@ -98,13 +125,13 @@ def test_restarts_have_the_same_bits_for_any_number_of_jobs(game):
 
 def test_each_restart_has_a_stream_of_its_own():
     """So one restart more does not change those before it."""
-    few, more = (solve(spectrum(), restarts=restarts, seed=5).runs for restarts in (3, 5))
+    few, more = (solve(spectrum(), restarts=Restarts(restarts), rng=5).runs for restarts in (3, 5))
     assert [run.score for run in few] == [run.score for run in more][: len(few)]
 
 
 def test_a_time_limit_ends_restarts_with_what_they_found():
     for seconds in (0.2, 2.0, 20.0, 200.0):  # until this machine has done more than one
-        result = solve(spectrum(), restarts=10**6, seed=1, time_limit=seconds, jobs=1)
+        result = solve(spectrum(), restarts=Restarts(10**6, jobs=1), rng=1, time_limit=seconds)
         assert len(result.runs) < 10**6
         if len(result.runs) > 1:
             break
@@ -115,10 +142,16 @@ def test_a_time_limit_ends_restarts_with_what_they_found():
 @pytest.mark.parametrize("jobs", [0, -2])
 def test_a_number_of_jobs_that_makes_no_sense_is_refused(jobs):
     with pytest.raises(CMPGError, match="jobs is"):
-        solve(spectrum(), restarts=2, seed=1, jobs=jobs)
+        solve(spectrum(), restarts=Restarts(2, jobs=jobs), rng=1)
 
 
 @pytest.mark.parametrize("start", [(), (3,), "cheapest"])
 def test_what_is_no_start_is_refused(start):
-    with pytest.raises(PolicyError, match="a JointPolicy is wanted"):
+    with pytest.raises(PolicyError, match="a JointPolicy is required"):
         solve(spectrum(), start=start)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5])
+def test_a_number_of_runs_that_makes_no_sense_is_refused(count):
+    with pytest.raises(CMPGError, match="the number of restarts is"):
+        Restarts(count)

@@ -9,10 +9,9 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.linear_program import LinearProgram
 from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.result import Status
-from cmpg.equilibrium.runs import by_potential, by_welfare
+from cmpg.equilibrium.runs import by_potential
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.errors import CMPGError, GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.joint.game import JointGame
@@ -28,22 +27,8 @@ from cmpg.scenarios import (
 )
 
 
-@pytest.mark.parametrize(
-    ("words", "objects"),
-    [
-        ({"solver": "lp"}, {"solver": LinearProgram()}),
-        ({"solver": "exact"}, {"solver": Exact()}),
-        ({"schedule": "round-robin"}, {"schedule": cmpg.equilibrium.RoundRobin()}),
-        ({"schedule": "greatest-gain"}, {"schedule": cmpg.GreatestGain()}),
-        ({"seed": 3}, {"rng": np.random.default_rng(3)}),
-        ({"restarts": 3, "seed": 3, "prefer": "welfare"}, {"restarts": 3, "seed": 3, "prefer": by_welfare}),
-        ({"restarts": 3, "seed": 3, "prefer": "potential"}, {"restarts": 3, "seed": 3, "prefer": by_potential}),
-    ],
-    ids="-".join,
-)
-def test_words_do_what_the_objects_do(words, objects):
-    game = spectrum()
-    one, other = cmpg.solve(game, **words), cmpg.solve(game, **objects)
+def test_a_seed_is_a_generator():
+    one, other = cmpg.solve(spectrum(), rng=3), cmpg.solve(spectrum(), rng=np.random.default_rng(3))
     assert one.policy.fingerprint() == other.policy.fingerprint()
     assert one.settings == other.settings
 
@@ -51,21 +36,30 @@ def test_words_do_what_the_objects_do(words, objects):
 @pytest.mark.parametrize(
     ("wrong", "error", "told"),
     [
-        ({"rng": 1}, CMPGError, r"rng is a int; pass seed=1, or rng=np.random.default_rng\(1\)"),
-        ({"rng": np.random.default_rng(1), "seed": 1}, CMPGError, "both rng and seed are given"),
-        ({"start": [[[[1, 0]]], [[[1, 0]]]]}, PolicyError, "start is a list; a JointPolicy is wanted"),
-        ({"solver": "simplex"}, CMPGError, "solver is 'simplex'; one of 'exact', 'lp', 'primal-dual' is known"),
-        ({"solver": 3}, CMPGError, "solver is a int, which cannot be called"),
-        ({"schedule": "random"}, CMPGError, "schedule is 'random'; one of 'greatest-gain', 'round-robin' is known"),
-        ({"prefer": "me", "restarts": 2, "seed": 1}, CMPGError, "prefer is 'me'; one of 'potential', 'welfare' is"),
-        ({"restarts": 2}, CMPGError, "restarts draw random starts: pass seed=1"),
-        ({"restarts": 0}, CMPGError, "restarts is 0"),
+        ({"rng": "1"}, CMPGError, r"rng is a str; a seed is required"),
+        ({"start": [[[[1, 0]]], [[[1, 0]]]]}, PolicyError, "start is a list; a JointPolicy is required"),
+        ({"restarts": 2, "rng": 1}, CMPGError, r"restarts is 2; pass Restarts\(2\)"),
+        ({"restarts": cmpg.Restarts(2)}, CMPGError, "restarts draw random starts: pass rng=1"),
         ({"epsilon": 0.0}, CMPGError, "epsilon is 0.0"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_told(wrong, error, told):
     with pytest.raises(error, match=told):
         cmpg.solve(counter_example(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: cmpg.Ascent(solver="lp"), r"solver is 'lp'; a solver is required, such as Exact\(\)"),
+        (lambda: cmpg.Ascent(schedule="random"), "schedule is 'random'; GreatestGain"),
+        (lambda: cmpg.Restarts(2, prefer="welfare"), "prefer is 'welfare'; by_potential, by_welfare or"),
+        (lambda: cmpg.Restarts(0), "the number of restarts is 0"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_where_they_are_made(make, told):
+    with pytest.raises(CMPGError, match=told):
+        make()
 
 
 @pytest.mark.parametrize("path", ["game.json", Path("game.json")])
@@ -87,20 +81,20 @@ def test_the_solver_is_honoured_after_the_search_for_a_common_price():
         def __repr__(self):
             return "Noted()"
 
-    result = cmpg.solve(charging(), solver=Noted())
+    result = cmpg.solve(charging(), method=cmpg.Ascent(solver=Noted()))
     assert result.certified
     assert calls
     assert (result.settings["start"], result.settings["solver"]) == ("CommonPrice()", "Noted()")
 
 
 def test_equilibria_are_ranked_by_welfare_where_there_is_no_potential():
-    result = cmpg.solve(counting_congestion_game(num_agents=30), restarts=5, seed=1)
+    result = cmpg.solve(counting_congestion_game(num_agents=30), restarts=cmpg.Restarts(5), rng=1)
     welfare = [run.values.sum() for run in result.equilibria]
     assert len(welfare) > 1
     assert welfare == sorted(welfare, reverse=True)
     assert result.values.sum() == welfare[0]
     with pytest.raises(CMPGError, match="has no potential to compare equilibria by"):
-        cmpg.solve(congestion_game(num_agents=3), restarts=2, seed=1, prefer="potential")
+        cmpg.solve(congestion_game(num_agents=3), restarts=cmpg.Restarts(2, prefer=by_potential), rng=1)
 
 
 def test_a_result_without_a_policy_says_why():
@@ -120,7 +114,6 @@ def test_a_search_for_a_start_that_fails_ends_with_a_status():
     assert result.message == (
         "the search for a start ended without one: no value can be computed. Pass a feasible `start` if you know one."
     )
-    assert cmpg.solve(grid_world(), start=(lost, MinCostStart())).certified
 
 
 def test_a_restart_whose_start_fails_keeps_what_is_known():
@@ -132,7 +125,7 @@ def test_a_restart_whose_start_fails_keeps_what_is_known():
             raise SolverError("no value can be computed.")
         return MinCostStart()(*arguments, **options)
 
-    result = cmpg.solve(grid_world(), start=lost_later, restarts=3, seed=1)
+    result = cmpg.solve(grid_world(), start=lost_later, restarts=cmpg.Restarts(3), rng=1)
     assert (result.certified, len(calls)) == (True, 2)
 
 
@@ -157,7 +150,7 @@ def test_how_good_a_policy_is_stays_unknown_where_time_is_up(build):
 
 def test_one_deadline_holds_for_all_runs():
     for seconds in (0.3, 3.0, 30.0, 300.0):  # until this machine has found a start
-        result = cmpg.solve(grid_world(), restarts=100_000, seed=1, time_limit=seconds)
+        result = cmpg.solve(grid_world(), restarts=cmpg.Restarts(100_000), rng=1, time_limit=seconds)
         assert len(result.runs) < 100_000
         if result.incumbent is not None:
             break

@@ -66,7 +66,7 @@ def test_a_class_of_the_user_s_is_solved_and_certified(threshold):
     assert result.certified
     assert cmpg.certify(game, result.policy, result.multipliers).proves(1e-6)
     assert result.costs[0] <= threshold
-    better = cmpg.solve(game, restarts=4, seed=1)
+    better = cmpg.solve(game, restarts=cmpg.Restarts(4), rng=1)
     assert better.certified
     assert better.equilibria
 

@@ -407,7 +407,9 @@ def test_more_agents_are_asked_at_once_the_more_there_are_and_only_where_plans_a
 
 def test_many_robots_end_with_the_same_bits_for_any_number_of_threads():
     game = robots(num_agents=50, horizon=24, seed=1)
-    alone, together = (cmpg.solve(replace(game), epsilon=1e-4, workers=workers) for workers in (1, 2))
+    alone, together = (
+        cmpg.solve(replace(game), epsilon=1e-4, method=cmpg.Ascent(workers=workers)) for workers in (1, 2)
+    )
     assert alone.search_moves == together.search_moves > 50
     assert alone.policy.fingerprint() == together.policy.fingerprint()
     assert alone.multipliers.tobytes() == together.multipliers.tobytes()

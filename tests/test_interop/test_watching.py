@@ -68,7 +68,7 @@ def test_a_callback_may_end_a_run_and_keep_what_it_has():
 def test_numbers_of_events_have_names_and_are_finite():
     game, written = spectrum(), []
     watcher = interop.Watcher(lambda *each: written.append(each), names=game.names)
-    result = cmpg.solve(game, on_progress=watcher, restarts=2, seed=1)
+    result = cmpg.solve(game, on_progress=watcher, restarts=cmpg.Restarts(2), rng=1)
     watcher.conclude(result)
     counts = [count for _, _, count in written]
     assert counts == sorted(counts)

@@ -24,7 +24,9 @@ def read(path):
 def limited(tmp_path_factory):
     """A run that ended without a proof."""
     folder = tmp_path_factory.mktemp("limited") / "run"
-    cmpg.solve(cmpg.scenarios.grid_world(), start=cmpg.MinCostStart(), max_iterations=0).save(folder)
+    cmpg.solve(cmpg.scenarios.grid_world(), start=cmpg.MinCostStart(), method=cmpg.Ascent(max_iterations=0)).save(
+        folder
+    )
     return folder
 
 

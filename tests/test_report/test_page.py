@@ -341,7 +341,9 @@ class TestVerdicts:
     def test_others(self, tmp_path, status, words):
         game = cmpg.scenarios.grid_world()
         result = replace(
-            cmpg.solve(game, start=MinCostStart(), max_iterations=0), status=Status[status], message="so it ended."
+            cmpg.solve(game, start=MinCostStart(), method=cmpg.Ascent(max_iterations=0)),
+            status=Status[status],
+            message="so it ended.",
         )
         assert f"{words}: these policies meet every threshold" in PageReader(of_result(tmp_path, game, result)).text
 
@@ -349,7 +351,9 @@ class TestVerdicts:
         game = cmpg.scenarios.congestion_game(num_agents=3)
         witness = cmpg.check_potential(game, rng=np.random.default_rng(0)).witness
         result = replace(
-            cmpg.solve(game, start=MinCostStart(), max_iterations=0), status=Status.NOT_POTENTIAL, witness=witness
+            cmpg.solve(game, start=MinCostStart(), method=cmpg.Ascent(max_iterations=0)),
+            status=Status.NOT_POTENTIAL,
+            witness=witness,
         )
         page = PageReader(of_result(tmp_path, game, result))
         assert "Not a potential game: " in page.text

@@ -49,7 +49,7 @@ def test_a_result_comes_back_with_its_multipliers(name, tmp_path):
 
 
 def test_restarts_come_back(tmp_path):
-    result = cmpg.solve(cmpg.scenarios.counter_example(), restarts=10, seed=1)
+    result = cmpg.solve(cmpg.scenarios.counter_example(), restarts=cmpg.Restarts(10), rng=1)
     result.save(tmp_path / "run")
     again = cmpg.load_run(tmp_path / "run").result
     assert len(again.equilibria) == len(result.equilibria) > 1
@@ -154,7 +154,7 @@ def test_names_are_only_words_wherever_a_page_shows_them(tmp_path):
         action_names=((EVIL, "y"), (EVIL, "y")),
         constraint_names=(EVIL,),
     )
-    cmpg.solve(game, start=cmpg.MinCostStart(), restarts=5, seed=1).report(tmp_path / "page.html")
+    cmpg.solve(game, start=cmpg.MinCostStart(), restarts=cmpg.Restarts(5), rng=1).report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text("utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text.partition("plotly-source")[0])
     page = PageReader(text)

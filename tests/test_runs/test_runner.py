@@ -105,7 +105,7 @@ def test_threads_of_one_ascent_stay_threads_whatever_joblib_is_told():
     from joblib import parallel_config
 
     def solved():
-        return cmpg.solve(cmpg.scenarios.spectrum(), schedule="greatest-gain", workers=2, seed=3)
+        return cmpg.solve(cmpg.scenarios.spectrum(), method=cmpg.Ascent(schedule=cmpg.GreatestGain(), workers=2), rng=3)
 
     with parallel_config(backend="loky"):
         inside = solved()

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cmpg
+from cmpg import equilibrium
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
@@ -30,17 +32,47 @@ from cmpg.cli.options import (
     jobs_of,
 )
 from cmpg.cli.output import ProgressLine, progress_line, remark, show, show_json, told_rescaling
-from cmpg.cli.targets import GameArgument, chosen, converted, finite, policy_of
+from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.ascent import Ascent
     from cmpg.equilibrium.quality import OptimalityGap
     from cmpg.equilibrium.result import Result, Step
+    from cmpg.equilibrium.runs import Restarts
+    from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.games.contract import Game
     from cmpg.scenarios import Origin
 
 
-SOLVERS = ("exact", "lp", "primal-dual")
-"""The solvers of the library by their names."""
+NAMED: dict[str, dict[str, Callable[[], Any]]] = {
+    "solver": {
+        "exact": lambda: cmpg.Exact(),
+        "lp": lambda: cmpg.LinearProgram(),
+        "primal-dual": lambda: cmpg.PrimalDual(),
+    },
+    "schedule": {
+        "auto": lambda: None,
+        "greatest-gain": lambda: equilibrium.GreatestGain(),
+        "round-robin": lambda: equilibrium.RoundRobin(),
+    },
+    "prefer": {
+        "auto": lambda: None,
+        "potential": lambda: equilibrium.by_potential,
+        "welfare": lambda: equilibrium.by_welfare,
+    },
+    "start": {
+        "auto": lambda: None,
+        "planner": lambda: equilibrium.PlannerStart(),
+        "min-cost": lambda: equilibrium.MinCostStart(),
+        "common-price": lambda: equilibrium.CommonPrice(),
+    },
+    "improve": {
+        "auto": lambda: equilibrium.PairMoves(),
+        "none": lambda: None,
+        "thorough": lambda: equilibrium.PairMoves(trades=16, swaps=200, worth=1e-4, most=64),
+    },
+}
+"""The names that the command line has for values of the library, by option; values are made on demand."""
 
 
 def solve(
@@ -53,21 +85,21 @@ def solve(
         str,
         typer.Option(
             help="Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
-            autocompletion=lambda: ["auto", "potential", "welfare"],
+            autocompletion=lambda: list(NAMED["prefer"]),
         ),
     ] = "auto",
     solver: Annotated[
         str,
         typer.Option(
             help="How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
-            autocompletion=lambda: [*SOLVERS, *_plugin_solvers()],
+            autocompletion=lambda: [*NAMED["solver"], *_plugin_solvers()],
         ),
     ] = "exact",
     schedule: Annotated[
         str,
         typer.Option(
             help="Who moves next: auto, greatest-gain or round-robin.",
-            autocompletion=lambda: ["auto", "greatest-gain", "round-robin"],
+            autocompletion=lambda: list(NAMED["schedule"]),
         ),
     ] = "auto",
     max_iterations: Annotated[
@@ -89,15 +121,15 @@ def solve(
     start: Annotated[
         str,
         typer.Option(
-            help="Where to begin: auto, planned, cheapest, common-price, or the file of a feasible policy.",
-            autocompletion=lambda: ["auto", *STARTS],
+            help="Where to begin: auto, planner, min-cost, common-price, or the file of a feasible policy.",
+            autocompletion=lambda: list(NAMED["start"]),
         ),
     ] = "auto",
     improve: Annotated[
         str,
         typer.Option(
-            help="Whether two agents move together at the end where that is better: auto, none, or thorough.",
-            autocompletion=lambda: ["auto", "none", "thorough"],
+            help="Whether pairs of agents move together at the end if that is better: auto, none, or thorough.",
+            autocompletion=lambda: list(NAMED["improve"]),
         ),
     ] = "auto",
     exact: Exact = False,
@@ -108,78 +140,141 @@ def solve(
     tensorboard: Annotated[Path | None, typer.Option(help="Folder in which TensorBoard finds every step.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Find a feasible policy that no agent gains by leaving."""
+    """Find a feasible policy that no agent gains by deviating from."""
     import numpy as np
-
-    from cmpg.arrays import counted_rescaling
-    from cmpg.deadline import limited
-    from cmpg.equilibrium.solve import solve as find
-    from cmpg.errors import OutOfTimeError
 
     check_out(output, resume=False)
     on_interrupt(written(output))
-    settings: dict[str, Any] = {
-        "prefer": _auto_or("prefer", prefer, "potential", "welfare"),
-        "solver": _solver(solver, finite("epsilon", epsilon, positive=True)),
-        "schedule": _auto_or("schedule", schedule, "greatest-gain", "round-robin"),
-        "max_iterations": max_iterations,
-        "time_limit": np.inf if time_limit is None else finite("time-limit", time_limit),
-        "allow_rounding": finite("allow-rounding", allow_rounding),
-        "workers": workers,
-        "jobs": jobs if backend is None and scheduler is None else jobs_of(jobs, backend, scheduler),
-        **_improve(improve),
-    }
-    drawn = 0 if seed is None and restarts > 1 else seed
-    began = time.monotonic()
+    known = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
+    known |= {"exact": exact} | ({} if start in NAMED["start"] else {"start": start})
+    method = cmpg.Ascent(
+        solver=_solver(solver, finite("epsilon", epsilon, positive=True)),
+        schedule=_named("schedule", schedule),
+        max_iterations=max_iterations,
+        workers=workers,
+    )
+    runs = cmpg.Restarts(
+        restarts,
+        prefer=_named("prefer", prefer),
+        jobs=jobs if backend is None and scheduler is None else jobs_of(jobs, backend, scheduler),
+    )
+    request = _Request(
+        epsilon=epsilon,
+        start=start,
+        method=method,
+        restarts=runs,
+        improve=_named("improve", improve),
+        deadline=time.monotonic() + (np.inf if time_limit is None else finite("time-limit", time_limit)),
+        seed=0 if seed is None and restarts > 1 else seed,
+        allow_rounding=finite("allow-rounding", allow_rounding),
+    )
     with ProgressLine("building the game") as progress:
-        try:
-            with counted_rescaling() as rescaling, limited(began + settings["time_limit"]):
-                game = target.build(seed=seed, exact=exact)
-        except OutOfTimeError:
-            _show_unbuilt(as_json=as_json)
-            raise typer.Exit(1) from None
-        settings["time_limit"] = max(began + settings["time_limit"] - time.monotonic(), 0.0)
-        if exact and rescaling.rows:
-            remark(told_rescaling(rescaling.rows))
-        free = _unbound(game) if selfish else None
-        first = _start(start, game, workers)
-        course = _Course(progress, game, tensorboard)
-        settings["on_progress"] = course.show
-        asked = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
-        asked |= {"exact": exact} | ({} if start in ("auto", *STARTS) else {"start": start})
-        progress.begin("looking for a feasible start")
-        solving = time.monotonic()
-        result = find(game, epsilon=epsilon, start=first, restarts=restarts, seed=drawn, **settings)
-        settings["on_progress"] = course.conclude(result)
-        unbound = None
-        # Ctrl-C while this runs must not lose what was asked for first.
-        with suppress(KeyboardInterrupt):
-            if free is not None and not result.interrupted:
-                unbound = find(free, epsilon=epsilon, **(settings | {"solver": "exact"}))
-        result = replace(result, settings={**result.settings, **asked}, selfish=unbound)
+        game = _built(target, request, seed=seed, exact=exact, as_json=as_json)
+        solved = _solved(game, request, _Reporter(progress, game, tensorboard), selfish=selfish)
         progress.begin("computing the upper bound")
-        seconds = max(MIN_BOUND_SECONDS, (time.monotonic() - solving) / 2)
-        gaps: list[OptimalityGap] = []
-        with suppress(KeyboardInterrupt), limited(began + (np.inf if time_limit is None else 1.1 * time_limit)):
-            if not result.interrupted:
-                gaps = _upper_bounds(result, seconds, all_objectives=as_json or output is not None)
+        gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
         progress.stop()
-        solved = _Solved(game, result, target.origin(seed=seed), gaps)
-        solved.deliver(output=output, seed=drawn, as_json=as_json)
+        result = replace(solved.result, settings={**solved.result.settings, **known})
+        delivery = _Delivery(game, result, target.origin(seed=seed), gaps)
+        delivery.deliver(output=output, seed=request.seed, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What is to be solved, as values of the library."""
+
+    epsilon: float
+    start: str  # a name, or the file of a policy
+    method: Ascent
+    restarts: Restarts
+    improve: PairMoves | None
+    deadline: float  # on the clock of time.monotonic
+    seed: int | None
+    allow_rounding: float
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    result: Result
+    seconds: float
+
+
+def _named(option: str, name: str) -> Any:
+    """Return the value that a name stands for, or raise with the names there are."""
+    return chosen(option, name, NAMED[option])()
+
+
+def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, as_json: bool) -> Game:
+    """Build the game in time, or say that there was none."""
+    from cmpg.arrays import counted_rescaling
+    from cmpg.deadline import limited
+    from cmpg.errors import OutOfTimeError
+
+    try:
+        with counted_rescaling() as rescaling, limited(request.deadline):
+            game = target.build(seed=seed, exact=exact)
+    except OutOfTimeError:
+        _show_unbuilt(as_json=as_json)
+        raise typer.Exit(1) from None
+    if exact and rescaling.rows:
+        remark(told_rescaling(rescaling.rows))
+    return game
+
+
+def _solved(game: Game, request: _Request, reporter: _Reporter, *, selfish: bool) -> _Solved:
+    """Solve the game, and the game without its constraints if that is to be shown, too."""
+    free = _without_constraints(game) if selfish else None
+    start = _start(request, game)
+    began = time.monotonic()
+    reporter.begin("looking for a feasible start")
+    result = cmpg.solve(
+        game,
+        epsilon=request.epsilon,
+        start=start,
+        method=request.method,
+        restarts=request.restarts,
+        improve=request.improve,
+        time_limit=request.seconds_left,
+        rng=request.seed,
+        on_progress=reporter.show,
+    )
+    reporter.conclude(result)
+    seconds, unbound = time.monotonic() - began, None
+    with suppress(KeyboardInterrupt):  # which must not lose the result of the game itself
+        if free is not None and not result.interrupted:
+            unbound = cmpg.solve(
+                free,
+                epsilon=request.epsilon,
+                method=replace(request.method, solver=cmpg.Exact()),
+                improve=request.improve,
+                time_limit=request.seconds_left,
+                on_progress=reporter.show,
+            )
+    return _Solved(replace(result, allow_rounding=request.allow_rounding, selfish=unbound), seconds)
 
 
 MIN_BOUND_SECONDS = 0.5
 """The upper bound may take half as long as the solve, but always this long."""
 
 
-def _upper_bounds(result: Result, seconds: float, *, all_objectives: bool) -> list[OptimalityGap]:
-    """Compute how good a result is, by welfare alone or by all objectives; nothing where it has no policy."""
+def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -> list[OptimalityGap]:
+    """Compute how good a result is, by welfare alone or by all objectives; nothing if it has no policy."""
     from cmpg.equilibrium.quality import known_gaps, quality
 
-    if result.incumbent is None:
+    if solved.result.incumbent is None or solved.result.interrupted:
         return []
-    return known_gaps(result, time_limit=seconds) if all_objectives else [quality(result, time_limit=seconds)]
+    seconds = min(max(solved.seconds / 2, MIN_BOUND_SECONDS), request.seconds_left)
+    with suppress(KeyboardInterrupt):
+        if all_objectives:
+            return known_gaps(solved.result, time_limit=seconds)
+        return [quality(solved.result, time_limit=seconds)]
+    return []
 
 
 def _show_unbuilt(*, as_json: bool) -> None:
@@ -193,48 +288,20 @@ def _show_unbuilt(*, as_json: bool) -> None:
         show(Face("FEASIBILITY_UNKNOWN", told, good=False))
 
 
-STARTS = ("planned", "cheapest", "common-price")
+def _start(request: _Request, game: Game) -> Any:
+    """Return the start that is named, or the policy of a file."""
+    if request.start not in NAMED["start"]:
+        return policy_of(Path(request.start), game)[0]
+    start = _named("start", request.start)
+    return replace(start, workers=request.method.workers) if request.start == "common-price" else start
 
 
-def _start(word: str, game: Game, workers: int) -> Any:
-    """Return a method that finds a start, or the policy of a file; None for `auto`."""
-    if word not in ("auto", *STARTS):
-        return policy_of(Path(word), game)[0]
-    if word == "auto":
-        return None
-    from cmpg import equilibrium
-
-    return {
-        "planned": equilibrium.PlannerStart(),
-        "cheapest": equilibrium.MinCostStart(),
-        "common-price": equilibrium.CommonPrice(workers),
-    }[word]
-
-
-def _improve(word: str) -> dict[str, Any]:
-    """Return what `solve` is told of moves of pairs: nothing where it decides."""
-    chosen = _auto_or("improve", word, "none", "thorough")
-    if chosen is None:
-        return {}
-    from cmpg.equilibrium.starts.pairs import PairMoves
-
-    return {"improve": None if chosen == "none" else PairMoves(trades=16, swaps=200, worth=1e-4, most=64)}
-
-
-def _auto_or(option: str, word: str, *others: str) -> str | None:
-    """Return a word that solve understands; None for `auto`."""
-    return chosen(option, word, {"auto": None, **{other: other for other in others}})
-
-
-def _solver(word: str, epsilon: float) -> Any:
-    """Return what solve understands; a primal-dual method must be as precise as the claim needs."""
-    if word not in SOLVERS:
-        return _plugin_solver(word)
-    if word != "primal-dual":
-        return word
-    from cmpg.cmdp.primal_dual import PrimalDual
-
-    return PrimalDual(tolerance=epsilon / 4)
+def _solver(name: str, epsilon: float) -> Any:
+    """Return the solver that is named; a primal-dual method must be as precise as the claim needs."""
+    if name not in NAMED["solver"]:
+        return _plugin_solver(name)
+    solver = _named("solver", name)
+    return replace(solver, tolerance=epsilon / 4) if name == "primal-dual" else solver
 
 
 def _plugin_solvers() -> list[str]:
@@ -251,8 +318,8 @@ def _plugin_solver(word: str) -> Any:
     from cmpg.errors import CMPGError
 
     name, _, text = word.partition(":")
-    chosen("solver", name, {known: known for known in (*SOLVERS, *_plugin_solvers())})
-    if name in SOLVERS:
+    chosen("solver", name, {known: known for known in (*NAMED["solver"], *_plugin_solvers())})
+    if name in NAMED["solver"]:
         raise CMPGError(f"--solver is {word!r}; {name} takes no options here: give it to cmpg.solve in Python.")
     parameters = inspect.signature(plugins.plugins(plugins.SOLVERS)[name].load()).parameters
     options = {}
@@ -263,7 +330,7 @@ def _plugin_solver(word: str) -> Any:
     return plugins.plugin_solver(name, **options)
 
 
-def _unbound(game: Game) -> Game:
+def _without_constraints(game: Game) -> Game:
     from cmpg.errors import GameError
     from cmpg.games.constraints import without_constraints
 
@@ -272,8 +339,8 @@ def _unbound(game: Game) -> Game:
     return without_constraints(game)
 
 
-class _Course:
-    """Tells the course of a run."""
+class _Reporter:
+    """Shows the progress of a run, and writes it for TensorBoard if that is wanted."""
 
     def __init__(self, progress: ProgressLine, game: Game, tensorboard: Path | None) -> None:
         import numpy as np
@@ -285,6 +352,10 @@ class _Course:
 
             self._watcher = tensorboard_watcher(tensorboard, names=game.names)
 
+    def begin(self, what: str) -> None:
+        """Say what is being done."""
+        self._progress.begin(what)
+
     def show(self, step: Step) -> None:
         """Show one step."""
         self._progress.begin("looking for the next move")
@@ -292,16 +363,15 @@ class _Course:
         if self._watcher is not None:
             self._watcher(step)
 
-    def conclude(self, result: Result) -> Callable[[Step], None]:
-        """Tell how the run ended, and return what shows a further one."""
+    def conclude(self, result: Result) -> None:
+        """Write how the run ended; steps of a further run are shown alone."""
         if self._watcher is not None:
             self._watcher.conclude(result)
             self._watcher = None
-        return self.show
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class _Delivery:
     """What there is to show and to keep."""
 
     game: Game

@@ -23,7 +23,7 @@ from cmpg.comparison.record import Comparator, Comparison
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
-from cmpg.equilibrium.runs import uninterrupted
+from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
@@ -190,7 +190,7 @@ def compare(
         entries.append(Judged(found, certify_with_best_responses(game, found.policy), gained))
     on_progress("restarts")
     began = time.perf_counter()
-    best = uninterrupted(solve(game, restarts=restarts, rng=restart))
+    best = uninterrupted(solve(game, restarts=Restarts(restarts), rng=restart))
     seconds = time.perf_counter() - began
     return GameComparison(
         thresholds=np.asarray(game.thresholds, dtype=np.float64),

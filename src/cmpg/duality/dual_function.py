@@ -29,7 +29,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
 from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
-from cmpg.equilibrium.runs import uninterrupted
+from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
 from cmpg.faces import Face, fields_line, html, line, text
@@ -186,7 +186,7 @@ def primal_value(
     candidates = [settled(start)]
     if not (meets_thresholds(candidates[0]) and candidates[0].current(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
-        runs = uninterrupted(solve(common, epsilon=tolerance, restarts=restarts, rng=generator))
+        runs = uninterrupted(solve(common, epsilon=tolerance, restarts=Restarts(restarts), rng=generator))
         candidates += [common.at(runs.policy)] if runs.incumbent is not None else []
     feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
     if not feasible:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
+    from cmpg.equilibrium.ascent import Ascent as Ascent
     from cmpg.equilibrium.ascent import coordinate_ascent as coordinate_ascent
     from cmpg.equilibrium.ascent import theorem_1_bound as theorem_1_bound
     from cmpg.equilibrium.best_responses import certify_with_best_responses as certify_with_best_responses
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.result import Step as Step
+    from cmpg.equilibrium.runs import Restarts as Restarts
     from cmpg.equilibrium.runs import by_potential as by_potential
     from cmpg.equilibrium.runs import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
@@ -46,6 +48,7 @@ __all__, __getattr__, __dir__ = front_door(
     __name__,
     {
         "ascent": (
+            "Ascent",
             "coordinate_ascent",
             "theorem_1_bound",
         ),
@@ -81,6 +84,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Step",
         ),
         "runs": (
+            "Restarts",
             "by_potential",
             "by_welfare",
         ),

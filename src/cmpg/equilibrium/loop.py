@@ -21,7 +21,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import occupancy
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, proved_text, rounded_text
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
@@ -213,29 +212,6 @@ def take_turns(
         return turns.ending(Status.INTERRUPTED, "interrupted by the user.", position)
     except (LoopLimit, OutOfTimeError) as limit:
         return turns.ending(Status.LIMIT, str(limit), position)
-
-
-class Polish:
-    """Refills the rows that are never visited with what is best there, once after each rest that moves led to.
-
-    Values and costs stay as they are, so the potential does too; but deviations of others reach those rows, and
-    somebody may gain now.
-    """
-
-    def __init__(self, greedy: Callable[..., FloatArray], rng: np.random.Generator | None) -> None:
-        self._greedy, self._rng = greedy, rng  # greedy(position, agent, multipliers, rng) is what is best everywhere
-        self.polished = b""  # the policy that was polished last
-
-    def __call__(self, position: Any, answers: Mapping[int, Answer]) -> Any:
-        """Return the polished position, or the same one if nothing is to be done."""
-        visited = occupancy(position.induced_cmdp(0), position.policy[0]).sum(axis=-1) > 0
-        if visited.all() or position.policy.fingerprint() == self.polished:
-            return position
-        for agent in range(len(position.policy)):
-            best = self._greedy(position, agent, answers[agent].detail.multipliers, self._rng)
-            position = position.replace(agent, np.where(visited[..., None], position.policy[agent], best))
-        self.polished = position.policy.fingerprint()
-        return position
 
 
 @dataclass(eq=False)

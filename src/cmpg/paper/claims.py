@@ -22,14 +22,15 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.cmdp.response import Solver
+from cmpg.equilibrium.ascent import Ascent, coordinate_ascent
 from cmpg.equilibrium.loop import GreatestGain
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
@@ -342,6 +343,10 @@ class AscentRun:
         return int(np.count_nonzero(self.costs > threshold + BEYOND_ROUNDING))
 
 
+PAPER_ASCENT = Ascent(schedule=GreatestGain())
+"""Algorithm 1 with the paper's schedule, whatever the number of agents."""
+
+
 def run_many(
     evidence: Evidence,
     game: Game,
@@ -351,7 +356,8 @@ def run_many(
     what: str,
     random_ties: bool = True,
     common_value: bool = False,
-    **options: Any,
+    method: Ascent = PAPER_ASCENT,
+    epsilon: float = 1e-6,
 ) -> tuple[AscentRun, ...]:
     """Run CA-CMPG from `count` random starts.
 
@@ -371,14 +377,14 @@ def run_many(
         Whether ties between best responses are broken at random; otherwise the first action wins.
     common_value
         Whether all agents have the same reward, so that agent 0's value is the potential; otherwise the values add up.
-    options
+    method, epsilon
         Passed on to `coordinate_ascent`.
     """
 
     def one(rng: np.random.Generator) -> AscentRun:
         drawn = start(game, rng)
         ties = rng if random_ties else None
-        result = uninterrupted(coordinate_ascent(game, drawn, schedule=GreatestGain(), rng=ties, **options))
+        result = uninterrupted(coordinate_ascent(game, drawn, epsilon=epsilon, method=method, rng=ties))
         return AscentRun(
             result=result,
             gains=np.array([step.gains for step in result.trace]),
@@ -394,12 +400,13 @@ def run_many(
 
 
 def count_infeasible_runs(
-    evidence: Evidence, game: Game, start: Start, *, count: int, what: str, **options: Any
+    evidence: Evidence, game: Game, start: Start, *, count: int, what: str, solver: Solver, epsilon: float
 ) -> int:
     """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
     lost = 0
     for number, rng in enumerate(evidence.streams(what, count), 1):
-        ended = coordinate_ascent(game, start(game, rng), schedule=GreatestGain(), **options)
+        method = replace(PAPER_ASCENT, solver=solver)
+        ended = coordinate_ascent(game, start(game, rng), epsilon=epsilon, method=method)
         lost += uninterrupted(ended).refused > 0
         evidence.tick(what, number, count)
     return lost

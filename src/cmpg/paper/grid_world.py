@@ -12,7 +12,7 @@ import numpy as np
 
 from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_duality
 from cmpg.duality.maximisers import DualMaximiser
-from cmpg.equilibrium.runs import uninterrupted
+from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.local.to_joint import lift_policy
@@ -155,7 +155,7 @@ def grid_restarts(evidence: Evidence) -> Finding:
     """`solve` with ten restarts finds the optimum, in both information structures."""
     games = grid_world(), grid_world_local()
     rng = evidence.rng("grid world: restarts")
-    joint, own = (uninterrupted(solve(game, epsilon=1e-6, restarts=TEN, rng=rng)) for game in games)
+    joint, own = (uninterrupted(solve(game, epsilon=1e-6, restarts=Restarts(TEN), rng=rng)) for game in games)
     worth = float(joint.values[0]), float(own.values.sum())
     within = all(result.certified and result.costs[0] <= GRID_ALPHA for result in (joint, own))
     return Finding.of(

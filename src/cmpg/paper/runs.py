@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.games.potential.check import FourCycle, recheck
 from cmpg.paper.algorithm_3 import AveragedPrimalDual, UniformFill
-from cmpg.paper.claims import AscentRun, Evidence, Start, count_infeasible_runs, run_many
+from cmpg.paper.claims import PAPER_ASCENT, AscentRun, Evidence, Start, count_infeasible_runs, run_many
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import MOVES, congestion_game, grid_world, grid_world_local
 
@@ -74,15 +74,17 @@ def run_grid_worlds(evidence: Evidence) -> GridRuns:
     own: dict[str, Any] = {"count": effort.own_cell_runs}
     name, own_name = "grid world, joint state: ", "grid world, own cell: "
     runs = partial(run_many, evidence)
-    plain: dict[str, Any] = {"polish": False, **shared}
+    plain = replace(PAPER_ASCENT, complete_off_path=False)
     first: dict[str, Any] = {"random_ties": False, **own}
     return GridRuns(
         joint=joint,
         local=local,
         joint_waiting=runs(joint, one_waits, what=name + "starts of cost 0", **shared),
         joint_random=runs(joint, random_feasible(joint), what=name + "random starts", **shared),
-        joint_safe_fill=runs(joint, one_waits, what=name + "not polished", **plain),
-        joint_uniform_fill=runs(joint, one_waits, what=name + "uniform rows", solver=UniformFill(), **plain),
+        joint_safe_fill=runs(joint, one_waits, what=name + "not polished", method=plain, **shared),
+        joint_uniform_fill=runs(
+            joint, one_waits, what=name + "uniform rows", method=replace(plain, solver=UniformFill()), **shared
+        ),
         local_waiting=runs(local, one_waits, what=own_name + "starts of cost 0", **own),
         local_first_action=runs(local, one_waits, what=own_name + "first action wins ties", **first),
         local_random=runs(local, random_feasible(local), what=own_name + "random starts", **own),
@@ -91,7 +93,7 @@ def run_grid_worlds(evidence: Evidence) -> GridRuns:
             one_waits,
             what=own_name + "primal-dual",
             count=effort.solver_runs,
-            solver=PrimalDual(tolerance=PRIMAL_DUAL_EPSILON / 10),
+            method=replace(PAPER_ASCENT, solver=PrimalDual(tolerance=PRIMAL_DUAL_EPSILON / 10)),
             epsilon=PRIMAL_DUAL_EPSILON,
         ),
         infeasible_runs=count_infeasible_runs(

@@ -47,7 +47,8 @@ def result_summary(result: Result, gap: OptimalityGap | None = None) -> Face:
             parts += result.witness.told(result.certificate.names)
         if gap is not None:
             parts.append(quality_line(gap))
-        parts += _comparison_lines(result)
+        if spread := spread_sentence(result):
+            parts.append(f"spread: {spread}")
         if result.selfish is not None and gap is not None:
             parts.append(anarchy_table(result, gap))
     if len(result.equilibria) > 1:
@@ -70,15 +71,6 @@ def _work_lines(result: Result) -> list[str]:
         rounds, how = counted(len(result.trace) - len(ascent), "round"), result.settings.get("start", "a search")
         lines.append(f"before that, {counted(result.search_moves, 'move')} in {rounds}: {how}")
     return lines
-
-
-def _comparison_lines(result: Result) -> list[str]:
-    """Say how the policy compares with the endings of the other runs."""
-    if len(result.runs) > 1 and len({run.start for run in result.runs}) == len(result.runs):
-        ends = [f"{run.start} {run.status.name if run.score is None else f'{run.score:.6g}'}" for run in result.runs]
-        return [f"the best of {len(result.runs)} starts, by {result.compared_by}: {', '.join(ends)}"]
-    spread = spread_sentence(result)
-    return [f"spread: {spread}"] if spread else []
 
 
 def spread_sentence(result: Result) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 from cmpg.equilibrium.quality import OptimalityGap, quality
 from cmpg.equilibrium.result import Result
-from cmpg.equilibrium.runs import uninterrupted
+from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError
 from cmpg.files.containers import Fields, json_text, unwritable, write_text
@@ -172,7 +172,7 @@ def _run(task: _Task) -> _Outcome:
     shown = {name: task.options[name] for name in task.swept}
     try:
         game = task.built()
-        result = uninterrupted(solve(game, epsilon=task.epsilon, restarts=task.restarts, seed=task.seed))
+        result = uninterrupted(solve(game, epsilon=task.epsilon, restarts=Restarts(task.restarts), rng=task.seed))
         with tempfile.TemporaryDirectory() as temporary:
             inside = Path(temporary) / "run"
             name = task.builder if isinstance(task.builder, str) else task.builder.__name__

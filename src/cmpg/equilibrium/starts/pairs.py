@@ -19,12 +19,12 @@ equilibrium of before is kept. So the answer is never worse than without, and ne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,14 +32,16 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound, maximise, plan
 from cmpg.deadline import check_time, limited
-from cmpg.equilibrium.ascent import best_response
+from cmpg.equilibrium.best_responses import best_response
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Result, Step
-from cmpg.equilibrium.runs import Course
 from cmpg.equilibrium.starts.start import may_be_feasible
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.contract import Position, agent_bounds, current, without
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.runs import RunContext
 
 DIGITS = 6
 """Prices are the same if they are so to this many digits."""
@@ -86,7 +88,7 @@ class PairMoves:
             if not getattr(self, name) >= 0:
                 raise CMPGError(f"{name} is {getattr(self, name)}; a number of at least 0 is wanted.")
 
-    def __call__(self, position: Position, terms: Terms) -> Together | None:
+    def __call__(self, position: Position, terms: Terms) -> PairMove | None:
         """Return the best pair of moves of those that are tried, or None if none is worth it."""
         enough = max(self.worth * float(np.abs(position.values).sum()), terms.epsilon)
         for seek, tries in ((_promising_trades, self.trades), (_promising_swaps, self.swaps)):
@@ -121,7 +123,7 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class PairMove:
     """Where a pair of moves led, and who moved from where to where."""
 
     position: Position
@@ -129,7 +131,7 @@ class Together:
     moves: tuple[tuple[int, Position, Position], ...]
 
 
-Try = Callable[[], Together | None]
+Try = Callable[[], PairMove | None]
 
 
 def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
@@ -185,7 +187,7 @@ def _by_price(prices: FloatArray) -> list[list[int]]:
     return sorted(groups, key=lambda each: (-len(each), each[0]))
 
 
-def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms) -> Together | None:
+def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms) -> PairMove | None:
     """Let i plan at the price of j, then j respond, then i."""
     cmdp = position.induced_cmdp(i)
     sold = position.replace(i, plan(cmdp, price).policy(cmdp.num_actions))
@@ -216,7 +218,7 @@ def _gains(position: Position, prices: FloatArray) -> FloatArray:
     return np.array([dual_bound(position.induced_cmdp(i), finite[i]) - current(position, i).value for i in agents])
 
 
-def _swapped(position: Position, i: int, j: int, terms: Terms) -> Together | None:
+def _swapped(position: Position, i: int, j: int, terms: Terms) -> PairMove | None:
     """Let i respond as if j were not there, then j respond, then i."""
     away = without(position, j)
     table = None if away is None else _response(away, i, terms)
@@ -234,7 +236,7 @@ def _swapped(position: Position, i: int, j: int, terms: Terms) -> Together | Non
 
 def _settled(
     position: Position, moves: list[tuple[int, Position, Position]], responding: Iterable[int], terms: Terms
-) -> Together | None:
+) -> PairMove | None:
     """Let agents respond in turn; None if that is not feasible, or not worth it."""
     for agent in responding:
         check_time()
@@ -247,7 +249,7 @@ def _settled(
     if not may_be_feasible(position):
         return None
     score = terms.score(position.policy)
-    return Together(position, score, tuple(moves)) if score > terms.level + terms.epsilon / 2 else None
+    return PairMove(position, score, tuple(moves)) if score > terms.level + terms.epsilon / 2 else None
 
 
 def _response(position: Position, agent: int, terms: Terms) -> FloatArray | None:
@@ -257,60 +259,47 @@ def _response(position: Position, agent: int, terms: Terms) -> FloatArray | None
         return None
 
 
-def moved_together(
-    course: Course,
-    runs: Sequence[Result],
-    pairs: PairMoves,
-    score: Callable[[JointPolicy], float],
-    *,
-    on_progress: OnProgress,
-) -> list[Result]:
-    """Return the runs, the best certified one gone on from by moves of pairs while that raises its score."""
-    certified = [place for place, run in enumerate(runs) if run.certified]
-    if not certified:
-        return list(runs)
-    best = max(certified, key=lambda place: score(runs[place].policy)) if len(certified) > 1 else certified[0]
-    rest = runs[best]
-    for _ in range(pairs.most):
-        further = _further(course, rest, pairs, score, on_progress)
-        if further is None:
-            break
-        rest = further
-    return [*runs[:best], rest, *runs[best + 1 :]]
+def improved_by_pairs(context: RunContext, rest: Result, pairs: PairMoves, *, on_progress: OnProgress) -> Result:
+    """Continue a certified ending by moves of pairs while that raises its score.
+
+    An interruption keeps the ending of before, and is noted.
+    """
+    try:
+        for _ in range(pairs.most):
+            further = _further(context, rest, pairs, on_progress)
+            if further is None:
+                break
+            rest = further
+            if rest.interrupted:
+                break
+    except KeyboardInterrupt:
+        return replace(rest, interrupted=True)
+    return rest
 
 
-def _further(
-    course: Course, rest: Result, pairs: PairMoves, score: Callable[[JointPolicy], float], on_progress: OnProgress
-) -> Result | None:
+def _further(context: RunContext, rest: Result, pairs: PairMoves, on_progress: OnProgress) -> Result | None:
     """Let a pair move, and ascend from there; None where that ends no better, or without a certificate."""
     if not pairs.swaps and (rest.multipliers == rest.multipliers[0]).all():
-        return None  # nobody pays more than another
-    began, terms = time.monotonic(), Terms(rest, score)
+        return None  # no agent pays more than another
+    began, terms = time.monotonic(), Terms(rest, partial(context.prefer, context.game))
     try:
-        with limited(course.deadline):
-            together = pairs(course.game.at(rest.policy), terms)
-            steps = () if together is None else _steps(together, rest, began)
+        with limited(context.deadline):
+            moved = pairs(context.game.at(rest.policy), terms)
+            steps = () if moved is None else _steps(moved, rest, began)
     except OutOfTimeError:
         return None
-    if together is None:
+    if moved is None:
         return None
     for step in steps:
         on_progress(step)
-    tell: Any = partial(_numbered, steps[-1])
-    ended = course.ascend(
-        course.game,
-        together.position.policy,
-        multipliers=None,
-        time_limit=course.left,
-        rng=None,
-        on_progress=lambda step: on_progress(tell(step)),
-    )
-    if not ended.certified or score(ended.policy) <= terms.level:
-        return None
+    numbered = partial(_numbered, steps[-1])
+    ended = context.ascend(moved.position.policy, on_progress=lambda step: on_progress(numbered(step)))
+    if not ended.certified or terms.score(ended.policy) <= terms.level:
+        return replace(rest, interrupted=True) if ended.interrupted else None
     return replace(
         ended,
         start=rest.start,
-        trace=(*rest.trace, *steps, *map(tell, ended.trace)),
+        trace=(*rest.trace, *steps, *map(numbered, ended.trace)),
         moves=rest.moves + len(steps) + ended.moves,
         search_moves=rest.search_moves,
         refused=rest.refused + ended.refused,
@@ -318,12 +307,12 @@ def _further(
     )
 
 
-def _steps(together: Together, rest: Result, began: float) -> tuple[Step, ...]:
+def _steps(move: PairMove, rest: Result, began: float) -> tuple[Step, ...]:
     """Return the moves of a pair as steps of the trace; who makes room for the other gains less than nothing."""
     last = rest.trace[-1] if rest.trace else Step(0, None, 0.0, np.zeros(0), np.zeros(0), 0.0, 0.0)
     steps: list[Step] = []
     total = last.potential
-    for agent, before, after in together.moves:
+    for agent, before, after in move.moves:
         gains = np.full(len(before.policy), np.nan)
         gains[agent] = float(current(after, agent).value - current(before, agent).value)
         seconds = last.seconds + time.monotonic() - began

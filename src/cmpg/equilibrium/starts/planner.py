@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from math import prod
 
@@ -28,7 +27,7 @@ class PlannerStart:
 
     The planner's best policy mixes a few deterministic ones, and mixing agents cannot correlate: where its split is not
     feasible, it is moved towards one that is. Of that and the best deterministic plan the better one is taken. A game
-    without a planner has no such start.
+    without a planner begins as `MinCostStart` does.
 
     Examples
     --------
@@ -56,18 +55,14 @@ class PlannerStart:
         """Return `begin`, or the planner's policy."""
         if begin is not None:
             return Start(begin, np.nan, None, "given")
-        in_time = time.monotonic() < deadline
-        central = planner(game, self.objective) if in_time else None
-        if central is None:
-            why = "there is no planner for this game" if in_time else "there was no time to plan"
-            return Start(None, -np.inf, None, why)
+        central = planner(game, self.objective)
         try:
-            best = Exact()(central.cmdp, rng=rng)
+            best = None if central is None else Exact()(central.cmdp, rng=rng)
         except (InfeasibleError, SolverError):
+            best = None
+        policy = None if central is None or best is None else self._best_split(game, central, best, rng, deadline)
+        if central is None or best is None or policy is None:
             return feasible_start(game, rng=rng, deadline=deadline)  # which has a proof, or another way
-        policy = self._best_split(game, central, best, rng, deadline)
-        if policy is None:
-            return feasible_start(game, rng=rng, deadline=deadline)
         bound = UpperBound(proved_bound(central.cmdp, best.multipliers), best.multipliers, central.description)
         told = f"the plan of {central.description}"
         return Start(policy, worst_slack(game.at(policy)), None, told, bound=bound, objective=self.objective)
