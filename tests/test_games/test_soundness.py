@@ -9,6 +9,7 @@ from cmpg import load_game, solve
 from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Status
+from cmpg.games.contract import Objective, relaxed_bound
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
@@ -276,6 +277,20 @@ def test_every_game_ends_with_a_status_however_far_apart_its_numbers_are(seed):
         judged = judge({"form": "joint", **{name: getattr(game, name) for name in (*TABLES, "horizon")}})
         costs = judged.costs(list(result.policy))
         assert all(cost <= Fraction(limit) for cost, limit in zip(costs, game.thresholds.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("size", [1e307, 1e160, 1e-200, 1e-320])
+def test_a_local_game_is_bounded_by_a_number_or_not_at_all(size):
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0.0, 1.0]]], uses=[[[[0.0], [1.0]]]], initial=[1.0])
+    game = LocalGame(
+        agents=(agent,) * 3,
+        delay=size * np.array([[[0.0, 0.0, 1.0, 3.0]]]),
+        load_costs=size * np.array([[[[0.0, 0.0, 1.0, 1.0]]]]),
+        thresholds=[size / 2],
+        horizon=3,
+    )
+    bound = relaxed_bound(game, Objective.WELFARE, game.uniform_policy(), np.ones(1))
+    assert bound is None or bound.value >= game.at(JointPolicy(([[[1.0, 0.0]]] * 3,) * 3)).values.sum()
 
 
 TABLES = ("transition", "rewards", "costs", "thresholds", "initial")

@@ -292,8 +292,8 @@ def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
     for agent in range(game.num_agents):
         try:
             prices[agent] = best_response(position, agent, Exact()).multipliers
-        except InfeasibleError:
-            continue  # no deviation is feasible, so any price is as good: the policy itself is not feasible either
+        except (InfeasibleError, SolverError):
+            continue  # no deviation is feasible, or floats cannot weigh them: zero proves what it proves
     return only_binding(game, prices)
 
 

@@ -296,7 +296,9 @@ def _scale(point: Point) -> float:
     _, multipliers, prices = point
     used = np.abs(prices[prices != 0])
     typical = float(used.mean()) if used.size else 1.0
-    return float((multipliers.max(initial=0.0) + typical) ** 2 / max(typical, 1e-300) ** 2) if typical else 1.0
+    # The square of more than 1e154 is beyond all floats; what is that far apart is not weighed to the last digit.
+    ratio = min(float(multipliers.max(initial=0.0) + typical) / max(typical, 1e-150), 1e150)
+    return ratio**2
 
 
 def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> FloatArray:
@@ -319,14 +321,20 @@ def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> Flo
 def local_bound(
     game: LocalGame, objective: Objective, position: LocalPosition, multipliers: FloatArray
 ) -> UpperBound | None:
-    """Bound what any feasible policy is worth, by prices found near a position; None where that takes too long."""
+    """Bound what any feasible policy is worth, by prices found near a position.
+
+    None where that takes too long, or where the bound is beyond all floats.
+    """
     entries = sum(int(np.prod(shape)) for shape in game.policy_shapes)
     steps = min(STEPS, MOST_WORK // entries)
     if steps < FEWEST:
         return None
-    value = float(position.values.sum()) if objective is Objective.WELFARE else position.rosenthal
-    dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
-    shift = 0.0 if objective is Objective.WELFARE else game.uniform_potential
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(position.values.sum()) if objective is Objective.WELFARE else position.rosenthal
+        dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
+        shift = 0.0 if objective is Objective.WELFARE else game.uniform_potential
+    if not np.isfinite(dual.value - shift):
+        return None
     return UpperBound(dual.value - shift, found, "common prices: every agent plans alone and pays for what it uses")
 
 
