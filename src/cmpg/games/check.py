@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -220,7 +220,6 @@ def _differs(what: str, found: Any, wanted: Any, meaning: str) -> Iterator[str]:
 # --- A position for games that state nothing but the CMDPs of their agents --------------------------------------------
 
 
-@runtime_checkable
 class Induces(Protocol):
     """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""
 
