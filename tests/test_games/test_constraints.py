@@ -21,7 +21,7 @@ from cmpg.files.games import load_game, save_game
 from cmpg.files.run_folder import load_run
 from cmpg.games.check import check_game
 from cmpg.games.constraints import bind, by_window
-from cmpg.games.contract import binds_of
+from cmpg.games.contract import binds_of, current
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
@@ -233,7 +233,7 @@ def test_an_agent_faces_only_what_binds_it_and_a_position_counts_everything():
         assert not mine.costs[0].any()
         assert mine.thresholds[0] == 1
         assert mine.costs[1:].tolist() == all_of_it.costs[1:].tolist()
-        assert here.current(0).costs[0] == 0
+        assert current(here, 0).costs[0] == 0
         assert here.forbidden(0, 0) is None
         assert check_game(game).passed, str(check_game(game))
 

@@ -158,8 +158,11 @@ def test_some_agents_are_judged_as_all_are(seed):
         position.agent_bounds(multipliers),
         position.agent_bounds(multipliers[asked.start : asked.stop], asked),
     )
-    for name in ("values", "bounds", "rounding"):
-        assert getattr(part, name).tobytes() == getattr(whole, name)[asked.start : asked.stop].tobytes()
+    # Loads are added up in another order, so the last bits may differ.
+    rounding = whole.rounding[asked.start : asked.stop]
+    assert part.rounding == pytest.approx(rounding, rel=1e-12)
+    for name in ("values", "bounds"):
+        assert (abs(getattr(part, name) - getattr(whole, name)[asked.start : asked.stop]) <= rounding).all()
 
 
 @settings(deadline=None, max_examples=100)

@@ -110,9 +110,14 @@ class Target:
         game = scenario(self.name).build(**self.origin(seed=seed).options)
         if not exact:
             return game
+        from cmpg.errors import GameError, UnsupportedError
         from cmpg.games.contract import in_rationals
 
-        return in_rationals(game)
+        try:
+            return in_rationals(game)
+        except UnsupportedError:
+            message = f"{self.name} has no exact mode. Leave --exact out: rounding is bounded in any case."
+            raise GameError(message) from None
 
     def origin(self, *, seed: int | None = None) -> Origin:
         """Return where the game comes from: a name, and the options that differ from the defaults."""
