@@ -1,6 +1,6 @@
-"""What mkdocs.yml needs for the reference: a page for each front door, with every name that it lends, and the fields.
+"""The reference pages for mkdocs.yml: one for each public package, with every name that it exports, and the fields.
 
-Nobody writes these pages, so they cannot be out of date.
+These pages are generated, so they cannot be out of date.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from griffe import Attribute, Docstring, Extension, ObjectNode
 from mkdocs.structure.files import File, Files
 
-DOORS = (
+PACKAGES = (
     "cmpg",
     "cmpg.games",
     "cmpg.simulation",
@@ -28,21 +28,21 @@ DOORS = (
     "cmpg.scenarios",
     "cmpg.plugins",
 )
-"""In the order of the navigation; a name is shown where it is lent first."""
+"""The public packages in the order of the navigation; a name is shown in the first one that exports it."""
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages when the site is built."""
     shown: set[int] = set()
-    for door in DOORS:
-        module = importlib.import_module(door)
-        lines = [f"# {door}", "", (inspect.getdoc(module) or "").split("\n>>>")[0], ""]
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        lines = [f"# {package}", "", (inspect.getdoc(module) or "").split("\n>>>")[0], ""]
         for name in sorted(module.__all__, key=lambda name: (not name[0].islower(), name.lower())):
             thing = getattr(module, name)
             if not inspect.ismodule(thing) and id(thing) not in shown:
                 shown.add(id(thing))
-                lines += [f"::: {door}.{name}", ""]
-        files.append(File.generated(config, f"reference/{door}.md", content="\n".join(lines)))
+                lines += [f"::: {package}.{name}", ""]
+        files.append(File.generated(config, f"reference/{package}.md", content="\n".join(lines)))
     return files
 
 

@@ -49,7 +49,7 @@ def compare(name: str) -> Comparison:
 
 
 def draw(comparison: Comparison, target: Path) -> None:
-    """Draw the expected load of the dearest resource by step, or the joint use of the channels, both ways."""
+    """Draw the expected load of the most expensive resource by step, or the joint use of the channels, both ways."""
     import matplotlib
 
     matplotlib.use("Agg")

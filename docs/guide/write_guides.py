@@ -81,10 +81,10 @@ exceeded on {100 * above:.1f} % of the days: a threshold is about means. If sing
 look again. The exit code is 0 where every mean agrees with its claim, and 1 where one is further
 away than four standard errors; `--json` prints all of it.
 
-Whole episodes, the dearest among them, are printed by `--show 1` and written step by step by `--out days.csv`; the page
-has two of them. In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any form:
-`seen.realised` has the cost of every episode, and `seen.shown` the whole ones, as tables (`episode.table(game.names)`)
-or rows. Ten million steps of an agent take about a second on one core
+Whole episodes, the most expensive among them, are printed by `--show 1` and written step by step by `--out days.csv`;
+the page has two of them. In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any
+form: `seen.realised` has the cost of every episode, and `seen.shown` the whole ones, as tables
+(`episode.table(game.names)`) or rows. Ten million steps of an agent take about a second on one core
 (`python -m benchmarks simulation` measures it). A game of your own needs a method `stepper()`, which
 plays many episodes side by side (`cmpg.games.Stepper`); `cmpg.games.OneByOne` makes one of what plays a single episode.
 """
@@ -117,7 +117,7 @@ it?
 {shown}
 
 Robots are shown by their likeliest ways, platoons by their routes, small joint games as tables. `--agent` and `--step`
-look closer, `--all` leaves nobody out, and `--animate run.gif` makes moving pictures of what the page shows.
+look closer, `--all` shows every agent, and `--animate run.gif` makes moving pictures of what the page shows.
 
 **The picture.** The same for all cars:
 
@@ -185,8 +185,8 @@ The last table is another run, with a constraint for each of three phases:
 **The numbers.** Slots are 15, 30 or 60 minutes, and an hour costs the same however it is cut. `--capacity-kw` is one
 number, one per transformer, or a file; `--transformers` are words, patterns, or a file with the columns `station` and
 `transformer`. The budget `--threshold` is in cars too many times hours. `--shortfall` is what an hour's energy is worth
-to a driver who leaves without it, here 12 EUR for 6.6 kWh: where it is worth less than the tariff asks, nobody charges.
-Where the option is left out, it is six times what the tariff asks for an hour when it is dearest.
+to a driver who leaves without it, here 12 EUR for 6.6 kWh: where it is worth less than the tariff, no car charges.
+Without the option, it is six times the price of an hour at the highest tariff.
 
 **Time.** Sessions are ACN-Data, as CSV or in the JSON of its own interface. Their times are read and not guessed: a
 time without an offset is the site's clock, one with an offset is a clock that has it, and a file in UTC is refused
@@ -220,8 +220,8 @@ def paths_page() -> tuple[str, Callable[[Path], None]]:
     text = f"""# Routes for all traffic at once
 
 **The question.** The scenario [routing](routing.md) moves platoons link by link, and loads meet per step: two platoons
-delay each other only if they take a link at the same step. Traffic planners ask another thing: if everybody chooses a
-whole route, and all who use a link meet on it, what are the flows?
+delay each other only if they take a link at the same step. Traffic planners ask another question: if every vehicle
+chooses a whole route, and all that use a link meet on it, what are the flows?
 
 **One command.** In static mode all trips of the table travel, in platoons of 100 vehicles; those of one pair of nodes
 are alike, and each chooses one path, once:
