@@ -25,7 +25,7 @@ def simulate(
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")] = 0,
     confidence: Annotated[float, typer.Option(help="Probability that an interval holds the mean.")] = 0.99,
     show: Annotated[
-        int, typer.Option(min=0, metavar="<int>", help="Print so many whole episodes, and the dearest one.")
+        int, typer.Option(min=0, metavar="<int>", help="Print so many whole episodes, and the most expensive one.")
     ] = 0,
     output: Annotated[
         Path | None,

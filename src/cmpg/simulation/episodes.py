@@ -31,22 +31,22 @@ from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
 
 BLOCK = 65_536
-"""Agents times episodes that are played at once: what they need stays in a processor's cache."""
+"""So many agents times episodes are played at once: their arrays stay in a processor's cache."""
 
 LARGEST_BLOCK = 400_000
-"""Loads of resources times episodes at most."""
+"""At most so many loads of resources times episodes are held at once."""
 
 FEW = 30
 """With fewer episodes than this that differ from the others, the variance of the sample is not trusted alone."""
 
 DISAGREES = 4.0
-"""Standard errors from which on a claim and a simulation disagree."""
+"""A claim and a simulation disagree from this many standard errors on."""
 
 CUT_OFF = 1e-6
-"""What may be missing of a discounted sum, as a share."""
+"""At most this share of a discounted sum may be missing."""
 
-MOST_CHANGES, MOST_AGENTS, MOST_STEPS, MOST_COSTS = 40, 8, 60, 8
-"""Of an episode that is shown as a table: changes of one agent, agents and steps of a shared state, steps that cost."""
+MAX_CHANGES, MAX_AGENTS, MAX_STEPS, MAX_COSTS = 40, 8, 60, 8
+"""The table of an episode shows at most so many changes of an agent, agents, steps of a shared state, costly steps."""
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
@@ -120,15 +120,15 @@ class Episode:
         ]
 
     def table(self, names: Names) -> Table:
-        """Return who did what: a row for each agent, told where it changes, or for each step of a shared state."""
+        """Return who did what: a row for each agent, with its changes, or for each step of a shared state."""
         steps, agents = self.actions.shape
         rows: list[tuple[Cell, ...]] = []
         if self.states.shape[1] < agents:
-            heads = names.all_agents(min(agents, MOST_AGENTS))
-            for h in range(min(steps, MOST_STEPS)):
+            heads = names.all_agents(min(agents, MAX_AGENTS))
+            for h in range(min(steps, MAX_STEPS)):
                 did = (names.action(i, int(self.actions[h, i])) for i in range(len(heads)))
-                place = (names.step(h), names.state(0, int(self.states[h, 0])))
-                rows.append((*place, *did, fixed(self.rewards[h].sum(), 3)))
+                when = (names.step(h), names.state(0, int(self.states[h, 0])))
+                rows.append((*when, *did, fixed(self.rewards[h].sum(), 3)))
             columns = (names.legend.step, names.legend.state, *heads, "rewards of all")
             left = f"; {counted(agents - len(heads), 'agent')} more" if agents > len(heads) else ""
             left += f"; {counted(steps - len(rows), 'step')} more" if steps > len(rows) else ""
@@ -136,18 +136,18 @@ class Episode:
         for i in range(agents):
             does = [names.action(i, int(self.actions[h, i]), int(self.states[h, i])) for h in range(steps)]
             begun = [f"{names.step(h)} {does[h]}" for h in range(steps) if h == 0 or does[h] != does[h - 1]]
-            begun[MOST_CHANGES:] = ["…"] if len(begun) > MOST_CHANGES else []
+            begun[MAX_CHANGES:] = ["…"] if len(begun) > MAX_CHANGES else []
             rows.append((names.agent(i), fixed(self.rewards[:, i].sum(), 3), ", ".join(begun)))
         columns = (names.legend.agent, "return", f"from which {names.legend.step} on it did what")
         return Table(columns, tuple(rows), self._spent(names))
 
     def _spent(self, names: Names) -> str:
         """Say what the episode cost, and when."""
-        told = []
+        sums = []
         for j, spent in enumerate(self.costs.T):
-            when = ", ".join(names.step(int(h)) for h in np.flatnonzero(spent > 0)[:MOST_COSTS])
-            told.append(f"{names.constraint(j)} {spent.sum():.6g}" + (f" ({names.legend.step} {when})" if when else ""))
-        return f"spent: {'; '.join(told)}" if told else ""
+            when = ", ".join(names.step(int(h)) for h in np.flatnonzero(spent > 0)[:MAX_COSTS])
+            sums.append(f"{names.constraint(j)} {spent.sum():.6g}" + (f" ({names.legend.step} {when})" if when else ""))
+        return f"spent: {'; '.join(sums)}" if sums else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +198,12 @@ class Simulation:
 
     def face(self) -> Face:
         """Return what to show: whether claims and episodes agree, costs and how they spread, agents, rare events."""
-        told = f"{counted(self.episodes, 'episode')}; no mean is further than {self.largest_z:.2g} standard errors "
-        told += "from its claim" if self.agrees else "from its claim, which is too far to be chance"
+        sentence = f"{counted(self.episodes, 'episode')}; no mean is further than {self.largest_z:.2g} standard errors "
+        sentence += "from its claim" if self.agrees else "from its claim, which is too far to be random"
         parts: list[str | Table] = []
         if len(self.thresholds):
             parts += [self.costs_table(), self.spread_table(), self.rare_table()]
-        return Face("agrees" if self.agrees else "DISAGREES", told, (*parts, self.agents_table()), good=self.agrees)
+        return Face("agrees" if self.agrees else "DISAGREES", sentence, (*parts, self.agents_table()), good=self.agrees)
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -230,13 +230,13 @@ class Simulation:
         return Table(columns, tuple(rows))
 
     def rare_table(self, most: int = 3) -> Table:
-        """Return the dearest episodes of every constraint: what they cost, and how many there were."""
+        """Return the most expensive episodes of every constraint: their costs, and how many there were."""
         rows: list[tuple[Cell, ...]] = []
         for j in range(len(self.thresholds)):
             values, counts = self.frequencies(j)
             for value, count in list(zip(values, counts, strict=True))[: -most - 1 : -1]:
-                told = (significant(value), significant(count, 12), significant(count / self.episodes, 3))
-                rows.append((self.names.constraint(j), *told))
+                cells = (significant(value), significant(count, 12), significant(count / self.episodes, 3))
+                rows.append((self.names.constraint(j), *cells))
         return Table(("rarest events", "cost", "episodes", "share"), tuple(rows))
 
 
@@ -281,7 +281,7 @@ def simulate(
     confidence
         Of the intervals that are shown.
     shown
-        How many whole episodes are kept, beside the dearest one of each constraint: those of middling welfare.
+        How many whole episodes are kept, beside the one of highest cost for each constraint: those of median welfare.
 
     Raises
     ------
@@ -353,8 +353,8 @@ class _Walk:
         self._agents = game.num_agents
         self.steps = game.horizon if game.horizon is not None else _cut_off(game.discount or 0.0)
         self._factors = np.ones(self.steps) if game.discount is None else game.discount ** np.arange(self.steps)
-        places = len(game.all_resource_names) + 1 if isinstance(game, SharedResources) else 1
-        self._size = max(16, min(BLOCK // game.num_agents, LARGEST_BLOCK // places))
+        loads = len(game.all_resource_names) + 1 if isinstance(game, SharedResources) else 1
+        self._size = max(16, min(BLOCK // game.num_agents, LARGEST_BLOCK // loads))
         self._blocks: list[_Block] = []
         self._generator: Any = None
 
@@ -364,7 +364,7 @@ class _Walk:
         return self._stepper.payoff_scale
 
     def blocks(self, rng: np.random.Generator) -> Iterator[_Block]:
-        """Yield the blocks; each must be played before the next is asked for."""
+        """Yield the blocks; each must be played before the next is drawn."""
         self._generator = type(rng.bit_generator)
         for first in range(0, self._episodes, self._size):
             here = slice(first, min(first + self._size, self._episodes))
@@ -413,12 +413,12 @@ def _cut_off(discount: float) -> int:
 
 
 def _interesting(realised: FloatArray, welfare: FloatArray, shown: int) -> dict[int, str]:
-    """Choose episodes of middling welfare, and the dearest one of every constraint that ever cost anything."""
+    """Choose episodes of median welfare, and the one of highest cost for every constraint whose costs differ."""
     middle = np.argsort(welfare, kind="stable")[len(welfare) // 2 :][:shown]
-    chosen = {int(number): "middling" for number in middle}
+    chosen = {int(number): "median welfare" for number in middle}
     for costs in realised[:4]:
         if np.ptp(costs) > 0:
-            chosen.setdefault(int(costs.argmax()), "the dearest")
+            chosen.setdefault(int(costs.argmax()), "highest cost")
     return chosen
 
 
