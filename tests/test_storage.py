@@ -301,7 +301,7 @@ def test_another_kind_is_told_before_its_arrays_are_unpacked(tmp_path):
 
 
 def test_what_is_written_can_be_read_however_well_it_packs(tmp_path, monkeypatch):
-    monkeypatch.setattr(containers, "MOST_UNPACKED", 10**5)
+    monkeypatch.setattr(containers, "MAX_UNPACKED", 10**5)
     write_fields(tmp_path / "a.npz", {"x": np.zeros(10**5)})
     assert (tmp_path / "a.npz").stat().st_size > 8 * 10**5
     assert len(read_fields(tmp_path / "a.npz")["x"]) == 10**5
@@ -508,11 +508,11 @@ def test_a_folder_to_write_in_is_new_or_empty_and_ours(tmp_path):
 def test_only_one_writer_gets_a_folder(tmp_path, monkeypatch):
     with containers.new_folder(tmp_path / "run"):
         monkeypatch.setattr(containers, "check_out_folder", lambda _: None)
-        with pytest.raises(FileError, match="somebody else is writing there"), containers.new_folder(tmp_path / "run"):
+        with pytest.raises(FileError, match="another process is writing"), containers.new_folder(tmp_path / "run"):
             pass
         (tmp_path / "run" / "first").write_text("x")
     assert [each.name for each in (tmp_path / "run").iterdir()] == ["first"]
-    with pytest.raises(FileError, match="somebody else is writing there"), containers.new_folder(tmp_path / "run"):
+    with pytest.raises(FileError, match="another process is writing"), containers.new_folder(tmp_path / "run"):
         pass
     with pytest.raises(FileError, match="cannot be written"), containers.new_folder(tmp_path / "none" / "deeper"):
         pass

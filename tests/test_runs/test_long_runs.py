@@ -80,7 +80,7 @@ def test_more_seeds_can_be_asked_for_later(tmp_path, whole):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("--epsilon", "0.3"), "begun with epsilon 0.4, and 0.3 is asked for now"),
+        (("--epsilon", "0.3"), "begun with epsilon 0.4, and 0.3 is requested now"),
         (("--to-busy", "0.3"), "begun with another game"),
     ],
 )

@@ -5,7 +5,7 @@ evaluated. What the header of an array in a `.npz` promises is compared with wha
 size of the file, before anything is allocated; whether it is a file of the right kind is looked at first of all.
 
 Writing goes to a temporary file first, so that a reader never meets half a file, a failure leaves nothing behind, and a
-link that somebody planted under the name is replaced, not followed.
+link that an attacker planted under the name is replaced, not followed.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ VERSIONS = {"cmpg-policy": (1, 2)}
 MAX_RATIO = 1040
 """Deflate makes nothing smaller than 1 in 1032: an archive that promises more is forged."""
 
-MOST_UNPACKED = 50_000_000
-"""Bytes to which any archive may unpack; a larger one, to `MOST_UNPACKED_RATIO` times its size."""
+MAX_UNPACKED = 50_000_000
+"""The bytes to which any archive may unpack. The limit of a large archive is `MAX_UNPACKED_RATIO` times its size."""
 
-MOST_UNPACKED_RATIO = 50
+MAX_UNPACKED_RATIO = 50
 
 HEADER = re.compile(
     r"\{'descr': '([<>|=][biufU]\d{1,9})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \} *\n?"
@@ -55,13 +55,13 @@ HEADER = re.compile(
 
 LONGEST_HEADER = 10_000
 
-MOST_AXES = 32
+MAX_AXES = 32
 
 SMALL_DECIMALS = re.compile(r"[eE]-0*[1-9]\d\d|0{300}")
-"""Found in every text with a decimal that a float may round to zero."""
+"""This pattern matches in every text with a decimal that a float may round to zero."""
 
 BLOCK = 2**20
-"""Bytes that are unpacked at a time."""
+"""This many bytes are unpacked at a time."""
 
 UNREADABLE = (
     zipfile.BadZipFile,
@@ -153,7 +153,7 @@ def write_fields(path: str | Path, fields: Mapping[str, Any]) -> None:
 def _write_npz(stream: IO[bytes], arrays: dict[str, Any]) -> None:
     np.savez_compressed(stream, **arrays)
     unpacked = sum(array.nbytes for array in arrays.values())
-    if unpacked > 0.9 * max(MOST_UNPACKED, MOST_UNPACKED_RATIO * stream.tell()):
+    if unpacked > 0.9 * max(MAX_UNPACKED, MAX_UNPACKED_RATIO * stream.tell()):
         # What packs as well as this would not be trusted when it is read.
         stream.seek(0)
         stream.truncate()
@@ -170,7 +170,7 @@ def write_atomically(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         try:
-            # For everybody to read and for nobody else to change, whatever the user's mask allows.
+            # All users may read it and only the owner may change it, whatever the umask allows.
             with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as stream:
                 write(stream)
                 stream.flush()
@@ -229,7 +229,7 @@ def new_folder(folder: Path) -> Iterator[None]:
     check_out_folder(folder)
     was_there = folder.is_dir()
     claim = folder / ".claimed"
-    refusal = FileError(f"{folder}: somebody else is writing there. Name another folder.")
+    refusal = FileError(f"{folder}: another process is writing there. Name another folder.")
     try:
         folder.mkdir(exist_ok=True)
         claim.open("xb").close()
@@ -281,12 +281,12 @@ def number_table(name: str, value: Any, *, exact: bool = False, error: type[CMPG
 
 
 def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError]) -> FloatArray:
-    """Read nested lists; numpy is never asked for an array of strings, which would be as wide as the longest."""
+    """Read nested lists; numpy never makes an array of strings, which would be as wide as the longest."""
     axes, inner = 0, value  # counted here: numpy has a limit of its own, which depends on its version
     while isinstance(inner, list) and inner:
         axes, inner = axes + 1, inner[0]
-    if axes > MOST_AXES:
-        raise error(f"{name} has {axes} axes; no table has more than {MOST_AXES}.")
+    if axes > MAX_AXES:
+        raise error(f"{name} has {axes} axes; no table has more than {MAX_AXES}.")
     raw = np.array(value, dtype=object)
     if not exact and all(isinstance(entry, (int, float)) for entry in raw.flat):
         with contextlib.suppress(OverflowError):
@@ -371,7 +371,7 @@ def _check_archive(source: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     size, unpacked = source.stat().st_size, sum(member.file_size for member in members)
     if sum(member.compress_size for member in members) > size:
         raise FileError(f"{source}: its arrays promise more bytes than the file has.")
-    if unpacked > max(MOST_UNPACKED, MOST_UNPACKED_RATIO * size):
+    if unpacked > max(MAX_UNPACKED, MAX_UNPACKED_RATIO * size):
         raise FileError(
             f"{source}: unpacks to {unpacked / 1e6:,.0f} MB, {unpacked / size:.0f} times its size, which is more than "
             "is trusted. If it is yours, write it with numpy.savez, which does not pack."
@@ -381,31 +381,31 @@ def _check_archive(source: Path, members: Sequence[zipfile.ZipInfo]) -> None:
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     """Compare what an array's header promises with what the archive holds, and only then read the array."""
     with archive.open(member) as stream:
-        start = stream.read(8)
-        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}.get(start)
+        magic = stream.read(8)
+        width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4, b"\x93NUMPY\x03\x00": 4}.get(magic)
         if width is None:
             raise ValueError(f"{member.filename} does not begin as an array does")
         length = int.from_bytes(stream.read(width), "little")
-        told = HEADER.fullmatch(stream.read(min(length, LONGEST_HEADER)).decode("latin-1"))
-        if told is None or length > LONGEST_HEADER:
+        header = HEADER.fullmatch(stream.read(min(length, LONGEST_HEADER)).decode("latin-1"))
+        if header is None or length > LONGEST_HEADER:
             raise ValueError(f"the header of {member.filename} is not one of an array of numbers or names")
-        dtype, shape = np.dtype(told[1]), tuple(int(each) for each in told[3].split(",") if each.strip())
-        promised, held = math.prod(shape) * dtype.itemsize, member.file_size - len(start) - width - length
+        dtype, shape = np.dtype(header[1]), tuple(int(each) for each in header[3].split(",") if each.strip())
+        promised, held = math.prod(shape) * dtype.itemsize, member.file_size - len(magic) - width - length
         if dtype.itemsize == 0 or (dtype.kind != "U" and dtype.itemsize > 8):
             raise ValueError(f"{member.filename} has entries of {8 * dtype.itemsize} bits")
         if promised != held:
             raise ValueError(f"{member.filename} promises {promised} bytes and holds {held}")
         array = np.empty(math.prod(shape), dtype)
         held_bytes = array.view(np.uint8)
-        for place in range(0, promised, BLOCK):
-            block = stream.read(min(BLOCK, promised - place))
-            if len(block) < min(BLOCK, promised - place):  # the archive lies: the rest would be whatever memory held
+        for start in range(0, promised, BLOCK):
+            block = stream.read(min(BLOCK, promised - start))
+            if len(block) < min(BLOCK, promised - start):  # the archive lies: the rest would be whatever memory held
                 raise ValueError(f"{member.filename} ends before its last number")
-            held_bytes[place : place + len(block)] = np.frombuffer(block, np.uint8)
+            held_bytes[start : start + len(block)] = np.frombuffer(block, np.uint8)
     if dtype.kind == "U" and array.size and int(array.view(array.dtype.byteorder + "u4").max()) > sys.maxunicode:
         raise ValueError(f"{member.filename} has characters that do not exist")
     array = frozen(array.astype(dtype.newbyteorder("="), copy=False))
-    array = array.reshape(shape, order="F" if told[2] == "True" else "C")
+    array = array.reshape(shape, order="F" if header[2] == "True" else "C")
     return array.item() if array.ndim == 0 else array
 
 

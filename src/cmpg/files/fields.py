@@ -21,10 +21,10 @@ from cmpg.files.containers import Fields, number_table
 
 Option = TypeVar("Option", bound=Enum)
 
-MOST_TEXT = 200
+MAX_TEXT = 200
 
 LARGEST = 2**53
-"""Whole numbers beyond this are no longer told apart as floats, and count nothing that could be stored."""
+"""Whole numbers beyond this are no longer distinguishable as floats, and count nothing that could be stored."""
 
 
 def refuse_strange_fields(fields: Fields, known: Iterable[str], *, form: str) -> None:
@@ -84,7 +84,7 @@ def mapping(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 def text_of(value: Any) -> str:
     """Return any entry as a short text, for people to read."""
-    return value if isinstance(value, str) and len(value) <= MOST_TEXT else reprlib.repr(value)
+    return value if isinstance(value, str) and len(value) <= MAX_TEXT else reprlib.repr(value)
 
 
 def whole_numbers(name: str, value: Any) -> IntArray:
@@ -94,8 +94,8 @@ def whole_numbers(name: str, value: Any) -> IntArray:
         raise GameError(f"{name} has shape {list(table.shape)}; a plain list of whole numbers is required.")
     wrong = (table != np.floor(table)) | (np.abs(table) > LARGEST)
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise GameError(f"{name}[{place}] is {table[place]:g}; a whole number is required.")
+        index = int(np.argmax(wrong))
+        raise GameError(f"{name}[{index}] is {table[index]:g}; a whole number is required.")
     return table.astype(np.int64)
 
 

@@ -19,7 +19,7 @@ step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, 
 
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
 (n lists), `constraints` [k]. Whose constraint it is: `binds` [n, k] of zeros and ones; left out, every constraint binds
-everybody. Every form is a pair of functions, game → fields and fields → game; which one a game has
+all agents. Every form is a pair of functions, game → fields and fields → game; which one a game has
 is decided here, and nowhere else.
 """
 
@@ -63,7 +63,7 @@ SPARSE = ("transition_indptr", "transition_indices", "transition_data")
 REWARDS = ("private_rewards", "class_rewards")
 
 NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
-"""Fields of a file, and what they are called in a game."""
+"""This maps the fields of a file to their names in a game."""
 
 
 def save_game(game: Game, path: str | Path) -> None:
@@ -225,7 +225,7 @@ LOCAL_NAMES = {
     "states": "state_names",
     "actions": "action_names",
 }
-"""Fields of a file, and what they are called in a game."""
+"""This maps the fields of a file to their names in a game."""
 
 BY_AGENT = ("states", "actions")
 

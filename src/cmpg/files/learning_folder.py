@@ -1,11 +1,11 @@
 """Learning run folders: `game.npz`, a `policy_<seed>.npz` for each seed, `seeds.jsonl`, a record a line, and
 `curves.csv`, how the bounds of each seed closed with its samples.
 
-The multipliers in a policy file prove what an agent could truly gain by leaving it. So whoever reads a folder judges
+The multipliers in a policy file prove what an agent could truly gain by deviating from it. So reading a folder judges
 every learned policy again, by backward induction alone, and refuses records that say otherwise. What was drawn and
 played on the way (samples, executed policies) is only recorded. Records are written whole, in the order of the seeds;
-a last line that was torn off, by whatever copied the file, is left out. Where an environment was learned nobody knows
-the game: there is no `game.npz`, and nobody judges.
+a last line that was torn off, by whatever copied the file, is left out. If an environment was learned, the game is
+unknown: there is no `game.npz`, and the policies are not judged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def resume_learning_run(folder: Path, game: Game | None, request: Mapping[str, A
     folder
         Held by `sole_writer`.
     game
-        The true game; None where nobody knows it.
+        The true game; None if it is unknown.
     request
         All that the result of a seed depends on. It must be what the run was begun with.
     """
@@ -97,7 +97,7 @@ def _lines(path: Path) -> tuple[list[tuple[str, str]], bool]:
     except (OSError, UnicodeDecodeError):
         raise FileError(f"{path}: is not a text file; learn again.") from None
     torn = bool(lines) and not lines[-1].endswith("\n")
-    return [(f"{path}, line {place}", line) for place, line in enumerate(lines[: len(lines) - torn], 1)], torn
+    return [(f"{path}, line {number}", line) for number, line in enumerate(lines[: len(lines) - torn], 1)], torn
 
 
 def _records(folder: Path) -> list[tuple[str, Fields]]:
@@ -110,33 +110,33 @@ def _records(folder: Path) -> list[tuple[str, Fields]]:
 def _whole_record(record: Fields, game: Game | None, where: str) -> Fields:
     """Return a record with its numbers read, as `trial_record` wrote them; raise unless all of it is there."""
     try:
-        told: Fields = {"status": choice("status", record["status"], Status).name}
-        told |= {"certified": flag("certified", record["certified"]), "void": list(names_of("void", record["void"]))}
+        read: Fields = {"status": choice("status", record["status"], Status).name}
+        read |= {"certified": flag("certified", record["certified"]), "void": list(names_of("void", record["void"]))}
         for name in ("seed", "moves", "iterations", "executed_policies"):
-            told[name] = whole_number(name, record[name], least=0)
+            read[name] = whole_number(name, record[name], least=0)
         for name in ("epsilon", "delta", "seconds"):
-            told[name] = real_number(name, record[name], least=0.0)
-        told["samples"] = {name: whole_number(name, n, least=0) for name, n in mapping("samples", record["samples"])}
-        told["curve"] = _points(record["curve"])
-        told |= {} if game is None else _truth(record, len(game.thresholds))
+            read[name] = real_number(name, record[name], least=0.0)
+        read["samples"] = {name: whole_number(name, n, least=0) for name, n in mapping("samples", record["samples"])}
+        read["curve"] = _points(record["curve"])
+        read |= {} if game is None else _truth(record, len(game.thresholds))
     except KeyError as missing:
         raise FileError(f"{where}: has no {missing}; it is not the record of a learning run.") from None
     except CMPGError as problem:
         raise FileError(f"{where}: {problem} Remove that line, and the seed is learned again.") from None
-    return record | told
+    return record | read
 
 
 def _truth(record: Fields, num_constraints: int) -> Fields:
-    """Read what only those know who know the game."""
+    """Read the fields that only the true game can give."""
     gap = record["true_gap"]
-    told: Fields = {"true_gap": None if gap is None else real_number("true_gap", gap, least=0.0)}
-    told["true_costs"] = number_list("true_costs", record["true_costs"], length=num_constraints).tolist()
-    told |= {name: flag(name, record[name]) for name in ("feasible", "right")}
-    return told | {name: whole_number(name, record[name], least=0) for name in ("unsafe_policies", "unsafe_episodes")}
+    read: Fields = {"true_gap": None if gap is None else real_number("true_gap", gap, least=0.0)}
+    read["true_costs"] = number_list("true_costs", record["true_costs"], length=num_constraints).tolist()
+    read |= {name: flag(name, record[name]) for name in ("feasible", "right")}
+    return read | {name: whole_number(name, record[name], least=0) for name in ("unsafe_policies", "unsafe_episodes")}
 
 
 def _write_records(folder: Path, records: list[Fields]) -> None:
-    """Write all records anew, in the order of the seeds: a reader never meets half a line."""
+    """Rewrite all records, in the order of the seeds: a reader never meets half a line."""
     ordered = sorted(records, key=lambda record: int(record["seed"]))
     rows = [[record["seed"], *point] for record in ordered for point in record["curve"]]
     lines = [",".join("" if value is None else f"{value:.10g}" for value in row) for row in rows]
@@ -145,7 +145,7 @@ def _write_records(folder: Path, records: list[Fields]) -> None:
 
 
 def trial_record(each: Trial) -> Fields:
-    """Return one trial as plain numbers and strings; what nobody knows is null."""
+    """Return one trial as plain numbers and strings; what is unknown is null."""
     result, judged = each.result, each.judgement
     record = {
         "seed": each.index,
@@ -225,7 +225,7 @@ def load_learning_run(folder: Path) -> LearnedRun:
     path = folder / RECORDS
     lines, torn = _lines(path)
     if not (folder / "game.npz").exists() and (folder / REQUEST).exists():
-        raise FileError(f"{folder}: an environment was learned, and nobody knows its game, so nothing can be judged.")
+        raise FileError(f"{folder}: an environment was learned, and its game is unknown, so nothing can be judged.")
     game = load_game(folder / "game.npz")
     seeds = tuple(_read_seed(folder, game, parse_json(line, where), where) for where, line in lines)
     if not seeds:
@@ -260,11 +260,11 @@ def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedS
 
 
 def _name(folder: Path) -> str:
-    """Return what the game is called, where the run says so."""
+    """Return the name of the game, if the run has it."""
     if (folder / REQUEST).exists():
-        told = read_fields(folder / REQUEST, kind="cmpg-request").get("name")
-        if isinstance(told, str) and told:
-            return text_of(told)
+        name = read_fields(folder / REQUEST, kind="cmpg-request").get("name")
+        if isinstance(name, str) and name:
+            return text_of(name)
     return folder.resolve().name
 
 

@@ -1,8 +1,8 @@
 """Folders that are written for as long as a run takes: one writer at a time, and a request that is repeated to resume.
 
-A writer holds a lock that the system releases when its process ends, however it ends; a second writer is told who the
-first one is. `request.json` holds what was requested, with a digest of the game: `--resume` requires the same request,
-so that what is there and what is added are parts of one run.
+A writer holds a lock that the system releases when its process ends, however it ends; a second writer gets an error
+that names the first. `request.json` holds what was requested, with a digest of the game: `--resume` requires the same
+request, so that what is there and what is added are parts of one run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sole_writer(folder: Path, *, resume: bool = False) -> Iterator[None]:
     Raises
     ------
     FileError
-        Somebody else is writing there, or the folder cannot be written, or not without writing over something.
+        Another process is writing there, or the folder cannot be written, or not without overwriting something.
     """
     _refuse_if_locked(folder)
     if not (resume and folder.is_dir() and not folder.is_symlink()):
@@ -93,10 +93,10 @@ def _locked(folder: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         if not _try_lock(descriptor):
-            told = os.pread(descriptor, 200, 0)
+            writer = os.pread(descriptor, 200, 0)
             os.close(descriptor)
-            raise _occupied(folder, told)
-        # Whoever had it before may have removed it between the two lines above; then it is nobody's lock.
+            raise _occupied(folder, writer)
+        # Its last holder may have removed the file between the two lines above; then this locks no file of the folder.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 break
@@ -107,10 +107,10 @@ def _locked(folder: Path) -> int:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Take a lock that ends with this process, or return False if somebody else has it."""
+    """Take a lock that ends with this process, or return False if another process has it."""
     try:
         import fcntl
-    except ImportError:  # a system without such locks: folders are told apart by their users
+    except ImportError:  # a system without such locks: users have to keep their folders apart
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,13 +119,13 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _occupied(folder: Path, told: bytes) -> FileError:
-    who = told.decode(errors="replace") or "somebody else"
+def _occupied(folder: Path, writer: bytes) -> FileError:
+    who = writer.decode(errors="replace") or "another process"
     return FileError(f"{folder}: {who} is writing there. Wait until it is done, or name another folder.")
 
 
 def write_request(folder: Path, request: Mapping[str, Any]) -> None:
-    """Write down what is asked for."""
+    """Write down the request."""
     write_text(folder / REQUEST, json_text(_whole(request)))
 
 
@@ -135,20 +135,20 @@ def is_begun(folder: Path) -> bool:
 
 
 def check_request(folder: Path, request: Mapping[str, Any]) -> bool:
-    """Return whether a run was begun in a folder; raise if it was another one than is asked for now."""
+    """Return whether a run was begun in a folder; raise if it was begun with another request."""
     path = folder / REQUEST
     if not path.exists():
         left = [each.name for each in folder.iterdir() if each.name != WRITER]
         if left:
             raise FileError(f"{folder}: holds {left[0]}, and no run that could be resumed. Name another folder.")
         return False
-    known, asked = read_fields(path, kind="cmpg-request"), _whole(request)
-    for name in sorted({*known, *asked}):
-        then, now = known.get(name), asked.get(name)
+    known, current = read_fields(path, kind="cmpg-request"), _whole(request)
+    for name in sorted({*known, *current}):
+        then, now = known.get(name), current.get(name)
         if then != now:
-            what = f"with {name} {json.dumps(then)}, and {json.dumps(now)} is asked for now"
+            what = f"with {name} {json.dumps(then)}, and {json.dumps(now)} is requested now"
             what = "with another game" if name == "game" else what
-            raise FileError(f"{folder}: the run there was begun {what}. Ask for the same, or name another folder.")
+            raise FileError(f"{folder}: the run there was begun {what}. Request the same, or name another folder.")
     return True
 
 

@@ -25,11 +25,11 @@ from cmpg.files.containers import number_table, read_fields, write_fields
 from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
 from cmpg.sizes import memory_left, told_bytes
 
-MOST_ACTIONS = 2**15
+MAX_ACTIONS = 2**15
 """Version 2 is for agents with at most this many actions: a small file shall not stand for a table beyond bounds."""
 
 SUPPORT = "support"
-"""What an infinite multiplier is called in texts."""
+"""This word stands for an infinite multiplier in texts."""
 
 
 def save_policy(
@@ -90,8 +90,8 @@ def _compact_fields(policy: JointPolicy) -> dict[str, Any]:
             table = split_table(stored, np.flatnonzero(~are_certain(stored)))
         fields[f"agent_{i}_actions"] = table.actions
         if len(table.mixed):
-            places = np.stack(np.divmod(table.mixed, table.shape[1]), axis=1)
-            fields |= {f"agent_{i}_mixed": places.astype(np.int32), f"agent_{i}_rows": table.rows}
+            cells = np.stack(np.divmod(table.mixed, table.shape[1]), axis=1)
+            fields |= {f"agent_{i}_mixed": cells.astype(np.int32), f"agent_{i}_rows": table.rows}
     return fields
 
 
@@ -103,10 +103,10 @@ def told_multipliers(multipliers: Any) -> Any:
     >>> told_multipliers([[0.5, np.inf]])
     [[0.5, 'support']]
     """
-    told = np.asarray(multipliers)
-    if not np.asarray(told == np.inf).any():
+    table = np.asarray(multipliers)
+    if not np.asarray(table == np.inf).any():
         return multipliers
-    return np.where(told == np.inf, SUPPORT, told.astype(object)).tolist()
+    return np.where(table == np.inf, SUPPORT, table.astype(object)).tolist()
 
 
 def read_multipliers(name: str, value: Any, *, exact: bool = False, error: type[CMPGError] = PolicyError) -> FloatArray:
@@ -167,7 +167,7 @@ def _tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[l
 
 def _compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
     """Read version 2, and say which fields it has."""
-    counts = _whole_numbers(path, fields, "num_actions", axes=1, most=MOST_ACTIONS)
+    counts = _whole_numbers(path, fields, "num_actions", axes=1, most=MAX_ACTIONS)
     if not counts.size or counts.min() < 1:
         raise FileError(f"{path}: num_actions must be at least 1 for each agent, and there must be one.")
     tables: list[Stored] = []
@@ -195,10 +195,10 @@ def _mixed_rows(
     path: str | Path, fields: Mapping[str, Any], names: list[str], shape: tuple[int, ...], count: int, exact: bool
 ) -> tuple[IntArray, FloatArray]:
     """Return which rows h·S + s of a table mix, and their probabilities [m, A]."""
-    places = _whole_numbers(path, fields, names[1], axes=2, most=max(shape) - 1)
-    check_shape(f"{path}: {names[1]}", places.shape, (len(places), 2), error=FileError)
-    mixed = places[:, 0] * shape[1] + places[:, 1]
-    if (places >= shape).any() or (np.diff(mixed) <= 0).any():
+    cells = _whole_numbers(path, fields, names[1], axes=2, most=max(shape) - 1)
+    check_shape(f"{path}: {names[1]}", cells.shape, (len(cells), 2), error=FileError)
+    mixed = cells[:, 0] * shape[1] + cells[:, 1]
+    if (cells >= shape).any() or (np.diff(mixed) <= 0).any():
         raise FileError(
             f"{path}: {names[1]} must name steps below {shape[0]} and states below {shape[1]}, each row once and in "
             "ascending order."

@@ -56,8 +56,8 @@ def certificate_record(certificate: Certificate) -> Fields:
 def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:
     """Raise unless a recorded certificate says what the computation just said, up to the rounding of both."""
     if fields["feasible"] is not judged.feasible or fields["feasibility"] != judged.feasibility.name:
-        told = f"feasible: {fields['feasible']}, {fields['feasibility']}"
-        raise FileError(f"{path}: says {told}, and the policy {judged.feasibility.value}.")
+        recorded = f"feasible: {fields['feasible']}, {fields['feasibility']}"
+        raise FileError(f"{path}: says {recorded}, and the policy {judged.feasibility.value}.")
     rounding = 4 * judged.rounding
     for name in JUDGED:
         ours = getattr(judged, name)
@@ -255,7 +255,7 @@ def check_record(game: Game, start: Start, potential: PotentialCheck) -> Fields:
 
 
 def trace_table(trace: Sequence[Step]) -> str:
-    """Return a trace as CSV, a line for each step; what was not asked for is left empty."""
+    """Return a trace as CSV, a line for each step; what was not computed is left empty."""
     text = io.StringIO()
     writer = csv.writer(text)
     if trace:

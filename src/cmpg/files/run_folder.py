@@ -1,11 +1,11 @@
-"""Run folders: what a run leaves behind for anybody to check, written whole and read back with nothing believed.
+"""Run folders: what a run leaves behind for others to check, written whole, and read without trusting its claims.
 
 `game.npz` and `policy.npz`, which holds the multipliers, are the claim; `policy_2.npz`, … are the other equilibria that
 restarts found; `certificate.json` and `result.json` say what was found, `trace.csv` how, `scenario.json` where the game
 came from and how to draw it. A game that was solved in exact numbers is also there as `game.json`, since a `.npz` holds
 floats. `result.json` is written last: a folder without it is half-written.
 
-Whoever reads a folder gets what its files prove, not what they say: every certificate is computed again from game,
+Reading a folder returns what its files prove, not what they say: every certificate is computed again from game,
 policy and multipliers, an infeasible game is proved to be so again, a witness is evaluated again, and the status
 follows from that. A folder whose files contradict each other is refused.
 """
@@ -45,7 +45,7 @@ from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
 
 SELFISH = "policy_selfish.npz"
-"""What the agents would do without the constraints."""
+"""This file holds what the agents would do without the constraints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def _digest(path: Path) -> str:
 
 
 def load_run(folder: str | Path) -> FinishedRun:
-    """Read a run folder, with everything in it computed and proved anew.
+    """Read a run folder, with everything in it computed and proved again.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
 
 
 def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
-    """Judge what the agents would do without the constraints, where the folder has it."""
+    """Judge what the agents would do without the constraints, if the folder has it."""
     if not (folder / SELFISH).exists():
         return None
     from cmpg.games.constraints import without_constraints  # few folders have it
@@ -255,8 +255,8 @@ def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     free = without_constraints(game)
     found = _judged_policy(folder / SELFISH, free)
     proved = found.certificate.proves(epsilon)
-    told = found.certificate.face().sentence
-    return Result(Status.CERTIFIED if proved else Status.LIMIT, told, epsilon, incumbent=found, game=free)
+    message = found.certificate.face().sentence
+    return Result(Status.CERTIFIED if proved else Status.LIMIT, message, epsilon, incumbent=found, game=free)
 
 
 def _to_rounding(result: Result) -> bool:
@@ -276,10 +276,10 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
         return replace(result, message="no feasible policy was found, and none was ruled out.")
     if result.status in (Status.INFEASIBLE, Status.FEASIBILITY_UNKNOWN):
         raise FileError(f"it says {result.status.name} and there is a policy; the folder is not whole.")
-    told = replace(result, message=result.certificate.face().sentence)
+    described = replace(result, message=result.certificate.face().sentence)
     if result.status is Status.NOT_POTENTIAL and record["witness"] is not None:
-        return replace(told, witness=witness_from_record(record["witness"], in_floats(game)))
-    return told
+        return replace(described, witness=witness_from_record(record["witness"], in_floats(game)))
+    return described
 
 
 def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | None:
@@ -326,8 +326,8 @@ def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Resu
 def _equilibrium(path: Path, result: Result, incumbent: Incumbent) -> Result:
     if not incumbent.certificate.proves(result.epsilon):
         raise FileError(f"{path}: is no equilibrium: the policy {incumbent.certificate.face().sentence}")
-    told = incumbent.certificate.face().sentence
-    return Result(Status.CERTIFIED, told, result.epsilon, incumbent=incumbent, game=result.game)
+    message = incumbent.certificate.face().sentence
+    return Result(Status.CERTIFIED, message, result.epsilon, incumbent=incumbent, game=result.game)
 
 
 def _compare_equilibrium(name: str, said: Fields, judged: Certificate) -> None:

@@ -103,7 +103,7 @@ def _whole_pairs(rows: Sequence[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
 
 
 def check_drawing(path: Path, drawing: Drawing, game: Game) -> None:
-    """Raise unless the drawing has as many places as the game."""
+    """Raise unless the drawing has as many cells as the game."""
     states = [shape[1] for shape in game.policy_shapes]
     if isinstance(drawing, GridDrawing):
         cells, actions = len(drawing.cells), len(drawing.moves)
