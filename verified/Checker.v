@@ -9,6 +9,7 @@ Local Open Scope nat_scope.
 (** The check that failed; the agent is [None] where all agents share what failed. *)
 Inductive failure :=
   | NoAgents
+  | Discount
   | InitialRow (agent : option nat)
   | TransitionRow (agent : option nat) (step state : nat) (action : list nat)
   | Usage (agent step state action : nat)

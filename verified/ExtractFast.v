@@ -4,7 +4,7 @@
     numbers of steps, states, actions and the like, which the parser limits to nine digits; no function multiplies
     them. *)
 From Coq Require Import QArith ZArith Arith Extraction ExtrOcamlBasic.
-From Cmpg Require Import Checker LocalChecker CountingSemantics CountingChecker.
+From Cmpg Require Import Checker LocalChecker CountingSemantics CountingChecker DiscountedChecker.
 
 Extract Inductive nat => "int" [ "0" "Integer.next" ] "Integer.by_cases_nat".
 Extract Inlined Constant Init.Nat.add => "(+)".
@@ -27,4 +27,4 @@ Extract Inlined Constant Z.eqb => "Integer.equal".
 Extract Inlined Constant Z.leb => "Integer.leq".
 Extract Inlined Constant Zeq_bool => "Integer.equal".
 
-Extraction "extracted/fast/checker.ml" check_nash check_infeasible check_local check_counting every.
+Extraction "extracted/fast/checker.ml" check_nash check_infeasible check_local check_counting every check_discounted.

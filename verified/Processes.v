@@ -178,22 +178,22 @@ Proof.
 Qed.
 
 Variable U : nat -> nat -> K.
-Hypothesis last : forall s, s < states m -> U (horizon m) s = zero.
 
 (** A function that is at least its own backward step is at least the value. *)
-Lemma value_le :
+Lemma value_le : (forall s, s < states m -> (zero <= U (horizon m) s)%num) ->
   (forall before s, is_past m before -> s < states m ->
     (sum (actions m) (fun a =>
        b before s a * (f (length before) s a + ahead (length before) s a (U (S (length before)))))
      <= U (length before) s)%num) ->
   (value m f b <= sum (seq 0 (states m)) (fun s => inj (initial m s) * U 0 s))%num.
 Proof.
-  intros step.
+  intros last step.
   assert (R : forall n before, visited before -> length before + n = horizon m ->
     (remaining n before <= sum (seq 0 (states m)) (fun s => arrival m before s * U (length before) s))%num).
   { induction n as [|n IH]; intros before Hv Hl.
-    - unfold remaining. cbn. rewrite (sum_nil (seq 0 _)); [apply le_eq; ring|]. intros s Hs. apply in_seq in Hs.
-      replace (length before) with (horizon m) by lia. rewrite last by lia. ring.
+    - unfold remaining. cbn. apply le_trans with (@zero K); [apply le_eq; ring|]. apply sum_nonneg. intros s Hs.
+      apply in_seq in Hs. apply le_times; [apply arrival_nonneg; [exact Hv | lia | lia]|].
+      replace (length before) with (horizon m) by lia. apply last. lia.
     - rewrite remaining_step by assumption. apply sum_le. intros s Hs. apply in_seq in Hs.
       assert (Hb : is_past m before) by (split; [lia | exact Hv]).
       apply times_mono; [apply arrival_nonneg; [exact Hv | lia | lia]|].
@@ -206,14 +206,14 @@ Proof.
 Qed.
 
 (** A function that equals its own backward step gives the value. *)
-Lemma value_eq :
+Lemma value_eq : (forall s, s < states m -> U (horizon m) s = zero) ->
   (forall before s, is_past m before -> s < states m ->
     sum (actions m) (fun a =>
       b before s a * (f (length before) s a + ahead (length before) s a (U (S (length before)))))%num
     = U (length before) s) ->
   value m f b = sum (seq 0 (states m)) (fun s => inj (initial m s) * U 0 s)%num.
 Proof.
-  intros step.
+  intros last step.
   assert (R : forall n before, visited before -> length before + n = horizon m ->
     remaining n before = sum (seq 0 (states m)) (fun s => arrival m before s * U (length before) s)%num).
   { induction n as [|n IH]; intros before Hv Hl.

@@ -75,7 +75,7 @@ Lemma bound_le b (f : nat -> nat -> A -> K) layer : is_behaviour m b ->
 Proof.
   intros Hb Hstep. eapply le_trans.
   - apply (value_le m good b Hb f (fun h s => inj (get (backward_table layer (horizon m - h) h) s))).
-    + intros s _. rewrite Nat.sub_diag. cbn. apply inj_zero.
+    + intros s _. rewrite Nat.sub_diag. cbn. apply le_eq. symmetry. apply inj_zero.
     + intros before s Hp Hs. destruct Hp as [Hl Hv].
       replace (horizon m - length before) with (S (horizon m - S (length before))) by lia.
       cbn [backward_table]. apply Hstep; [split; assumption | exact Hs].
@@ -228,22 +228,32 @@ Proof.
   apply in_seq in Hx. cbn. lia.
 Qed.
 
-Lemma value_above_le (f : nat -> nat -> list nat -> K) f' :
-  (forall h s a, h < num_steps g -> s < num_states g -> In a (tuples (num_actions g)) -> (f h s a <= inj (f' h s a))%num) ->
-  (value m f (together (follow p)) <= inj (value_above n g m p f'))%num.
+(** One step back, if all agents follow the policy. *)
+Lemma followed_le (f : nat -> nat -> list nat -> K) f' before s next : is_past m before -> s < num_states g ->
+  (forall a, In a (tuples (num_actions g)) -> (f (length before) s a <= inj (f' (length before) s a))%num) ->
+  (sum (actions m) (fun a => together (follow p) before s a * (f (length before) s a
+     + ahead m (length before) s a (fun t => inj (get next t))))
+   <= inj (followed n g m p f' next (length before) s))%num.
 Proof.
-  intros Hf. apply bound_le; [exact good | apply together_sound, plays|]. intros before s next Hp Hs.
-  unfold by_state. rewrite get_tabulate by exact Hs.
-  assert (Hl := proj1 Hp).
+  intros Hp Hs Hf. assert (Hl := proj1 Hp).
   apply (mixture_le _ (fun i x => inj (p i (length before) s x)) f f' next (length before) s).
   - exact Hl.
   - exact Hs.
   - unfold policy_rows. rewrite map_length, seq_length. reflexivity.
   - intros k Hk. unfold policy_rows. rewrite nth_map_seq by exact Hk.
     apply policy_row_represents; [exact Hk | exact Hl | exact Hs | exists before; auto].
-  - intros a Ha. apply Hf; assumption.
+  - exact Hf.
   - apply combinations_in; [unfold policy_rows; rewrite map_length, seq_length; reflexivity|].
     intros k e Hk He. unfold policy_rows in He. rewrite nth_map_seq in He by exact Hk. eapply policy_row_in, He.
+Qed.
+
+Lemma value_above_le (f : nat -> nat -> list nat -> K) f' :
+  (forall h s a, h < num_steps g -> s < num_states g -> In a (tuples (num_actions g)) -> (f h s a <= inj (f' h s a))%num) ->
+  (value m f (together (follow p)) <= inj (value_above n g m p f'))%num.
+Proof.
+  intros Hf. apply bound_le; [exact good | apply together_sound, plays|]. intros before s next Hp Hs.
+  unfold by_state. rewrite get_tabulate by exact Hs. apply followed_le; [exact Hp | exact Hs|].
+  intros a Ha. apply Hf; [apply Hp | exact Hs | exact Ha].
 Qed.
 
 Lemma value_below_le f : (inj (value_below n g m p f) <= value m (fun h s a => inj (f h s a)) (together (follow p)))%num.
@@ -258,16 +268,15 @@ Proof.
   replace (y + (x - y))%num with x in E by ring. exact E.
 Qed.
 
-Lemma deviated_le i d (f : nat -> nat -> list nat -> K) f' : i < num_agents g -> is_strategy g i d ->
-  (forall h s a, h < num_steps g -> s < num_states g -> In a (tuples (num_actions g)) -> (f h s a <= inj (f' h s a))%num) ->
-  (value m f (together (deviate i d (follow p))) <= inj (bound n m (by_state m (deviated n g m p i f'))))%num.
+(** One step back, if agent [i] does [d] instead. *)
+Lemma deviated_step_le i d (f : nat -> nat -> list nat -> K) f' before s next : i < num_agents g -> is_strategy g i d ->
+  is_past m before -> s < num_states g ->
+  (forall a, In a (tuples (num_actions g)) -> (f (length before) s a <= inj (f' (length before) s a))%num) ->
+  (sum (actions m) (fun a => together (deviate i d (follow p)) before s a * (f (length before) s a
+     + ahead m (length before) s a (fun t => inj (get next t))))
+   <= inj (deviated n g m p i f' next (length before) s))%num.
 Proof.
-  intros Hi Hd Hf.
-  assert (Hall : forall k, k < num_agents g -> is_strategy g k (deviate i d (follow p) k)).
-  { intros k Hk. unfold deviate. destruct (Nat.eqb_spec k i) as [->|]; auto. }
-  apply bound_le; [exact good | apply together_sound, Hall|]. intros before s next Hp Hs.
-  unfold by_state. rewrite get_tabulate by exact Hs.
-  assert (Hl := proj1 Hp). change (horizon m) with (num_steps g) in Hl. change (states m) with (num_states g) in Hs.
+  intros Hi Hd Hp Hs Hf. assert (Hl := proj1 Hp). change (horizon m) with (num_steps g) in Hl. change (states m) with (num_states g) in Hs.
   set (h := length before). set (size := nth i (num_actions g) 0).
   set (F := fun a => (f h s a + ahead m h s a (fun t => inj (get next t)))%num).
   set (w := fun k x => inj (p k h s x)).
@@ -301,13 +310,25 @@ Proof.
              (intros y _; destruct (x =? y); ring).
            rewrite (sum_pick size x u Hx'). ring.
       * apply policy_row_represents; [exact Hk | exact Hl | exact Hs | exists before; auto].
-    + intros a Ha. apply Hf; assumption.
+    + exact Hf.
     + apply combinations_in; [unfold rows_with; rewrite map_length, seq_length; reflexivity|].
       intros k e Hk He. unfold rows_with in He. rewrite nth_map_seq in He by exact Hk. destruct (Nat.eqb_spec k i) as [->|N].
       * destruct He as [<-|[]]. exact Hx'.
       * eapply policy_row_in, He.
     + apply inj_le. unfold deviated. fold size.
       apply (largest_le (seq 0 size) (fun x => mixture n m (rows_with g p i x h s) f' next h s) x Hx).
+Qed.
+
+Lemma deviate_sound i (d : strategy K) : is_strategy g i d -> forall k, k < num_agents g -> is_strategy g k (deviate i d (follow p) k).
+Proof. intros Hd k Hk. unfold deviate. destruct (Nat.eqb_spec k i) as [->|]; auto. Qed.
+
+Lemma deviated_le i d (f : nat -> nat -> list nat -> K) f' : i < num_agents g -> is_strategy g i d ->
+  (forall h s a, h < num_steps g -> s < num_states g -> In a (tuples (num_actions g)) -> (f h s a <= inj (f' h s a))%num) ->
+  (value m f (together (deviate i d (follow p))) <= inj (bound n m (by_state m (deviated n g m p i f'))))%num.
+Proof.
+  intros Hi Hd Hf. apply bound_le; [exact good | apply together_sound, deviate_sound, Hd|]. intros before s next Hp Hs.
+  unfold by_state. rewrite get_tabulate by exact Hs. apply deviated_step_le; try assumption.
+  intros a Ha. apply Hf; [apply Hp | exact Hs | exact Ha].
 Qed.
 
 End Joint.

@@ -71,10 +71,13 @@ def write_claim(
     out.write(f"epsilon {text(epsilon)}\nend\n")
 
 
-def write_joint_game(out: TextIO, game: JointGame, claim: str = "nash", precision: int | None = None) -> None:
+def write_joint_game(
+    out: TextIO, game: JointGame, claim: str = "nash", precision: int | None = None, ahead: int = 0
+) -> None:
     """Write the header and the facts of a joint game, but for its thresholds."""
+    length = f"horizon {game.horizon}" if game.discount is None else f"discount {text(game.discount)} {ahead}"
     out.write(f"cmpg-proof 1\nform joint\nclaim {claim}\nactions {words(game.num_actions)}\nstates {game.num_states}\n")
-    out.write(f"horizon {game.horizon}\nconstraints {game.num_constraints}\n")
+    out.write(f"{length}\nconstraints {game.num_constraints}\n")
     if precision is not None:
         out.write(f"precision {precision}\n")
     for s in np.flatnonzero(game.initial):
@@ -103,7 +106,7 @@ def sparse_rows(table: Any) -> Iterator[tuple[Any, Any]]:
 
 def write_joint(out: TextIO, game: JointGame, policy: JointPolicy, multipliers: Any, epsilon: Any, **more: Any) -> None:
     """Write the proof that a policy of a joint game is an ε-Nash policy."""
-    write_joint_game(out, game, precision=more.pop("precision", None))
+    write_joint_game(out, game, precision=more.pop("precision", None), ahead=more.pop("ahead", 0))
     write_claim(out, game.thresholds, policy, multipliers, epsilon, **more)
 
 

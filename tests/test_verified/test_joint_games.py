@@ -83,6 +83,12 @@ CHANGES = {
     "there is more after the end": ("end\n", "end\nepsilon 0\n", 2, "more after `end`"),
     "a line twice": ("epsilon 0", "epsilon 0\nepsilon 0", 2, "given before"),
     "a reward for every step and for one": ("epsilon 0", "reward 0 0 0 0 0 3\nepsilon 0", 2, "given before"),
+    "a reward for one step and for every": (
+        "reward 0 * 0 0 0 3",
+        "reward 0 0 0 0 0 3\nreward 0 * 0 0 0 3",
+        2,
+        "given before",
+    ),
     "a reward for every action and for one": ("epsilon 0", "cost 0 * 0 * 1 1\nepsilon 0", 2, "given before"),
     "a pure row and a mixed one": ("epsilon 0", "policy 0 0 0 1 0\nepsilon 0", 2, "given before"),
     "an agent is bound twice": ("epsilon 0", "binds 0 1 1\nepsilon 0", 2, "given before"),

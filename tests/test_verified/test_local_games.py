@@ -163,6 +163,12 @@ def test_a_changed_file_is_refused_with_the_first_reason(verify: Verify, change)
         assert (answer.code, reason in answer.text) == (code, True), answer.text
 
 
+def test_agents_with_the_same_payoffs_must_move_alike(verify: Verify):
+    apart = two_users().replace("states 1", "states 1 1").replace("actions 2", "actions 2 2")
+    answer = verify(apart.replace("agents 0 0", "agents 0 1"))
+    assert (answer.code, "agents with payoffs 0 have dynamics 0 and 1" in answer.text) == (2, True)
+
+
 def test_constraints_that_do_not_bind_an_agent_do_not_hold_it_back(verify: Verify):
     unbound = two_users().replace("threshold 0 1/2", "threshold 0 1/2\nbinds 0 1")
     answer = verify(unbound)

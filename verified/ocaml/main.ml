@@ -19,6 +19,7 @@ let reason failure =
   let int = Number.int and sprintf = Printf.sprintf in
   match failure with
   | NoAgents -> "there are no agents"
+  | Discount -> "the discount is not at least 0 and below 1"
   | InitialRow agent -> sprintf "the initial probabilities%s are not a distribution" (of_agent agent)
   | TransitionRow (agent, h, s, a) ->
       sprintf "the transition%s at step %d in state %d, action %s is not a distribution over states" (of_agent agent)
@@ -45,6 +46,9 @@ let check { Proof_file.claim; precision; _ } =
   match claim with
   | Nash { game; policy; multipliers; epsilon } ->
       (check_nash precision game policy multipliers epsilon, nash ~past:"the whole past" epsilon)
+  | Discounted_nash { game; discount; ahead; policy; multipliers; epsilon } ->
+      ( check_discounted precision discount game ahead policy multipliers epsilon,
+        "in the limit " ^ nash ~past:"the whole past" epsilon )
   | Counting_nash { game; policy; multipliers; epsilon } ->
       (check_counting precision game policy multipliers epsilon, nash ~past:"the whole past" epsilon)
   | Local_nash { game; policy; multipliers; epsilon } ->

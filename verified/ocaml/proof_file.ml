@@ -6,6 +6,8 @@ exception Error of string
 
 type claim =
   | Nash of { game : game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
+  | Discounted_nash of {
+      game : game; discount : q; ahead : Number.nat; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
   | Infeasible of { game : game; multipliers : Number.nat -> q }
   | Counting_nash of { game : counting_game; policy : policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
   | Local_nash of { game : local_game; policy : local_policy; multipliers : Number.nat -> Number.nat -> q; epsilon : q }
@@ -217,7 +219,11 @@ let rec read_facts source read words =
 let read_joint source ~is_nash =
   let sizes = numbers source "actions" in
   let states = number source "states" in
-  let horizon = number source "horizon" in
+  let horizon, discount =
+    match next_words source with
+    | [ "horizon"; h ] -> (whole source h, None)
+    | [ "discount"; q; steps ] when is_nash -> (1, Some (rational source q, Number.nat (whole source steps)))
+    | _ -> fail_at source "expected `horizon` with one number, or in a Nash claim `discount` with two" in
   let constraints = number source "constraints" in
   let agents = List.length sizes in
   let joint = size sizes in
@@ -270,11 +276,14 @@ let read_joint source ~is_nash =
     cost = (fun j h s a -> find_or zero costs.(Number.int j) (Number.int h) (index s a));
     threshold = threshold_of facts; binds = binds_of facts } in
   let claim =
-    if is_nash then
-      Nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (Number.int i));
-             epsilon = epsilon_of facts }
-    else Infeasible { game; multipliers = multiplier_of facts 0 } in
-  { description = Printf.sprintf "joint game, %d agents, %d states, horizon %d, %d constraints" agents states horizon constraints;
+    if not is_nash then Infeasible { game; multipliers = multiplier_of facts 0 }
+    else
+      let policy = policy_of facts and multipliers i = multiplier_of facts (Number.int i) and epsilon = epsilon_of facts in
+      match discount with
+      | None -> Nash { game; policy; multipliers; epsilon }
+      | Some (discount, ahead) -> Discounted_nash { game; discount; ahead; policy; multipliers; epsilon } in
+  let length = if discount = None then Printf.sprintf "horizon %d" horizon else "discounted" in
+  { description = Printf.sprintf "joint game, %d agents, %d states, %s, %d constraints" agents states length constraints;
     precision; claim }
 
 (* Local games. *)

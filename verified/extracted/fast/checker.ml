@@ -579,6 +579,25 @@ let qmult x y =
 let qopp x =
   { qnum = (Integer.neg x.qnum); qden = x.qden }
 
+(** val qminus : q -> q -> q **)
+
+let qminus x y =
+  qplus x (qopp y)
+
+(** val qinv : q -> q **)
+
+let qinv x =
+  Integer.by_cases
+    (fun _ -> { qnum = Integer.zero; qden = Integer.one })
+    (fun p -> { qnum = x.qden; qden = p })
+    (fun p -> { qnum = (Integer.neg x.qden); qden = p })
+    x.qnum
+
+(** val qdiv : q -> q -> q **)
+
+let qdiv x y =
+  qmult x (qinv y)
+
 type 'a process = { states : int; horizon : int; actions : 'a list;
                     initial : (int -> q);
                     transition : (int -> int -> 'a -> (int * q) list) }
@@ -777,6 +796,7 @@ let rec change t s f =
 
 type failure =
 | NoAgents
+| Discount
 | InitialRow of int option
 | TransitionRow of int option * int * int * int list
 | Usage of int * int * int * int
@@ -1736,3 +1756,159 @@ let check_counting n c p multipliers eps =
         | Refused reason -> Refused reason)
      | Refused reason -> Refused reason)
   | Refused reason -> Refused reason
+
+(** val lasting : game -> int -> game **)
+
+let lasting g steps =
+  { num_actions = g.num_actions; num_states = g.num_states; num_steps =
+    steps; num_constraints = g.num_constraints; start = g.start; next =
+    (fun _ -> g.next 0); reward = (fun i _ -> g.reward i 0); cost =
+    (fun j _ -> g.cost j 0); threshold = g.threshold; binds = g.binds }
+
+(** val stationary : policy -> policy **)
+
+let stationary p i _ =
+  p i 0
+
+(** val shrunk : q -> game -> int -> game **)
+
+let shrunk gamma g steps =
+  { num_actions = g.num_actions; num_states = g.num_states; num_steps =
+    steps; num_constraints = g.num_constraints; start = g.start; next =
+    (fun _ s a ->
+    map (fun entry -> ((fst entry), (mul gamma (snd entry)))) (g.next 0 s a));
+    reward = (fun i _ -> g.reward i 0); cost = (fun j _ -> g.cost j 0);
+    threshold = g.threshold; binds = g.binds }
+
+(** val look_ahead : q -> (q tree -> q tree) -> int -> q tree **)
+
+let rec look_ahead tail layer steps =
+  Integer.by_cases_nat
+    (fun _ -> Leaf tail)
+    (fun k -> let next0 = look_ahead tail layer k in layer next0)
+    steps
+
+(** val tail_of :
+    q -> game -> int list process -> (int -> int list -> q) -> q **)
+
+let tail_of gamma g m f =
+  larger { qnum = Integer.zero; qden = Integer.one }
+    (qdiv
+      (largest (seq 0 g.num_states) (fun s ->
+        largest m.actions (fun a -> f s a)))
+      (qminus { qnum = Integer.one; qden = Integer.one } gamma))
+
+(** val ahead_bound :
+    precision -> q -> game -> int -> int list process -> (int -> int list ->
+    q) -> (q tree -> int -> int -> q) -> q **)
+
+let ahead_bound n gamma g steps m f step0 =
+  let table =
+    look_ahead (tail_of gamma g m f) (fun next0 ->
+      tabulate { qnum = Integer.zero; qden = Integer.one } g.num_states
+        (fun s -> step0 next0 0 s)) steps
+  in
+  total_of (seq 0 g.num_states) (fun s -> mul_up n (g.start s) (get table s))
+
+(** val at_every_step :
+    (int -> int list -> q) -> int -> int -> int list -> q **)
+
+let at_every_step f _ =
+  f
+
+(** val discounted_above :
+    precision -> q -> game -> int -> policy -> int list process -> (int ->
+    int list -> q) -> q **)
+
+let discounted_above n gamma g steps p m f =
+  ahead_bound n gamma g steps m f
+    (followed n (shrunk gamma g (Integer.next 0)) m (stationary p)
+      (at_every_step f))
+
+(** val discounted_below :
+    precision -> q -> game -> int -> policy -> int list process -> (int ->
+    int list -> q) -> q **)
+
+let discounted_below n gamma g steps p m f =
+  qopp (discounted_above n gamma g steps p m (fun s a -> qopp (f s a)))
+
+(** val discounted_best :
+    precision -> q -> game -> int -> policy -> int list process -> int ->
+    (int -> int list -> q) -> q **)
+
+let discounted_best n gamma g steps p m i f =
+  ahead_bound n gamma g steps m f
+    (deviated n (shrunk gamma g (Integer.next 0)) m (stationary p) i
+      (at_every_step f))
+
+(** val discounted_gain :
+    precision -> q -> game -> int -> policy -> (int -> int -> q) -> int list
+    process -> q list -> int -> q **)
+
+let discounted_gain n gamma g steps p multipliers m costs i =
+  let f = lagrangian g multipliers i 0 in
+  add0
+    (sub0 (discounted_best n gamma g steps p m i f)
+      (discounted_below n gamma g steps p m f))
+    (total_of (seq 0 g.num_constraints) (fun j ->
+      mul (multipliers i j)
+        (sub0 (g.threshold j)
+          (nth j costs { qnum = Integer.zero; qden = Integer.one }))))
+
+(** val check_discounted_with :
+    precision -> q -> game -> int -> policy -> (int -> int -> q) -> int list
+    process -> q -> verdict **)
+
+let check_discounted_with n gamma g steps p multipliers m eps =
+  match require
+          ((&&) (qle_bool { qnum = Integer.zero; qden = Integer.one } gamma)
+            (negb (qle_bool { qnum = Integer.one; qden = Integer.one } gamma)))
+          Discount with
+  | Accepted ->
+    (match check_process (dynamics (lasting g (Integer.next 0))) None
+             (fun a -> a) with
+     | Accepted ->
+       (match below_each (num_agents g) (fun i ->
+                below_each g.num_states (fun s ->
+                  require
+                    (is_distribution (seq 0 (nth i g.num_actions 0))
+                      (p i 0 s)) (PolicyRow (i, 0, s)))) with
+        | Accepted ->
+          (match below_each (num_agents g) (fun i ->
+                   below_each g.num_constraints (fun j ->
+                     require
+                       ((&&)
+                         (qle_bool { qnum = Integer.zero; qden =
+                           Integer.one } (multipliers i j))
+                         ((||) (g.binds i j) (is_zero (multipliers i j))))
+                       (Multiplier ((Some i), j)))) with
+           | Accepted ->
+             (match below_each g.num_constraints (fun j ->
+                      let c =
+                        discounted_above n gamma g steps p m (g.cost j 0)
+                      in
+                      require (qle_bool c (g.threshold j)) (Threshold (j, c))) with
+              | Accepted ->
+                let costs =
+                  map (fun j ->
+                    discounted_below n gamma g steps p m (g.cost j 0))
+                    (seq 0 g.num_constraints)
+                in
+                below_each (num_agents g) (fun i ->
+                  let x =
+                    discounted_gain n gamma g steps p multipliers m costs i
+                  in
+                  require (qle_bool x eps) (Gain (i, x)))
+              | Refused reason -> Refused reason)
+           | Refused reason -> Refused reason)
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val check_discounted :
+    precision -> q -> game -> int -> policy -> (int -> int -> q) -> q ->
+    verdict **)
+
+let check_discounted n gamma g steps p multipliers eps =
+  check_discounted_with n gamma g steps p multipliers
+    (dynamics (shrunk gamma g (Integer.next 0))) eps

@@ -132,6 +132,12 @@ val qmult : q -> q -> q
 
 val qopp : q -> q
 
+val qminus : q -> q -> q
+
+val qinv : q -> q
+
+val qdiv : q -> q -> q
+
 type 'a process = { states : int; horizon : int; actions : 'a list;
                     initial : (int -> q);
                     transition : (int -> int -> 'a -> (int * q) list) }
@@ -197,6 +203,7 @@ val change : 'a1 tree -> int -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
 | NoAgents
+| Discount
 | InitialRow of int option
 | TransitionRow of int option * int * int * int list
 | Usage of int * int * int * int
@@ -489,3 +496,42 @@ val crowd_gain :
 
 val check_counting :
   precision -> counting_game -> policy -> (int -> int -> q) -> q -> verdict
+
+val lasting : game -> int -> game
+
+val stationary : policy -> policy
+
+val shrunk : q -> game -> int -> game
+
+val look_ahead : q -> (q tree -> q tree) -> int -> q tree
+
+val tail_of : q -> game -> int list process -> (int -> int list -> q) -> q
+
+val ahead_bound :
+  precision -> q -> game -> int -> int list process -> (int -> int list -> q)
+  -> (q tree -> int -> int -> q) -> q
+
+val at_every_step : (int -> int list -> q) -> int -> int -> int list -> q
+
+val discounted_above :
+  precision -> q -> game -> int -> policy -> int list process -> (int -> int
+  list -> q) -> q
+
+val discounted_below :
+  precision -> q -> game -> int -> policy -> int list process -> (int -> int
+  list -> q) -> q
+
+val discounted_best :
+  precision -> q -> game -> int -> policy -> int list process -> int -> (int
+  -> int list -> q) -> q
+
+val discounted_gain :
+  precision -> q -> game -> int -> policy -> (int -> int -> q) -> int list
+  process -> q list -> int -> q
+
+val check_discounted_with :
+  precision -> q -> game -> int -> policy -> (int -> int -> q) -> int list
+  process -> q -> verdict
+
+val check_discounted :
+  precision -> q -> game -> int -> policy -> (int -> int -> q) -> q -> verdict

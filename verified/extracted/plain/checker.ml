@@ -667,6 +667,24 @@ let qmult x y =
 let qopp x =
   { qnum = (Z.opp x.qnum); qden = x.qden }
 
+(** val qminus : q -> q -> q **)
+
+let qminus x y =
+  qplus x (qopp y)
+
+(** val qinv : q -> q **)
+
+let qinv x =
+  match x.qnum with
+  | Z0 -> { qnum = Z0; qden = XH }
+  | Zpos p -> { qnum = (Zpos x.qden); qden = p }
+  | Zneg p -> { qnum = (Zneg x.qden); qden = p }
+
+(** val qdiv : q -> q -> q **)
+
+let qdiv x y =
+  qmult x (qinv y)
+
 type 'a process = { states : nat; horizon : nat; actions : 'a list;
                     initial : (nat -> q);
                     transition : (nat -> nat -> 'a -> (nat * q) list) }
@@ -861,6 +879,7 @@ let rec change t s f =
 
 type failure =
 | NoAgents
+| Discount
 | InitialRow of nat option
 | TransitionRow of nat option * nat * nat * nat list
 | Usage of nat * nat * nat * nat
@@ -1782,3 +1801,151 @@ let check_counting n c p multipliers eps =
         | Refused reason -> Refused reason)
      | Refused reason -> Refused reason)
   | Refused reason -> Refused reason
+
+(** val lasting : game -> nat -> game **)
+
+let lasting g steps =
+  { num_actions = g.num_actions; num_states = g.num_states; num_steps =
+    steps; num_constraints = g.num_constraints; start = g.start; next =
+    (fun _ -> g.next O); reward = (fun i _ -> g.reward i O); cost =
+    (fun j _ -> g.cost j O); threshold = g.threshold; binds = g.binds }
+
+(** val stationary : policy -> policy **)
+
+let stationary p i _ =
+  p i O
+
+(** val shrunk : q -> game -> nat -> game **)
+
+let shrunk gamma g steps =
+  { num_actions = g.num_actions; num_states = g.num_states; num_steps =
+    steps; num_constraints = g.num_constraints; start = g.start; next =
+    (fun _ s a ->
+    map (fun entry -> ((fst entry), (mul0 gamma (snd entry)))) (g.next O s a));
+    reward = (fun i _ -> g.reward i O); cost = (fun j _ -> g.cost j O);
+    threshold = g.threshold; binds = g.binds }
+
+(** val look_ahead : q -> (q tree -> q tree) -> nat -> q tree **)
+
+let rec look_ahead tail layer = function
+| O -> Leaf tail
+| S k -> let next0 = look_ahead tail layer k in layer next0
+
+(** val tail_of :
+    q -> game -> nat list process -> (nat -> nat list -> q) -> q **)
+
+let tail_of gamma g m f =
+  larger { qnum = Z0; qden = XH }
+    (qdiv
+      (largest (seq O g.num_states) (fun s ->
+        largest m.actions (fun a -> f s a)))
+      (qminus { qnum = (Zpos XH); qden = XH } gamma))
+
+(** val ahead_bound :
+    precision -> q -> game -> nat -> nat list process -> (nat -> nat list ->
+    q) -> (q tree -> nat -> nat -> q) -> q **)
+
+let ahead_bound n gamma g steps m f step0 =
+  let table =
+    look_ahead (tail_of gamma g m f) (fun next0 ->
+      tabulate { qnum = Z0; qden = XH } g.num_states (fun s ->
+        step0 next0 O s)) steps
+  in
+  total_of (seq O g.num_states) (fun s -> mul_up n (g.start s) (get table s))
+
+(** val at_every_step :
+    (nat -> nat list -> q) -> nat -> nat -> nat list -> q **)
+
+let at_every_step f _ =
+  f
+
+(** val discounted_above :
+    precision -> q -> game -> nat -> policy -> nat list process -> (nat ->
+    nat list -> q) -> q **)
+
+let discounted_above n gamma g steps p m f =
+  ahead_bound n gamma g steps m f
+    (followed n (shrunk gamma g (S O)) m (stationary p) (at_every_step f))
+
+(** val discounted_below :
+    precision -> q -> game -> nat -> policy -> nat list process -> (nat ->
+    nat list -> q) -> q **)
+
+let discounted_below n gamma g steps p m f =
+  qopp (discounted_above n gamma g steps p m (fun s a -> qopp (f s a)))
+
+(** val discounted_best :
+    precision -> q -> game -> nat -> policy -> nat list process -> nat ->
+    (nat -> nat list -> q) -> q **)
+
+let discounted_best n gamma g steps p m i f =
+  ahead_bound n gamma g steps m f
+    (deviated n (shrunk gamma g (S O)) m (stationary p) i (at_every_step f))
+
+(** val discounted_gain :
+    precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> nat list
+    process -> q list -> nat -> q **)
+
+let discounted_gain n gamma g steps p multipliers m costs i =
+  let f = lagrangian g multipliers i O in
+  add0
+    (sub0 (discounted_best n gamma g steps p m i f)
+      (discounted_below n gamma g steps p m f))
+    (total_of (seq O g.num_constraints) (fun j ->
+      mul0 (multipliers i j)
+        (sub0 (g.threshold j) (nth j costs { qnum = Z0; qden = XH }))))
+
+(** val check_discounted_with :
+    precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> nat list
+    process -> q -> verdict **)
+
+let check_discounted_with n gamma g steps p multipliers m eps =
+  match require
+          ((&&) (qle_bool { qnum = Z0; qden = XH } gamma)
+            (negb (qle_bool { qnum = (Zpos XH); qden = XH } gamma))) Discount with
+  | Accepted ->
+    (match check_process (dynamics (lasting g (S O))) None (fun a -> a) with
+     | Accepted ->
+       (match below_each (num_agents g) (fun i ->
+                below_each g.num_states (fun s ->
+                  require
+                    (is_distribution (seq O (nth i g.num_actions O))
+                      (p i O s)) (PolicyRow (i, O, s)))) with
+        | Accepted ->
+          (match below_each (num_agents g) (fun i ->
+                   below_each g.num_constraints (fun j ->
+                     require
+                       ((&&)
+                         (qle_bool { qnum = Z0; qden = XH } (multipliers i j))
+                         ((||) (g.binds i j) (is_zero (multipliers i j))))
+                       (Multiplier ((Some i), j)))) with
+           | Accepted ->
+             (match below_each g.num_constraints (fun j ->
+                      let c =
+                        discounted_above n gamma g steps p m (g.cost j O)
+                      in
+                      require (qle_bool c (g.threshold j)) (Threshold (j, c))) with
+              | Accepted ->
+                let costs =
+                  map (fun j ->
+                    discounted_below n gamma g steps p m (g.cost j O))
+                    (seq O g.num_constraints)
+                in
+                below_each (num_agents g) (fun i ->
+                  let x =
+                    discounted_gain n gamma g steps p multipliers m costs i
+                  in
+                  require (qle_bool x eps) (Gain (i, x)))
+              | Refused reason -> Refused reason)
+           | Refused reason -> Refused reason)
+        | Refused reason -> Refused reason)
+     | Refused reason -> Refused reason)
+  | Refused reason -> Refused reason
+
+(** val check_discounted :
+    precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> q ->
+    verdict **)
+
+let check_discounted n gamma g steps p multipliers eps =
+  check_discounted_with n gamma g steps p multipliers
+    (dynamics (shrunk gamma g (S O))) eps

@@ -178,6 +178,12 @@ val qmult : q -> q -> q
 
 val qopp : q -> q
 
+val qminus : q -> q -> q
+
+val qinv : q -> q
+
+val qdiv : q -> q -> q
+
 type 'a process = { states : nat; horizon : nat; actions : 'a list;
                     initial : (nat -> q);
                     transition : (nat -> nat -> 'a -> (nat * q) list) }
@@ -243,6 +249,7 @@ val change : 'a1 tree -> nat -> ('a1 -> 'a1) -> 'a1 tree
 
 type failure =
 | NoAgents
+| Discount
 | InitialRow of nat option
 | TransitionRow of nat option * nat * nat * nat list
 | Usage of nat * nat * nat * nat
@@ -535,3 +542,42 @@ val crowd_gain :
 
 val check_counting :
   precision -> counting_game -> policy -> (nat -> nat -> q) -> q -> verdict
+
+val lasting : game -> nat -> game
+
+val stationary : policy -> policy
+
+val shrunk : q -> game -> nat -> game
+
+val look_ahead : q -> (q tree -> q tree) -> nat -> q tree
+
+val tail_of : q -> game -> nat list process -> (nat -> nat list -> q) -> q
+
+val ahead_bound :
+  precision -> q -> game -> nat -> nat list process -> (nat -> nat list -> q)
+  -> (q tree -> nat -> nat -> q) -> q
+
+val at_every_step : (nat -> nat list -> q) -> nat -> nat -> nat list -> q
+
+val discounted_above :
+  precision -> q -> game -> nat -> policy -> nat list process -> (nat -> nat
+  list -> q) -> q
+
+val discounted_below :
+  precision -> q -> game -> nat -> policy -> nat list process -> (nat -> nat
+  list -> q) -> q
+
+val discounted_best :
+  precision -> q -> game -> nat -> policy -> nat list process -> nat -> (nat
+  -> nat list -> q) -> q
+
+val discounted_gain :
+  precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> nat list
+  process -> q list -> nat -> q
+
+val check_discounted_with :
+  precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> nat list
+  process -> q -> verdict
+
+val check_discounted :
+  precision -> q -> game -> nat -> policy -> (nat -> nat -> q) -> q -> verdict
