@@ -14,6 +14,7 @@ from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.potential.check import Verdict, check_potential, four_cycle
 from cmpg.policy import JointPolicy
 from oracles.judge import judge
 
@@ -311,3 +312,40 @@ def test_the_exact_proof_decides_about_an_exact_game(time):
     result = solve(game, epsilon=1e-6)
     assert result.certified
     assert result.certificate.arithmetic == "exact"
+
+
+# --- Potentials -------------------------------------------------------------------------------------------------------
+
+
+def matching_pennies(size, **time):
+    """What one agent wins the other loses: no potential, whatever the stakes."""
+    wins = size * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.stack([wins, -wins]).reshape(2, 1, 1, 2, 2),
+        costs=np.zeros((0, 1, 1, 2, 2)),
+        thresholds=[],
+        initial=[1.0],
+        **time,
+    )
+
+
+@pytest.mark.parametrize("time", [{"horizon": 1}, {"discount": 0.99}])
+@pytest.mark.parametrize("size", [1.0, 1e150, 1e307, 1.7e308])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid:RuntimeWarning")
+def test_no_stakes_make_matching_pennies_a_potential_game(size, time):
+    game = matching_pennies(size, **time)
+    assert game.potential_proof() is None
+    assert check_potential(game, rng=np.random.default_rng(0)).verdict is not Verdict.PROVEN
+
+
+def test_a_cycle_of_the_least_floats_may_be_rounding():
+    game = matching_pennies(5e-324, horizon=2)
+    start, pure = game.uniform_policy(), np.array([[[1.0, 0.0]]] * 2)
+    assert four_cycle(game, (0, 1), start, (pure, pure)).rounding > 5e-324
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN:RuntimeWarning")
+def test_rewards_whose_range_is_beyond_all_floats_end_with_a_status():
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert isinstance(solve(matching_pennies(1e307, discount=0.99)).status, Status)

@@ -193,7 +193,8 @@ def coordinate_ascent(
 
 def theorem_1_bound(game: Game, epsilon: float) -> int:
     """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
-    return int(min(np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon), 2.0**62))
+    most = np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon)
+    return int(most) if most < 2.0**62 else 2**62  # ranges beyond all floats are inf, or nan
 
 
 class OffPathCompletion:

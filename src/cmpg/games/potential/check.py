@@ -17,6 +17,8 @@ Guarantee.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,7 +28,7 @@ from math import prod
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
-from cmpg.cmdp.evaluation import evaluate
+from cmpg.cmdp.evaluation import SMALLEST, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
@@ -79,7 +81,7 @@ class FourCycle:
         """Return what the two gain around the cycle, in a sentence and a table of the corners."""
         one, other = (names.agent(agent) for agent in self.agents)
         rounding = f"rounding explains at most {self.rounding:.1g}" if self.rounding else "in exact numbers"
-        gained = f"their gains add up to {float(abs(self.residual)):.6g}"
+        gained = f"their gains add up to {_size(self.residual):.6g}"
         total = f"{one} and {other} move in turn, and around the cycle {gained}"
         sentence = f"witness: {total}, not 0 ({rounding})"
         if self.values is None:
@@ -260,13 +262,20 @@ def _rounding(cmdp: CMDP, reward_range: float) -> float:
         return 0.0
     sizes = np.abs(cmdp.reward).max(axis=(1, 2))
     weight = 1 / (1 - cmdp.discount) if cmdp.discount is not None else cmdp.num_steps / len(sizes)
-    return (cmdp.rounding + 16 * UNIT_ROUNDOFF) * (float(sizes.sum()) * weight + reward_range)
+    relative = cmdp.rounding + 16 * UNIT_ROUNDOFF
+    # Below the least normal number a rounding is not relative: each may take 2^−1074.
+    return relative * (float(sizes.sum()) * weight + reward_range) + SMALLEST * (relative / UNIT_ROUNDOFF)
+
+
+def _size(residual: float) -> float:
+    """Return the absolute value of a float or Fraction as a float; infinity where it is beyond all of them."""
+    return float(abs(residual)) if abs(residual) <= sys.float_info.max else math.inf
 
 
 def _refuted(witness: FourCycle, names: Names) -> PotentialCheck:
     one, other = (names.agent(agent) for agent in witness.agents)
     reason = (
-        f"Around a 4-cycle of policies of {one} and {other} the gains add up to {float(abs(witness.residual)):.6g} "
+        f"Around a 4-cycle of policies of {one} and {other} the gains add up to {_size(witness.residual):.6g} "
         f"instead of 0; rounding explains at most {witness.rounding:.1g}."
     )
     return PotentialCheck(Verdict.REFUTED, reason, witness.residual, witness=witness, names=names)

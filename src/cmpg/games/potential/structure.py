@@ -34,11 +34,15 @@ READING_ERROR = 4 * UNIT_ROUNDOFF
 
 
 def prove_potential(game: JointGame) -> PotentialProof | None:
-    """Return a proof by one of the classes C1, C2, C4, or None where the game is in none of them."""
-    for prove in (common_reward_proof, _exogenous_state, _uninfluenced_differences):
-        proof = prove(game)
-        if proof is not None:
-            return proof
+    """Return a proof by one of the classes C1, C2, C4, or None where the game is in none of them.
+
+    What is beyond all floats becomes nan, and every test here is one that nan fails.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        for prove in (common_reward_proof, _exogenous_state, _uninfluenced_differences):
+            proof = prove(game)
+            if proof is not None and np.isfinite(proof.residual):
+                return proof
     return None
 
 
@@ -55,7 +59,7 @@ def _exogenous_state(game: JointGame) -> PotentialProof | None:
         # Eight entries, four of each reward: each is off by READING_ERROR at most. Only these matter, whatever sizes
         # there are elsewhere in the tables.
         sizes = _four_sums(np.abs(game.rewards[i]) + np.abs(game.rewards[j]), i, j)
-        if (second > (4 * UNIT_ROUNDOFF + READING_ERROR) * sizes).any():
+        if not (second <= (4 * UNIT_ROUNDOFF + READING_ERROR) * sizes).all():
             return None
         largest = max(largest, float((second + 4 * UNIT_ROUNDOFF * sizes).max()))
     return PotentialProof(
@@ -111,7 +115,7 @@ def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
         highest = dual_bound(planner, np.zeros(0))
         lowest = -dual_bound(_unconstrained(game.joint_cmdp(-difference)), np.zeros(0))
         spread = float(highest - lowest)
-        if game.is_exact and spread > 0:
+        if game.is_exact and not spread <= 0:
             return None
         # The most that any policy can meet, not the largest entry times the steps.
         size = 0.0
@@ -119,7 +123,7 @@ def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
             met = np.abs(game.rewards[agent]) + np.abs(game.rewards[0])
             size = float(dual_bound(_unconstrained(game.joint_cmdp(met)), np.zeros(0)))
         rounding = 2 * (planner.rounding + UNIT_ROUNDOFF) * size
-        if spread > rounding + 2 * READING_ERROR * size:
+        if not spread <= rounding + 2 * READING_ERROR * size:
             return None
         largest = max(largest, spread + rounding)
     return PotentialProof(
