@@ -169,6 +169,10 @@ def test_a_charging_day_states_what_it_read_cut_and_assumed(cars):
     assert told["energy"] == "49.9 kWh delivered in the file, 49.9 kWh in the game"
     assert told["not possible"] == "24.39 kWh of 2 cars do not fit in at 6.6 kW"
     assert told["cut"] == "1 stay cut at the end of the day, after 24 slots"
+    said = cmpg("solve", "charging", "--sessions", cars, "--day", "2024-01-02")
+    assert "\nnot possible: 24.39 kWh of 2 cars do not fit in at 6.6 kW\n" in said.out
+    record = json.loads(cmpg("solve", "charging", "--sessions", cars, "--day", "2024-01-02", "--json").out)
+    assert record["translation"] == told
 
 
 def test_cars_of_one_kind_share_their_tables(tmp_path):

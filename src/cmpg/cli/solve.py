@@ -403,9 +403,9 @@ class _Delivery:
             show(f"written to {output}/{self._advice(output)}")
 
     def _show(self) -> None:
-        from cmpg.report.display import result_summary, selfish_line
+        from cmpg.report.display import result_summary, selfish_line, translation_lines
 
-        show(result_summary(self.result, *self.gaps[:1]))
+        show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
         if self.result.selfish is not None:
             show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
 

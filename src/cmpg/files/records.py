@@ -112,6 +112,7 @@ def result_record(
         "values": result.values,
         "costs": result.costs,
         "thresholds": np.asarray(game.thresholds, dtype=np.float64),
+        "translation": dict(game.names.legend.translation),
         "excess": np.zeros(0) if known is None else known.excess,
         "gains": np.zeros(0) if known is None else known.gains,
         "multipliers": None if found is None else told_multipliers(found.multipliers),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
     from cmpg.equilibrium.starts.start import Start
     from cmpg.equilibrium.verified import Verification
+    from cmpg.games.names import Legend
     from cmpg.games.potential.check import PotentialCheck
     from cmpg.learning.outcome import LearnResult
 
@@ -149,6 +150,12 @@ def anarchy_table(result: Result, gap: OptimalityGap) -> Table:
 def _policy_row(name: str, result: Result) -> tuple[Cell, ...]:
     costs = (significant(cost, 6) for cost in result.costs[:MAX_COST_COLUMNS])
     return (name, fixed(float(np.sum(result.values))), *costs)
+
+
+def translation_lines(legend: Legend) -> list[str]:
+    """Return how a scenario turned the user's data into the game: what was read, cut and assumed."""
+    warning = [f"warning: {legend.warning}"] if legend.warning else []
+    return warning + [f"{what}: {how}" for what, how in legend.translation]
 
 
 def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str:
