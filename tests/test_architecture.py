@@ -131,7 +131,9 @@ def test_no_file_can_make_the_library_run_anything():
     for path in SOURCE.rglob("*.py"):
         called, name = called_names(parsed(path)), str(path.relative_to(SOURCE))
         assert not called & NEVER_CALLED, path
-        assert not {module.split(".")[0] for module in imported_modules(path)} & NEVER_IMPORTED, path
+        # The verified checker is a program of its own, which the user installs and names; files cannot.
+        allowed = {"subprocess"} if name == "equilibrium/verified.py" else set()
+        assert not {module.split(".")[0] for module in imported_modules(path)} & NEVER_IMPORTED - allowed, path
         assert "import_module" not in called or name in IMPORT_BY_NAME, path
         # What is loaded by entry points is installed; no reader of files is near it.
         assert "EntryPoint" not in called or name == "plugins.py", path

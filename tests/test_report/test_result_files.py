@@ -160,7 +160,7 @@ def test_names_are_only_words_wherever_a_page_shows_them(tmp_path):
     page = PageReader(text)
     assert not [given for tag, given in page.attributes if tag == "a" and "download" not in given]
     assert not [given for _, given in page.attributes if any(name.startswith("on") for name in given)]
-    assert len([tag for tag, _ in page.attributes if tag == "script"]) == 4
+    assert len([tag for tag, _ in page.attributes if tag == "script"]) == 6
     figures = json.loads(re.search(r'id="figures">(.*?)</script>', text)[1])
     told = json.dumps(figures)
     assert "<a " not in told

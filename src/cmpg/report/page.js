@@ -451,8 +451,7 @@
         verdict({ proved: false, problem: "the claim in this page cannot be read" }, began);
       }
     }
-    find("proof-file").addEventListener("click", async (event) => {
-      event.preventDefault();
+    find("proof-file").addEventListener("click", async () => {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([await proofText()], { type: "text/plain" }));
       link.download = "claim.proof";
