@@ -14,13 +14,16 @@ import pytest
 
 import cmpg as library
 from bad_files import a_stranger, header
+from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import FileError
 from cmpg.files import long_runs
 from cmpg.files.containers import check_out_folder, file_kind, read_fields
 from cmpg.files.learning_folder import load_learning_run
 from cmpg.files.long_runs import game_digest, sole_writer
+from cmpg.files.run_folder import load_run
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.scenarios import Origin
+from cmpg.scenarios import Origin, counter_example
 from cmpg.scenarios.drawings import drawing_of
 from command_line import cmpg
 from fuzzing.doors import BY_NAME
@@ -178,3 +181,23 @@ def test_options_of_any_kind_are_told_in_words_that_json_knows(tmp_path):
 def test_roads_and_loads_are_not_drawn_for_a_game_without_resources(name, tmp_path):
     with pytest.raises(FileError, match="its drawing is of another game"):
         check_drawing(tmp_path / "scenario.json", drawing_of(Origin(name, {})), library.scenarios.counter_example())
+
+
+def test_a_bound_that_is_open_is_read_back_as_open_and_as_nothing_else(tmp_path):
+    game = counter_example()
+    policy = game.uniform_policy()
+    certificate = certify(game, policy, [[np.inf], [0.0]])  # something is left of the budget: this proves nothing
+    assert np.isinf(certificate.bounds[0])
+    found = Incumbent(policy, certificate.multipliers, certificate)
+    Result(Status.LIMIT, "open", 1e-6, incumbent=found, game=game).save(tmp_path / "run")
+    again = load_run(tmp_path / "run").result.certificate
+    assert again.bounds.tolist() == certificate.bounds.tolist()
+    record = tmp_path / "run" / "certificate.json"
+    for place, said in ((0, 2.0), (1, None)):
+        fields = json.loads(record.read_text("utf-8"))
+        fields["bounds"][place] = said
+        record.write_text(json.dumps(fields))
+        with pytest.raises(FileError, match="its bounds are not those"):
+            load_run(tmp_path / "run")
+        fields["bounds"] = [None, 3.0]
+        record.write_text(json.dumps(fields))

@@ -66,15 +66,22 @@ def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None
             raise FileError(f"{path}: {name} has shape {list(said.shape)}; {list(ours.shape)} is required.")
         allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
         said = said.reshape(ours.shape)
-        differs = ours != said
-        if name != "rounding" and not (np.abs(ours[differs] - said[differs]) <= allowed[differs]).all():
+        # A record has null for what is not finite, such as a bound that is open: it must be open again.
+        unknown = ~np.isfinite(ours) & (name != "multipliers")
+        differs = (ours != said) & ~unknown
+        agree = (np.abs(ours[differs] - said[differs]) <= allowed[differs]).all() and (np.isnan(said) == unknown).all()
+        if name != "rounding" and not agree:
             raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
 
 
 def read_judged(name: str, value: Any) -> FloatArray:
-    """Read some numbers of a certificate."""
-    read = read_multipliers if name == "multipliers" else number_table
-    return read(name, value, error=FileError)
+    """Read some numbers of a certificate; null, which stands for what is not finite, becomes nan."""
+    if name == "multipliers":
+        return read_multipliers(name, value, error=FileError)
+    if not isinstance(value, list) or None not in value:
+        return number_table(name, value, error=FileError)
+    known = number_table(name, [0.0 if each is None else each for each in value], error=FileError)
+    return np.where([each is None for each in value], np.nan, known)
 
 
 def names_record(game: Game) -> Fields:

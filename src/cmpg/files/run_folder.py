@@ -294,7 +294,7 @@ def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | Non
         raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
     for name in ("values", "costs", "multipliers"):
         ours, theirs = (read_judged(name, each[name]) for each in (record, fields))
-        if not np.array_equal(ours.ravel(), theirs.ravel()):
+        if not np.array_equal(ours.ravel(), theirs.ravel(), equal_nan=True):
             raise FileError(f"{folder}: result.json and certificate.json have different {name}. Solve again.")
     return found
 
