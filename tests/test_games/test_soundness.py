@@ -8,6 +8,7 @@ import pytest
 from cmpg import load_game, solve
 from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
+from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.games.contract import Objective, relaxed_bound
 from cmpg.games.counting.classes import LargestCount
@@ -256,6 +257,24 @@ def test_a_threshold_just_below_zero_is_infeasible():
         discount=0.5,
     )
     assert solve(game).status is Status.INFEASIBLE
+
+
+def test_a_budget_that_the_cheapest_policy_meets_is_not_called_infeasible():
+    rng, tight = np.random.default_rng(1), 0
+    for _ in range(150):
+        states, horizon, actions = (int(rng.integers(*ends)) for ends in ((1, 5), (1, 6), (1, 3)))
+        tables = {
+            "transition": rng.multinomial(16, np.ones(states) / states, size=(1, states, actions)) / 16,
+            "rewards": np.zeros((1, 1, states, actions)),
+            "costs": 5e-324 * rng.integers(0, 4, size=(1, 1, states, actions)),
+            "initial": rng.multinomial(16, np.ones(states) / states) / 16,
+            "horizon": horizon,
+        }
+        least = judge({"form": "joint", "thresholds": np.zeros(1), **tables}).least_cost([1.0])
+        limit = float(least) if Fraction(float(least)) >= least else np.nextafter(float(least), np.inf)
+        tight += Fraction(limit) - least < Fraction(5e-324)
+        assert not prove_infeasible(JointGame(**tables, thresholds=[limit]), [1.0]).holds
+    assert tight > 100
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

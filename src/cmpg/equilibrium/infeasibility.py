@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, check_shape, numbers
-from cmpg.cmdp.evaluation import cost_rounding
+from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding
+from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, UnsupportedError
@@ -95,11 +96,12 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         if cmdp.discount is None:
             # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
             # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
-            return policy, least, 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
+            allowance = 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
+            return policy, least, allowance + _underflow(cmdp, multipliers)
         # Policy iteration ends where nothing improves by more than rounding; the bound has the residual in it.
         spending = replace(cmdp, reward=np.zeros_like(cmdp.reward), trusted=True)
         least = min(least, float(multipliers @ cmdp.thresholds - dual_bound(spending, multipliers)))
-        return policy, least, gain_rounding(spending, multipliers)
+        return policy, least, gain_rounding(spending, multipliers) + _underflow(cmdp, multipliers)
     alone = private_cmdps(game)
     slack = max_weighted_slack(game, multipliers) if alone is None else None
     if slack is not None:
@@ -110,5 +112,17 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
     plans = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in alone]
     least = float(sum(multipliers @ each.costs for each in plans))
-    allowance = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
-    return None, least, allowance
+    rounding = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
+    return None, least, rounding + sum(_underflow(cmdp, multipliers) for cmdp in alone)
+
+
+def _underflow(cmdp: CMDP, multipliers: FloatArray) -> float:
+    """Return what products too small for floats, or for all digits of one, can add to the least V^{λ·c}."""
+    priced = np.flatnonzero(multipliers).tolist()
+    paid = [np.abs(multipliers[j] * cmdp.costs[j]) for j in priced] + [np.abs(cmdp.costs[j]) for j in priced]
+    if not any(table.any() for table in paid):
+        return 0.0  # sums of zeros are exact
+    if cmdp.discount is None and run_depth(cmdp.initial, cmdp.transition, cmdp.num_steps, paid=paid) > DEEPEST:
+        return 0.0
+    hidden = Underflow.behind(cmdp.rounding, rewards=0.0, costs=cmdp.rounding_sizes[1:])
+    return float(4 * (hidden.rewards + multipliers @ hidden.costs))
