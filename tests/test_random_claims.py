@@ -5,10 +5,32 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oracles.claiming import Truth, contradicted, truth_of
+from oracles.claiming import Truth, contradicted, examined, truth_of
 from oracles.judge import NotHard, judge
 from oracles.random_claims import FORMS, draw_claim, hidden
 from oracles.random_games import shapes_of
+
+ONCE_WRONG = {
+    **dict.fromkeys((236, 441, 1094, 2192, 2632), "a row [1, x] of another agent was taken for certain"),
+    89: "at discount zero, what comes later was forbidden",
+    **dict.fromkeys((267, 318, 1320, 1451, 3317), "under a mask, on Python 3.12 and later, underflow was not counted"),
+    1355: "a rational probability below the least float was read as zero",
+    6326: "one agent with more states than a block of averages",
+    **dict.fromkeys(
+        (2110, 2562, 3030, 3217), "a delay that falls with the load hung on 1 − p, whose error is absolute"
+    ),
+    **dict.fromkeys((40_062, 40_321), "half of the least float was paid, and rounded to nothing"),
+    2139: "a potential was proved by a comparison with nan",
+    4802: "a potential was refuted by the rounding of the least float",
+    **dict.fromkeys((37, 2007, 4581), "a run folder with a bound that is not finite was not read back"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", ONCE_WRONG)
+def test_what_was_once_said_wrongly_of_a_claim_is_right(seed):
+    roads = ("kernel", "numpy", "npz", "json", "script", "folder", "infeasible", "potential")
+    assert examined(draw_claim(seed), roads).wrong == (), ONCE_WRONG[seed]
 
 
 def one_agent(costs, *, rewards, threshold, **length):
