@@ -25,7 +25,7 @@ def test_tasks_whose_workers_die_together_are_tried_once_more_one_by_one(monkeyp
 
     monkeypatch.setattr(runner, "_on_joblib", mortal)
     assert dict(runs.run_tasks(abs, [-1, 2, -3], jobs=2)) == {0: 1, 1: 2, 2: 3}
-    assert asked == [[0, 1, 2]] * (runner.MOST_LOSSES + 1) + [[0], [1], [2]]
+    assert asked == [[0, 1, 2]] * (runner.MAX_LOSSES + 1) + [[0], [1], [2]]
 
 
 @pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
@@ -73,7 +73,7 @@ def test_a_cluster_that_is_there_tells_errors_of_tasks_from_lost_workers(monkeyp
     distributed = pytest.importorskip("distributed")
     import dask
 
-    monkeypatch.setattr(runner, "MOST_LOSSES", 0)
+    monkeypatch.setattr(runner, "MAX_LOSSES", 0)
     local = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with dask.config.set(MORTAL), distributed.LocalCluster(n_workers=1, **local) as cluster:
         there = runs.Jobs(1, "dask", cluster.scheduler_address)

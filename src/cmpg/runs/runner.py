@@ -4,7 +4,7 @@ A task is an argument of one function, and carries its own random stream (`SeedS
 a result depends on its task alone, and has the same bits for any number of workers, on any backend, in any order, and
 whether or not its worker was killed on the way; linear algebra runs in one thread in all of them.
 
-Results come as they are done, so that whoever writes them down loses nothing when a run ends early. A task whose worker
+Results come as they are done, so that a caller that writes them loses nothing if a run ends early. A task whose worker
 died (killed, or out of memory) is run again. Ctrl-C and a closed terminal are for the client: its processes ignore
 them, and are stopped by it. They end within seconds if it is gone, however it ended.
 """
@@ -27,13 +27,13 @@ from cmpg.runs.threads import one_thread
 Backend = Literal["loky", "threads", "dask", "ray"]
 
 TERMINAL_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name))
-"""What a terminal sends to all processes of a group."""
+"""The signals that a terminal sends to all processes of a group."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
 """Pause of a worker between two looks for its client."""
 
-MOST_LOSSES = 2
-"""Workers that may die one after the other without a task being done in between."""
+MAX_LOSSES = 2
+"""So many workers may die one after the other without a task being done in between."""
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -78,14 +78,14 @@ class Jobs:
 
     @property
     def in_process(self) -> bool:
-        """Whether tasks run one after the other, where they are asked for."""
+        """Whether tasks run one after the other, in the process that requests them."""
         return self.number == 1 and self.backend is None
 
 
 def run_tasks(
     function: Callable[[Task], Done], tasks: Sequence[Task], *, jobs: int | Jobs = 1
 ) -> Iterator[tuple[int, Done]]:
-    """Run a function on every task, and yield (place in `tasks`, result) in the order in which they are done.
+    """Run a function on every task, and yield (index in `tasks`, result) in the order in which they are done.
 
     Parameters
     ----------
@@ -106,36 +106,36 @@ def run_tasks(
     >>> sorted(run_tasks(abs, [-1, 2, -3], jobs=Jobs(2, backend="threads")))
     [(0, 1), (1, 2), (2, 3)]
     """
-    asked = Jobs.of(jobs)
-    if asked.in_process or not tasks:
-        for place, task in enumerate(tasks):
+    requested = Jobs.of(jobs)
+    if requested.in_process or not tasks:
+        for index, task in enumerate(tasks):
             with one_thread():
                 done = function(task)
-            yield place, done
+            yield index, done
         return
-    run = {"dask": _on_dask, "ray": _on_ray}.get(str(asked.backend), _on_joblib)
+    run = {"dask": _on_dask, "ray": _on_ray}.get(str(requested.backend), _on_joblib)
     missing, losses = dict(enumerate(tasks)), 0
     while missing:
         try:
-            with contextlib.closing(run(_Call(function), dict(missing), asked)) as results:
-                for place, done in results:
-                    del missing[place]
+            with contextlib.closing(run(_Call(function), dict(missing), requested)) as results:
+                for index, done in results:
+                    del missing[index]
                     losses = 0
-                    yield place, done
+                    yield index, done
         except _WorkerDied as death:
             losses += 1
-            if losses > MOST_LOSSES:
-                # Whoever worked beside a task that kills its worker was lost with it: now one task at a time.
-                for place in sorted(missing):
+            if losses > MAX_LOSSES:
+                # A task that kills its worker takes the tasks beside it along: now one task at a time.
+                for index in sorted(missing):
                     with contextlib.suppress(_WorkerDied):
-                        for _, done in run(_Call(function), {place: missing[place]}, asked):
-                            del missing[place]
-                            yield place, done
+                        for _, done in run(_Call(function), {index: missing[index]}, requested):
+                            del missing[index]
+                            yield index, done
                 if not missing:
                     return
-                places = ", ".join(map(str, sorted(missing)[:5])) + (", …" if len(missing) > 5 else "")
+                indices = ", ".join(map(str, sorted(missing)[:5])) + (", …" if len(missing) > 5 else "")
                 raise WorkerError(
-                    f"{losses} workers died one after the other, at one of the tasks {places} (counted from 0): "
+                    f"{losses} workers died one after the other, at one of the tasks {indices} (counted from 0): "
                     f"{death} Is there enough memory? Try fewer jobs.",
                     missing=tuple(missing),
                 ) from None
@@ -151,8 +151,8 @@ def in_order(results: Iterator[tuple[int, Done]]) -> Iterator[Done]:
     """
     waiting: dict[int, Done] = {}
     following = 0
-    for place, done in results:
-        waiting[place] = done
+    for index, done in results:
+        waiting[index] = done
         while following in waiting:
             yield waiting.pop(following)
             following += 1
@@ -177,8 +177,8 @@ class _Call:
             _ignore_terminal()
         return self(task)
 
-    def placed(self, place: int, task: Any, client: int) -> tuple[int, Any]:
-        return place, self.in_own_process(task, client)
+    def indexed(self, index: int, task: Any, client: int) -> tuple[int, Any]:
+        return index, self.in_own_process(task, client)
 
 
 def _ignore_terminal() -> None:
@@ -229,7 +229,7 @@ def _on_joblib(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tupl
     options: dict[str, Any] = {"n_jobs": jobs.number, "batch_size": 1, "max_nbytes": None}
     if named == "loky" or (named is None and isinstance(get_active_backend()[0], LokyBackend)):
         options |= {"initializer": _begin_worker, "initargs": (os.getpid(),)}
-    calls = [delayed(call.placed)(place, task, os.getpid()) for place, task in tasks.items()]
+    calls = [delayed(call.indexed)(index, task, os.getpid()) for index, task in tasks.items()]
     try:
         run = Parallel(**options, backend=named, return_as="generator_unordered")
     except ValueError:
@@ -268,12 +268,12 @@ def _on_dask(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tuple[
         except OSError as problem:
             raise CMPGError(f"no dask scheduler answers at {jobs.scheduler}: {problem}.") from None
         here = os.getpid()
-        places = {client.submit(call.in_own_process, task, here, pure=False): place for place, task in tasks.items()}
+        indices = {client.submit(call.in_own_process, task, here, pure=False): index for index, task in tasks.items()}
         lost = ""
-        for future, result in as_completed(list(places), loop=client.loop, with_results=True, raise_errors=False):
-            place = places.pop(future)
+        for future, result in as_completed(list(indices), loop=client.loop, with_results=True, raise_errors=False):
+            index = indices.pop(future)
             if future.status == "finished":
-                yield place, result
+                yield index, result
             elif future.status == "error" and not isinstance(result[1], KilledWorker):
                 raise result[1]
             else:
@@ -303,12 +303,12 @@ def _on_ray(call: _Call, tasks: dict[int, Any], jobs: Jobs) -> Generator[tuple[i
             here = {"num_cpus": jobs.number, "include_dashboard": False, "runtime_env": paths}
         ray.init(address=jobs.scheduler or "local", log_to_driver=False, logging_level="ERROR", **here)
     number = jobs.number if jobs.scheduler is None else int(ray.cluster_resources().get("CPU", jobs.number))
-    places = list(tasks)
+    indices = list(tasks)
     try:
         with Parallel(n_jobs=number, backend="ray", batch_size=1) as run:
-            for first in range(0, len(places), number):
-                chosen = places[first : first + number]
-                yield from run(delayed(call.placed)(place, tasks[place], os.getpid()) for place in chosen)
+            for first in range(0, len(indices), number):
+                chosen = indices[first : first + number]
+                yield from run(delayed(call.indexed)(index, tasks[index], os.getpid()) for index in chosen)
     except ray.exceptions.RayActorError as problem:
         raise _WorkerDied(str(problem).partition("\n")[0]) from None
     finally:

@@ -26,8 +26,8 @@ import numpy as np
 from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import check_regular
 
-MOST_RUNS = 100_000
-"""Runs of one sweep; more are a slip of the keyboard."""
+MAX_RUNS = 100_000
+"""A sweep has at most this many runs; more are most likely a typing error."""
 
 ALTERNATIVES = (list, range, np.ndarray)
 """What is swept over."""
@@ -52,8 +52,8 @@ class Grid:
         """
         axes = {name: _values(name, value) for name, value in grid.items() if isinstance(value, ALTERNATIVES)}
         made = cls({name: value for name, value in grid.items() if name not in axes}, axes)
-        if len(made) > MOST_RUNS:
-            raise CMPGError(f"the grid has {len(made):,} runs; at most {MOST_RUNS:,} are swept over at once.")
+        if len(made) > MAX_RUNS:
+            raise CMPGError(f"the grid has {len(made):,} runs; at most {MAX_RUNS:,} are swept over at once.")
         return made
 
     def __len__(self) -> int:
@@ -138,8 +138,8 @@ def _range(option: str, part: str) -> list[str]:
         ) from None
     if count < 1 or width <= 0:
         raise CMPGError(f"{option} is {part}, a range without an end or without a value. Give first:last:step.")
-    if count > MOST_RUNS:
-        raise CMPGError(f"{option} is {part}, a range of {count:,} values; at most {MOST_RUNS:,} are swept over.")
+    if count > MAX_RUNS:
+        raise CMPGError(f"{option} is {part}, a range of {count:,} values; at most {MAX_RUNS:,} are swept over.")
     return [str(first + number * width) for number in range(count)]
 
 

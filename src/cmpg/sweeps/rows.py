@@ -3,10 +3,10 @@
     sweep/results.csv      a row for each run: its options, how it ended, values, costs, prices
     sweep/timings.csv      how long each run took: apart from the rest, which is the same however often it is broken off
     sweep/runs/0007/       the run folder of row 7, with the row itself in row.json
-    sweep/request.json     what was asked for
+sweep/request.json     what was requested
     sweep/report.html      the page
 
-Rows are not believed: whoever makes a page of a sweep proves every run again, and compares.
+Rows are not trusted: the page of a sweep proves every run again, and compares.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ERROR = "ERROR"
 """The status of a run that could not be made, because its options do not fit together; the message says why."""
 
 SEED = "seed"
-"""The option that is handed to `solve`, and to the scenario where it draws anything."""
+"""The option that is handed to `solve`, and to a scenario that draws at random."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class SweepRow:
     message: str
     welfare: float | None = None  # the sum of the agents' values
     bound: float | None = None  # that no feasible policy exceeds
-    gap: float | None = None  # what an agent could gain at most by leaving
+    gap: float | None = None  # what an agent could gain at most by deviating
     costs: tuple[float, ...] = ()  # [k]
     thresholds: tuple[float, ...] = ()  # [k]
     prices: tuple[float, ...] = ()  # [k]: the highest multiplier that an agent has
@@ -94,15 +94,15 @@ def results_table(found: Sweep) -> str:
     for row in found.rows:
         by_constraint = [_at(each, j) for j in constraints for each in (row.costs, row.thresholds, row.prices)]
         by_option = [cell for name in worth for cell in (worth[name].get(row.run), row.envelopes.get(name))]
-        told = [cell(row.options[name]) for name in found.grid.axes]
+        options = [cell(row.options[name]) for name in found.grid.axes]
         numbers = [row.welfare, row.bound, row.gap, *by_constraint, *by_option]
         cells = ["" if number is None else repr(float(number)) for number in numbers]
-        writer.writerow([row.run, *told, row.status, *cells[:3], *cells[3:], row.moves, cell(row.message)])
+        writer.writerow([row.run, *options, row.status, *cells[:3], *cells[3:], row.moves, cell(row.message)])
     return text.getvalue()
 
 
-def _at(numbers: Sequence[float], place: int) -> float | None:
-    return numbers[place] if place < len(numbers) else None
+def _at(numbers: Sequence[float], index: int) -> float | None:
+    return numbers[index] if index < len(numbers) else None
 
 
 def row_record(row: SweepRow) -> Fields:
@@ -186,8 +186,8 @@ def load_sweep(folder: str | Path) -> Sweep:
     except (CMPGError, KeyError, TypeError) as problem:
         raise FileError(f"{source / 'request.json'}: is not that of a sweep ({problem}). Sweep again.") from None
     for row in rows:
-        asked = row.options.keys() == grid.axes.keys()
-        if not asked or not all(value in grid.axes[option] for option, value in row.options.items()):
+        complete = row.options.keys() == grid.axes.keys()
+        if not complete or not all(value in grid.axes[option] for option, value in row.options.items()):
             raise FileError(f"{source}: run {row.run} is not one that request.json asks for. Sweep again.")
     return Sweep(name, grid, tuple(rows), source)
 

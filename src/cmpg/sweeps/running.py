@@ -101,7 +101,7 @@ def sweep(
     jobs
         How many runs at the same time, and where; the rows have the same bits for any number.
     on_row
-        Told each row as soon as it is there, and how many there are.
+        Called with each row as soon as it is there, and with the number of rows so far.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """What a sweep says along one option: what one unit more is worth, and where more is hardly worth anything.
 
-The worth of an option between two neighbouring runs is the difference quotient of the welfare, all agents having
-settled anew. The envelope formula says what one unit is worth at the margin (see `sweep`); it holds for an agent who
-moves alone, and for all together only where they settle at a maximum of the welfare. Both are in results.csv.
+The worth of an option between two neighbouring runs is the difference quotient of the welfare, with a new equilibrium
+for each run. The envelope formula says what one unit is worth at the margin (see `sweep`); it holds for an agent that
+moves alone, and for all together only if the equilibrium is a maximum of the welfare. Both are in results.csv.
 
 The knee is where the curve is farthest above the chord between its ends, both axes scaled to the unit interval: up to
 there a unit brings more than on average, and behind it less.
@@ -42,7 +42,7 @@ class SweepCurve:
 
     @property
     def knee(self) -> int | None:
-        """The place of the knee; None for fewer than three runs, and for a curve that does not bend."""
+        """The index of the knee; None for fewer than three runs, and for a curve that does not bend."""
         if len(self.rows) < 3:
             return None
         x, y = np.array(self.x), np.array(self.welfare)
@@ -50,8 +50,8 @@ class SweepCurve:
             return None
         along, height = (x - x[0]) / (x[-1] - x[0]), (y - y.min()) / np.ptp(y)
         bend = height - (height[0] + (height[-1] - height[0]) * along)
-        place = int(np.argmax(bend))
-        return place if bend[place] > LEAST_BEND else None
+        index = int(np.argmax(bend))
+        return index if bend[index] > LEAST_BEND else None
 
 
 def curves(found: Sweep, option: str) -> list[SweepCurve]:
@@ -89,8 +89,8 @@ def worth_of_options(found: Sweep) -> dict[str, dict[int, float]]:
         worth[option] = {}
         for curve in curves(found, option):
             x, y = curve.x, curve.welfare
-            for place in range(len(x) - 1):
-                rise = x[place + 1] - x[place]  # none where a value stands there twice
-                if rise > 0 and curve.rows[place].certified and curve.rows[place + 1].certified:
-                    worth[option][curve.rows[place].run] = (y[place + 1] - y[place]) / rise
+            for index in range(len(x) - 1):
+                rise = x[index + 1] - x[index]  # zero if a value is given twice
+                if rise > 0 and curve.rows[index].certified and curve.rows[index + 1].certified:
+                    worth[option][curve.rows[index].run] = (y[index + 1] - y[index]) / rise
     return worth
