@@ -1,8 +1,8 @@
 """One game, every method, the same start, the same judge: what a certificate is worth.
 
 The start is a random feasible policy. The judge is `certify_with_best_responses`, the same for all methods, ours among
-them: for a feasible policy it says how much an agent could gain at most by leaving, up to rounding by how much it does
-gain. For an infeasible policy that gap means nothing.
+them: for a feasible policy it says how much an agent could gain at most by deviating, and up to rounding how much it
+does gain. For an infeasible policy that gap means nothing.
 
 An iterate is a joint policy that a method goes through, the start and the answer among them. Had the agents played
 while they computed, these are the policies that they would have played.
@@ -34,7 +34,7 @@ from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 
 ALLOWED = 1e-9
-"""Nobody else promises to meet a threshold to the last bit: an excess of no more than this is not held against them."""
+"""Other methods do not meet a threshold to the last bit: an excess of no more than this counts as feasible."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Judged:
 
     @property
     def gap(self) -> float:
-        """What an agent could gain by leaving, if the policy is feasible; inf if it is not."""
+        """What an agent could gain by deviating, if the policy is feasible; inf if it is not."""
         return self.certificate.epsilon if self.feasible else np.inf
 
     @property

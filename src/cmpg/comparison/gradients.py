@@ -25,7 +25,7 @@ STILL = 1e-24
 
 @dataclass(frozen=True)
 class LagrangianGradient:
-    """Everybody follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation.
+    """Every agent follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation.
 
     The last iterate that meets the thresholds is returned; the last one if none does.
     """
@@ -44,7 +44,7 @@ class LagrangianGradient:
 
 @dataclass(frozen=True)
 class IndependentGradient:
-    """Everybody follows the projected gradient of its own value, at the same time; nobody looks at the constraints."""
+    """All agents follow the projected gradients of their own values, at the same time, and ignore the constraints."""
 
     step_size: float = 0.3  # in units of 1 / |∇V^r|
     iterations: int = 200
@@ -188,9 +188,9 @@ class Scales:
 
     @classmethod
     def of(cls, game: Game, position: Position) -> Scales:
-        """Look at two places, because a gradient can vanish at one of them."""
-        places = (position, game.at(JointPolicy.uniform(game.policy_shapes)))
-        sizes = np.max([_gradient_sizes(place, agent) for place in places for agent in range(game.num_agents)], axis=0)
+        """Look at two positions, because a gradient can vanish at one of them."""
+        positions = (position, game.at(JointPolicy.uniform(game.policy_shapes)))
+        sizes = np.max([_gradient_sizes(each, agent) for each in positions for agent in range(game.num_agents)], axis=0)
         sizes = np.where(sizes > 0, sizes, 1.0)
         return cls(float(sizes[0]), sizes[1:], np.asarray(game.thresholds, dtype=np.float64))
 

@@ -94,7 +94,7 @@ class JointPlanner:
 
 @dataclass(frozen=True)
 class NashCA:
-    """The agent who gains most by ignoring the constraints moves, until nobody gains more than epsilon."""
+    """The agent who gains most by ignoring the constraints moves, until no agent gains more than epsilon."""
 
     epsilon: float = 1e-6
     max_moves: int = 1000

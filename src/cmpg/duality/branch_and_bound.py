@@ -40,7 +40,7 @@ ESCAPE_PENALTY = 4.0
 """What a relaxation pays, in ranges of the reward, to meet the constraints by leaving the box altogether."""
 
 ESCAPE_ROOM = 1e-4
-"""How far below the thresholds the escape lies, relative to the costs: little, so that violations are dear."""
+"""How far below the thresholds the escape lies, relative to the costs: little, so that violations are expensive."""
 
 NOISE = 1e-9
 """Less weight than this in a linear answer is its tolerance; kept, it would spend where there is no slack."""

@@ -244,7 +244,7 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     """Return the deterministic policies that attain d(λ): what a dual method may return, feasible or not.
 
     Policies that differ only in states that neither visits count as one. For every constraint the cheapest and the
-    dearest come first, then the others up to the limit.
+    most expensive come first, then the others up to the limit.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class DualMaximiser:
     value: float  # Φ
     costs: FloatArray  # [k]
     feasible: bool
-    nash_gap: float  # what an agent could gain by leaving, proved; inf if the policy is not feasible
+    nash_gap: float  # what an agent could gain by deviating, proved; inf if the policy is not feasible
 
     __repr__ = fields_line
 
@@ -94,7 +94,7 @@ def _largest(cmdp: CMDP) -> FloatArray:
 
 
 def _extremes(cmdp: CMDP, tied: npt.NDArray[np.bool_], default: IntArray) -> Iterator[IntArray]:
-    """For every constraint, the cheapest and the dearest of the tied policies."""
+    """For every constraint, the cheapest and the most expensive of the tied policies."""
     steps = cmdp.num_steps if cmdp.discount is None else 1 / (1 - cmdp.discount)
     for j, largest in enumerate(_largest(cmdp)):
         forbidden = -(2 * largest * steps + 1)  # more than any difference in cost can make up for
