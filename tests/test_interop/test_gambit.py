@@ -86,7 +86,7 @@ def test_out_and_in_again_is_the_same_game(tmp_path, sizes):
     ("old", "new", "problem"),
     [
         ("NFG", "EFG", "line 1: 'EFG' stands where NFG is required"),
-        ('{ "Ada" "Bo" }', "{ }", "line 1: there is nobody"),
+        ('{ "Ada" "Bo" }', "{ }", "line 1: the list is empty"),
         ('"Bo"', "Bo", "line 1: 'Bo' stands where a text in quotes is required"),
         ("7 8", "7 eight", "line 5: 'eight' stands where a number is required"),
         ("7 8", "7 1/0", "line 5: '1/0' stands where a number is required"),

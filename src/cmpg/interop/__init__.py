@@ -1,4 +1,4 @@
-"""The door to other tools: PettingZoo and Gymnasium environments, and files of other programs.
+"""Bridges to other tools: PettingZoo and Gymnasium environments, and files of other programs.
 
 >>> from cmpg import interop, scenarios
 >>> env = interop.to_parallel_env(scenarios.spectrum())       # a pettingzoo.ParallelEnv

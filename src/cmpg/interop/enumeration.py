@@ -1,18 +1,18 @@
 """From an environment with PettingZoo's parallel API to a game; anything that has its methods will do.
 
 `from_parallel_env` plays every joint action in every state that it finds, and writes down what came of it as a
-`JointGame`. A state is what all agents observe together at a step, so a policy of the game may look at everybody's
-observations. That is what the paper assumes; agents who see less need a `LocalGame`.
+`JointGame`. A state is what all agents observe together at a step, so a policy of the game may look at the
+observations of all. That is what the paper assumes; agents who see less need a `LocalGame`.
 
 An environment is entered only by `reset(seed)` and the actions that lead to a state, never by a copy of it: copies of
-environments that follow PettingZoo's EzPickle convention begin anew, and would be taken for another game.
+environments that follow PettingZoo's EzPickle convention start from the beginning, and would be taken for another game.
 
-Guarantee, if no chance is declared: every replay has a seed of its own, every state is entered twice at each step, by
-different actions if there are any, and every joint action is tried from both. If two of these differ, the environment
-is random or its observations hide something, and GameError says where. If they all agree, the tables are those of the
-environment, unless chance never showed.
+Guarantee, if no randomness is declared: every replay has a seed of its own, every state is entered twice at each step,
+by different actions if there are any, and every joint action is tried from both. If two of these differ, the
+environment is random or its observations hide something, and GameError says where. If they all agree, the tables are
+those of the environment, unless randomness never showed.
 
-With `samples_per_entry`, chance is declared: every joint action is played that often in every state, and the tables
+With `samples_per_entry`, randomness is declared: every joint action is played that often in every state, and the tables
 are what came of it on average. What is proved about such a game is proved about the estimate.
 """
 
@@ -79,8 +79,8 @@ def told_costs(step: EnvStep) -> list[float]:
     ([2.0], [1.0, 0.0])
     """
     info = next(iter(step.infos.values()), {})
-    told = info.get("costs", [info.get("cost", 0.0)])
-    return [float(cost) for cost in (told.values() if isinstance(told, Mapping) else told)]
+    costs = info.get("costs", [info.get("cost", 0.0)])
+    return [float(cost) for cost in (costs.values() if isinstance(costs, Mapping) else costs)]
 
 
 def joint_observation(observations: Observations) -> Hashable:
@@ -293,7 +293,7 @@ def _replayed(player: _Player, path: Sequence[Joint], joint: Joint, first: Hasha
 def _random(seen: str) -> GameError:
     return GameError(
         f"{seen}: the environment is random, or its observations hide part of its state. "
-        "Declare chance (samples_per_entry=1000), or learn from samples instead (LearnableEnv)."
+        "Declare randomness (samples_per_entry=1000), or learn from samples instead (LearnableEnv)."
     )
 
 

@@ -1,8 +1,8 @@
-"""An environment that a function makes, named on the command line as `module:factory`, behind a learner's door.
+"""An environment that a function makes, named on the command line as `module:factory`, as a simulator for learners.
 
 `factory()` returns the environment and what is known of it, a `cmpg.learning.Known`: a pair, or a triple with a
 function that turns observations into the number of a state. The environment has `reset(rng)` and `step(actions)`, with
-`place(h, s)` if it can be drawn from (`cmpg.learning.Environment`); or PettingZoo's parallel API, which is told by its
+`place(h, s)` if it can be drawn from (`cmpg.learning.Environment`); or PettingZoo's parallel API, recognised by its
 `possible_agents`. There a state is what the first agent observes, if that is a whole number, unless the function says
 otherwise.
 """
@@ -49,7 +49,7 @@ class EnvironmentDoor:
 
 
 def environment_door(words: str, *, budget: int | None = None) -> EnvironmentDoor:
-    """Return the door of an environment that is named `module:factory`, once it was made for a try.
+    """Return what makes simulators of an environment named `module:factory`, after making one to check it.
 
     Examples
     --------

@@ -7,9 +7,9 @@
 
 The numbers are the payoffs of all players, contingency after contingency, the first player's strategy changing fastest;
 or, where outcomes are listed before them in braces, the number of the outcome of each contingency, 0 for none.
-Strategies may be counted, `{ 2 2 }`, instead of named. Numbers may be fractions, and are read exactly if asked for.
+Strategies may be counted, `{ 2 2 }`, instead of named. Numbers may be fractions, and are read exactly if requested.
 
-A file has no place for constraints: games with constraints are refused, unless it is said that they go.
+The format has no constraints: games with constraints are refused, unless it is said that they go.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.scenarios.readers.text import FilePath, Line, blaming, check_entries, is_whole, read_lines
 
-MOST_PLAYERS = 28
+MAX_PLAYERS = 28
 """A table has an axis for every player, and arrays have at most 32."""
 
-MOST_STRATEGIES = 100_000
-"""Strategies of one player at most."""
+MAX_STRATEGIES = 100_000
+"""A player has at most this many strategies."""
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<open>".*)|[{}]|[^\s{}",]+')
 REST = re.compile(r'(?:[^"\\]|\\.)*"')
@@ -53,10 +53,8 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     words.any_of("R", "D")
     words.text()  # the title
     players = words.texts()
-    if len(players) > MOST_PLAYERS:
-        raise FileError(
-            f"{path} has {len(players)} players; at most {MOST_PLAYERS} fit into tables over joint actions."
-        )
+    if len(players) > MAX_PLAYERS:
+        raise FileError(f"{path} has {len(players)} players; at most {MAX_PLAYERS} fit into tables over joint actions.")
     names = _strategies(words, len(players))
     sizes = [len(own) for own in names]
     if words.peek().startswith('"'):
@@ -92,7 +90,7 @@ def _strategies(words: _Words, players: int) -> tuple[tuple[str, ...], ...]:
         if words.peek() == "{":
             names.append(words.texts())
         else:
-            names.append(tuple(str(number) for number in range(1, 1 + words.place(MOST_STRATEGIES, least=1))))
+            names.append(tuple(str(number) for number in range(1, 1 + words.place(MAX_STRATEGIES, least=1))))
     words.expect("}")
     return tuple(names)
 
@@ -181,7 +179,7 @@ class _Words:
             found.append(self.text())
         self.expect("}")
         if not found:
-            raise self._last.error("there is nobody, or nothing to choose from.")
+            raise self._last.error("the list is empty; at least one player, or one strategy, is required.")
         return tuple(found)
 
     def number(self) -> Fraction:

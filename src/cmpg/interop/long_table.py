@@ -10,7 +10,7 @@
 
 There is a `horizon` or a `discount`; a `threshold` for each constraint; an `initial` probability for every state, which
 gives the states their order. An empty `step` is every step; else steps count from 0. Actions have the order in which
-transitions name them. What is not listed is zero. Fractions may stand for numbers, and are read exactly if asked for.
+transitions name them. What is not listed is zero. Fractions may stand for numbers, and are read exactly if requested.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 QUANTITIES = ("horizon", "discount", "threshold", "initial", "transition", "reward", "cost")
 ACTION = "action of "
 
-MOST_AGENTS = 28
+MAX_AGENTS = 28
 """A table has an axis for every agent, and arrays have at most 32."""
 
 LONGEST_HORIZON = 10**9
 
 Row = Mapping[str, Any]
 Places = dict[str, int]
-"""Names, and their places."""
+"""Names and their indices."""
 
 
 def table_rows(game: Game) -> Iterator[dict[str, Any]]:
@@ -67,20 +67,20 @@ def table_rows(game: Game) -> Iterator[dict[str, Any]]:
         yield row("threshold", threshold, name=name)
     for name, probability in zip(states, joint.initial, strict=True):
         yield row("initial", probability, state=name)
-    places = list(itertools.product(range(joint.num_states), *map(range, joint.num_actions)))
+    entries = list(itertools.product(range(joint.num_states), *map(range, joint.num_actions)))
 
     def where(entry: tuple[int, ...], h: int, steps: int) -> dict[str, Any]:
         chosen = {ACTION + agents[i]: actions[i][a] for i, a in enumerate(entry[1:])}
         return {"step": "" if steps == 1 else h, "state": states[entry[0]], **chosen}
 
     for h, matrix in enumerate(joint.transition):
-        for number, entry in enumerate(places):
+        for number, entry in enumerate(entries):
             for following, probability in _row_of(joint, matrix, entry, number):
                 place = where(entry, h, len(joint.transition))
                 yield row("transition", probability, **place, next_state=states[following])
     for quantity, tables, owners in (("reward", joint.rewards, agents), ("cost", joint.costs, constraints)):
         for name, table in zip(owners, tables, strict=True):
-            for h, entry in itertools.product(range(len(table)), places):
+            for h, entry in itertools.product(range(len(table)), entries):
                 if table[(h, *entry)] != 0:
                     yield row(quantity, table[(h, *entry)], **where(entry, h, len(table)), name=name)
 
@@ -177,9 +177,9 @@ class _Reader:
             )
         if len(set(columns)) < len(columns):
             raise FileError(f"{source} has two columns of the same name.")
-        if len(self.agents) > MOST_AGENTS:
+        if len(self.agents) > MAX_AGENTS:
             raise FileError(
-                f"{source} has {len(self.agents)} agents; a table over joint actions has {MOST_AGENTS} at most."
+                f"{source} has {len(self.agents)} agents; a table over joint actions has {MAX_AGENTS} at most."
             )
         self.states: Places = {}
         self.constraints: Places = {}
@@ -278,10 +278,10 @@ class _Reader:
         return np.full(full, Fraction(0), dtype=object) if exact else np.full(full, 0.0)
 
     def _entry(self, place: str, row: Row, steps: int) -> tuple[int, ...]:
-        told = str(row["step"])
-        h = 0 if told == "" else int(whole) if is_whole(whole := told.removesuffix(".0")) else -1
+        step = str(row["step"])
+        h = 0 if step == "" else int(whole) if is_whole(whole := step.removesuffix(".0")) else -1
         if not 0 <= h < steps:
-            raise FileError(f"{place}: step is {told!r}; a number from 0 to {steps - 1}, or nothing, is required.")
+            raise FileError(f"{place}: step is {step!r}; a number from 0 to {steps - 1}, or nothing, is required.")
         actions = [
             self._place(place, ACTION + agent, row, own) for agent, own in zip(self.agents, self.actions, strict=True)
         ]

@@ -77,8 +77,8 @@ class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # Petting
         self.action_spaces = {
             agent: Discrete(actions) for agent, (_, actions) in zip(self.possible_agents, sizes, strict=True)
         }
-        told = sizes if game.information is Information.OWN_STATE else sizes[:1]
-        self.state_space = MultiDiscrete([self._steps, *(states for states, _ in told)])
+        observed = sizes if game.information is Information.OWN_STATE else sizes[:1]
+        self.state_space = MultiDiscrete([self._steps, *(states for states, _ in observed)])
         self._step, self._states = 0, np.zeros(game.num_agents, dtype=np.int64)
 
     def observation_space(self, agent: str) -> MultiDiscrete:

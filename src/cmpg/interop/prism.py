@@ -1,4 +1,4 @@
-"""The CMDP that an agent faces, as a PRISM model with its property, so that PRISM or Storm can be asked about it.
+"""The CMDP that an agent faces, as a PRISM model with its property, so that PRISM or Storm can solve it.
 
 The model has a step `h` and a state `s`, begins at h = −1, where the first state is drawn, and ends at h = H; a
 discounted CMDP has no steps, and ends with probability 1 − γ after each. Only what can be reached is written. The
@@ -24,7 +24,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.games.play import at_step, entries
 
-MOST_COMMANDS = 1_000_000
+MAX_COMMANDS = 1_000_000
 """Models with more commands than this are refused."""
 
 
@@ -57,10 +57,10 @@ def to_prism(cmdp: CMDP) -> PrismProblem:
     length = 1 / (1 - cmdp.discount) if cmdp.discount is not None else float(cmdp.num_steps)
     offsets = [shift * length for shift in shifts]
     names = ["reward", *(f"cost_{j}" for j in range(cmdp.num_constraints))]
-    told = [f"// {name}: subtract {offset!r}" for name, offset in zip(names, offsets, strict=True) if offset]
+    offset_lines = [f"// {name}: subtract {offset!r}" for name, offset in zip(names, offsets, strict=True) if offset]
     lines = [
         "// the constrained Markov decision process of one agent",
-        *told,
+        *offset_lines,
         "mdp",
         "module agent",
         f"  h : [-1..{1 if cmdp.horizon is None else cmdp.horizon}] init -1;",
@@ -73,9 +73,10 @@ def to_prism(cmdp: CMDP) -> PrismProblem:
         lines += [f'rewards "{name}"', *reached.rewards(table, shift), "endrewards"]
     limits = zip(map(float, cmdp.thresholds), offsets[1:], strict=True)
     bounds = [f'R{{"cost_{j}"}}<={limit + offset!r} [ C ]' for j, (limit, offset) in enumerate(limits)]
-    question = 'R{"reward"}max=? [ C ]'
-    asked = f"multi({', '.join([question, *bounds])})" if bounds else question
-    return PrismProblem("\n".join(lines) + "\n", "\n".join([*told, asked]) + "\n", offsets[0], tuple(offsets[1:]))
+    objective = 'R{"reward"}max=? [ C ]'
+    query = f"multi({', '.join([objective, *bounds])})" if bounds else objective
+    properties = "\n".join([*offset_lines, query]) + "\n"
+    return PrismProblem("\n".join(lines) + "\n", properties, offsets[0], tuple(offsets[1:]))
 
 
 class _Reached:
@@ -97,8 +98,8 @@ class _Reached:
                 present |= ahead
                 ahead = self._after(h, present)
             written += len(present) * self.cmdp.num_actions
-            if written > MOST_COMMANDS:
-                raise GameError(f"the model would have more than {MOST_COMMANDS} commands. Take a shorter horizon.")
+            if written > MAX_COMMANDS:
+                raise GameError(f"the model would have more than {MAX_COMMANDS} commands. Take a shorter horizon.")
             yield sorted(present)
             present = ahead
 

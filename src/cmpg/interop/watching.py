@@ -25,11 +25,11 @@ from cmpg.games.names import Names
 from cmpg.learning.shared import Round
 
 Event = Step | Round
-"""What a run tells while it is under way."""
+"""What a run reports while it is under way."""
 
 
 def event_metrics(event: Event, names: Names | None = None) -> dict[str, float]:
-    """Return the numbers of an event by name; those that nobody knows are left out.
+    """Return the numbers of an event by name; those that are unknown are left out.
 
     Examples
     --------
@@ -41,18 +41,18 @@ def event_metrics(event: Event, names: Names | None = None) -> dict[str, float]:
     """
     called = names or Names()
     if isinstance(event, Round):
-        told = {
+        metrics = {
             "gap": event.gap,
             "samples per entry": float(event.samples_per_entry),
             "feasible": float(event.feasible),
         }
-        told |= _by_constraint("cost ceiling", event.cost_ceilings, called)
+        metrics |= _by_constraint("cost ceiling", event.cost_ceilings, called)
     else:
-        told = {"gain": event.gain, "potential": event.potential, "seconds": event.seconds}
-        told |= _by_constraint("cost", event.costs, called)
+        metrics = {"gain": event.gain, "potential": event.potential, "seconds": event.seconds}
+        metrics |= _by_constraint("cost", event.costs, called)
         if event.multipliers is not None:
-            told |= _by_constraint("multiplier", event.multipliers, called)
-    return {name: number for name, number in told.items() if np.isfinite(number)}
+            metrics |= _by_constraint("multiplier", event.multipliers, called)
+    return {name: number for name, number in metrics.items() if np.isfinite(number)}
 
 
 def result_metrics(result: Result, names: Names | None = None) -> dict[str, float]:
@@ -66,11 +66,11 @@ def result_metrics(result: Result, names: Names | None = None) -> dict[str, floa
     (3.0, 1.0)
     """
     called = names or Names()
-    told = {"certified": float(result.certified), "moves": float(result.moves)}
+    metrics = {"certified": float(result.certified), "moves": float(result.moves)}
     if result.incumbent is not None:
-        told["proved epsilon"] = float(result.certificate.epsilon)
-    told |= {f"value/{called.agent(i)}": float(value) for i, value in enumerate(result.values)}
-    return told | _by_constraint("proved cost", result.costs, called)
+        metrics["proved epsilon"] = float(result.certificate.epsilon)
+    metrics |= {f"value/{called.agent(i)}": float(value) for i, value in enumerate(result.values)}
+    return metrics | _by_constraint("proved cost", result.costs, called)
 
 
 def _by_constraint(what: str, numbers: FloatArray, names: Names) -> dict[str, float]:
@@ -106,15 +106,15 @@ class Watcher:
 
     def __call__(self, event: Event) -> None:
         """Write an event."""
-        self._tell(event_metrics(event, self._names))
+        self._log(event_metrics(event, self._names))
         self._events += 1
 
     def conclude(self, result: Result) -> None:
         """Write what was proved."""
-        self._tell(result_metrics(result, self._names))
+        self._log(result_metrics(result, self._names))
 
-    def _tell(self, told: dict[str, float]) -> None:
-        for name, number in told.items():
+    def _log(self, metrics: dict[str, float]) -> None:
+        for name, number in metrics.items():
             self._write(name, number, self._events)
 
 
