@@ -112,7 +112,7 @@ __all__ = ["SCENARIOS", "Origin", "Scenario", "scenario", "scenario_names", *_HO
 
 
 def __getattr__(name: str) -> Any:
-    """Load the function that builds a game when it is first asked for."""
+    """Load the function that builds a game when it is first used."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _HOME_OF[name].function

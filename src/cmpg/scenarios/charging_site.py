@@ -1,8 +1,8 @@
-"""A charging site on one day: its slots, its cars, its tariff, its transformers and what they bear.
+"""A charging site on one day: its slots, its cars, its tariff, its transformers and their capacities.
 
 A day is cut into slots of 15, 30 or 60 minutes, from midnight to midnight on the site's clock. Where the time zone is
 known, a day on which the clock changes has 23 or 25 hours; where only offsets are known and they differ on that day,
-it is refused, because nobody knows when they changed.
+it is refused, because the time of the change is unknown.
 
 A profile is a CSV file of what holds from a time of the day on: the column `from` with times such as 08:00, the first
 of them 00:00, and a column of numbers; for transformers, one column each.
@@ -300,8 +300,8 @@ def read_profile(path: FilePath, slots: Slots, columns: Sequence[str]) -> FloatA
         values.append([number_in(row[name], line, name=name) for name in wanted])
     if not begins:
         raise FileError(f"{path} has no times; a line for 00:00 is required.")
-    places = np.searchsorted(begins, slots.clocks, side="right") - 1
-    return frozen(np.array(values)[places].T)
+    indices = np.searchsorted(begins, slots.clocks, side="right") - 1
+    return frozen(np.array(values)[indices].T)
 
 
 def _minute(text: str, line: Line) -> int:

@@ -27,7 +27,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Mark:
-    """A word on a cell, for everybody or for one agent."""
+    """A word on a cell, for all agents or for one."""
 
     cell: Cell
     text: str
@@ -52,7 +52,7 @@ class NetworkDrawing:
 
     nodes: tuple[tuple[float, float], ...]  # in the unit square, y downwards
     links: tuple[tuple[int, int], ...]  # states at both ends
-    protected: tuple[int, ...]  # places in `links`
+    protected: tuple[int, ...]  # indices in `links`
     limit: float  # of a protected link
     origins: tuple[int, ...]
     destinations: tuple[int, ...]

@@ -69,12 +69,12 @@ def move_table(ahead: IntArray, *, success: float = 1.0) -> sp.csr_array:
 
 
 def standing_table(resource_of: IntArray, num_actions: int) -> sp.csr_array:
-    """Return the use [S·A, E] of whoever stands on a cell, whatever it does there.
+    """Return the use [S·A, E] of an agent that stands on a cell, whatever it does there.
 
     Parameters
     ----------
     resource_of : [S]
-        The resource of each cell, or -1 where the cell is not a resource.
+        The resource of each cell, or -1 if the cell is not a resource.
     num_actions
         A.
     """

@@ -190,7 +190,7 @@ def congestion_game(
 def congestion_game_common_reward(
     *, num_agents: int = 8, horizon: int = 2, threshold: float = 0.5, cost_at: CostSteps = "every step"
 ) -> JointGame:
-    """Return the congestion game in which everybody gets the welfare, the sum of all rewards: a potential game (C1)."""
+    """Return the congestion game in which every agent gets the welfare, the sum of rewards: a potential game (C1)."""
     game = congestion_game(num_agents=num_agents, horizon=horizon, threshold=threshold, cost_at=cost_at)
     welfare = game.rewards.sum(axis=0)
     return game.with_rewards(np.broadcast_to(welfare, game.rewards.shape))
@@ -281,8 +281,8 @@ def grid_world_local(
         require_memory(what, needed, advice="Take a smaller grid, or fewer steps.")
     cells = [(x, y) for y in range(height) for x in range(width)]
     shared = [cell for cell in cells if cell not in (start, target)]
-    places = {cell: place for place, cell in enumerate(shared)}
-    resource_of = np.array([places.get(cell, -1) for cell in cells])
+    indices = {cell: index for index, cell in enumerate(shared)}
+    resource_of = np.array([indices.get(cell, -1) for cell in cells])
     reward = np.array([cell_rewards.get(cell, 0.0) for cell in cells])
     agent = LocalAgent(
         transition=move_table(next_cells(np.ones((height, width), dtype=bool), MOVES.values())),

@@ -1,4 +1,4 @@
-"""Static routing: everybody chooses a whole path at once, and all who use a link meet on it.
+"""Static routing: every platoon chooses a whole path at once, and all that use a link meet on it.
 
 Every trip of the table travels, in platoons of equal size; those with the same origin and destination are alike. A
 platoon has one step, one state, and one action per path. What it pays is the sum over the links of its path of
@@ -34,7 +34,7 @@ ROUNDS = 60
 BISECTIONS = 40
 
 Path = tuple[int, ...]
-"""The places of links in `network.links`."""
+"""The indices of links in `network.links`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def shortest_paths(roads: Roads, demand: Demand, times: FloatArray) -> tuple[lis
     paths: dict[tuple[int, int], Path] = {}
     lengths: dict[tuple[int, int], float] = {}
     for origin in sorted({origin for origin, _ in demand.pairs}):
-        # Zones that nobody may drive through are left only by those who begin there.
+        # Zones that are closed to through traffic are left only by trips that begin there.
         used = [e for (tail, _), e in fastest.items() if tail >= closed or tail == origin]
         matrix = sp.csr_array((times[used], (roads.ends[used, 0], roads.ends[used, 1])), shape=(nodes, nodes))
         distance, before = dijkstra(matrix, indices=origin, return_predecessors=True)

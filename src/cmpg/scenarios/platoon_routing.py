@@ -9,8 +9,8 @@ waiting costs 0.01, and not having arrived after the last step costs 0.60. The d
 constraint is on protected links: E Σ_h Σ_{e protected} (m_e − 2)^+ ≤ 0.5. It is a local game: policies see the own node
 and the step. Loads meet per step: two platoons delay each other on a link only if they take it at the same step.
 
-With `mode="static"` everybody chooses a whole path at once, and all who use a link meet on it, as in traffic assignment
-(`path_choice.py`).
+With `mode="static"` each platoon chooses a whole path at once, and all that use a link meet on it, as in traffic
+assignment (`path_choice.py`).
 
 Nodes are numbered as in the files, from 1; node v is state v − 1. Action 0 is to wait, action j the j-th outgoing link
 of the node in the order of the file; where a node has fewer links, the action is to wait.
@@ -235,8 +235,8 @@ def routing(
     if mode == "static":
         from cmpg.scenarios.path_choice import static_city, static_routing_game
 
-        everybody = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
-        return static_routing_game(everybody, limit=limit, threshold=threshold, vehicles=size)
+        all_traffic = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
+        return static_routing_game(all_traffic, limit=limit, threshold=threshold, vehicles=size)
     city = routing_city(**options, protected=protected)
     return routing_game(
         city, horizon=horizon, limit=limit, threshold=threshold, vehicles=size, waiting=waiting, late=late

@@ -1,4 +1,4 @@
-"""Sharing radio channels: users of a band that belongs to somebody else, made for learning safely.
+"""Sharing radio channels: secondary users of a licensed band, made for learning safely.
 
 Every channel is sensed free or busy, and moves by itself: free → busy and busy → free with fixed probabilities,
 whatever the users do. A user idles or takes a channel. The primary user is really there with probability ρ, which

@@ -1,6 +1,6 @@
 """Teams: agents with one reward, from a `.dpomdp` file, all of whom see the state.
 
-The benchmarks of decentralised planning hide the state; here everybody sees it, so that it is a joint game with a
+The benchmarks of decentralised planning hide the state; here all agents see it, so that it is a joint game with a
 common reward (class C1), and what a central planner would do is a Nash policy. The package's own sample is two rescue
 robots: each searches the left or the right ward, or carries; who is found is carried out by both together.
 """

@@ -223,10 +223,10 @@ def _time(text: str, line: Line, *, name: str) -> datetime:
 def _items(path: FilePath) -> list[Any]:
     text = "\n".join(line.text for line in read_lines(path))
     try:
-        told = json.loads(text)
+        read = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise FileError(f"{path} is not JSON ({problem}).") from None
-    items = told.get("_items") if isinstance(told, dict) else told
+    items = read.get("_items") if isinstance(read, dict) else read
     if not isinstance(items, list):
         raise FileError(f"{path} has no list `_items` of sessions, as the ACN-Data interface gives them.")
     return items
@@ -244,8 +244,8 @@ def _item(item: Any, number: int, path: FilePath, zone: tzinfo | None, wanted: s
         raise FileError(f"{place}: the stay ends ({departure}) before it begins ({arrival}).")
     station, name = item.get("spaceID", item.get("stationID")), f"kWh{wanted.title()}"
     inputs = item.get("userInputs") or [{}]
-    asked = inputs[-1] if isinstance(inputs, list) and isinstance(inputs[-1], dict) else {}
-    energy = item.get(name) if wanted == "delivered" else asked.get(name)
+    requested = inputs[-1] if isinstance(inputs, list) and isinstance(inputs[-1], dict) else {}
+    energy = item.get(name) if wanted == "delivered" else requested.get(name)
     if isinstance(energy, bool) or not isinstance(energy, (int, float)) or not 0 <= energy < float("inf"):
         raise FileError(f"{place}: {name} is {energy!r}; a number of at least 0 is required.")
     if not isinstance(station, str) or not station:
@@ -258,8 +258,8 @@ def _item_time(item: dict[str, Any], name: str, place: str, zone: tzinfo | None)
     try:
         time = parsedate_to_datetime(text) if isinstance(text, str) and "," in text else datetime.fromisoformat(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        told = "a time such as Wed, 25 Apr 2018 11:08:04 GMT is required."
-        raise FileError(f"{place}: {name} is {text!r}; {told}") from None
+        required = "a time such as Wed, 25 Apr 2018 11:08:04 GMT is required."
+        raise FileError(f"{place}: {name} is {text!r}; {required}") from None
     if "GMT" in str(text):
         time = time.replace(tzinfo=UTC)
     if zone is None and time.tzinfo is not None and time.utcoffset() == timedelta(0):

@@ -1,4 +1,4 @@
-"""Decentralised problems in the `.dpomdp` form of the MADP toolbox, read as if everybody saw the state.
+"""Decentralised problems in the `.dpomdp` form of the MADP toolbox, read as if all agents saw the state.
 
 The head has `agents`, `discount`, `values`, `states`, `start`, `actions` and `observations`, each once. Below it, `T:`
 gives transitions and `R:` rewards, and what comes later replaces what came before; `O:` gives observations, which are
@@ -27,14 +27,14 @@ from cmpg.scenarios.readers.text import FilePath, Line, check_entries, is_whole,
 
 HEAD = ("agents", "discount", "values", "states", "start", "actions", "observations")
 
-MOST_NAMES = 100_000
-"""Agents, states, actions or observations of one agent, and joint observations, at most."""
+MAX_NAMES = 100_000
+"""A file names at most so many agents, states, joint observations, and actions or observations of one agent."""
 
-MOST_AGENTS = 28
+MAX_AGENTS = 28
 """A table has an axis for every agent, and arrays have at most 32."""
 
-MOST_WRITTEN = 100_000_000
-"""Entries that all statements together may write: each can write all entries of a table."""
+MAX_WRITTEN = 100_000_000
+"""All statements together may write so many entries: each can write all entries of a table."""
 
 WRITTEN_ONE_BY_ONE = 200
 """Rewards that depend on observations are kept one by one, which takes so many times as long."""
@@ -46,7 +46,7 @@ Names = tuple[str, ...]
 
 
 class _Known:
-    """Names, or numbers, and their places."""
+    """Names, or numbers, and their indices."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -56,7 +56,7 @@ class _Known:
         return len(self.names)
 
     def place(self, word: str, line: Line, *, kind: str) -> int:
-        """Return the place of a name, or of a number that stands for it."""
+        """Return the index of a name, or of a number that stands for it."""
         if word in self._places:
             return self._places[word]
         if is_whole(word) and int(word) < len(self):
@@ -65,7 +65,7 @@ class _Known:
         raise line.error(f"there is no {kind} {word[:40]!r}; there are {len(self)}: {some}.")
 
     def places(self, word: str, line: Line, *, kind: str) -> list[int]:
-        """Return the places that a word stands for."""
+        """Return the indices that a word stands for."""
         return list(range(len(self))) if word == "*" else [self.place(word, line, kind=kind)]
 
 
@@ -176,8 +176,8 @@ def _head(path: FilePath, statements: Sequence[_Statement]) -> _Head:
         if name not in found:
             raise FileError(f"{path} has no line `{name}:`; it is not a .dpomdp file, or it is cut short.")
     agents = _declared(found["agents"], "agent")
-    if len(agents) > MOST_AGENTS:
-        raise found["agents"].line.error(f"there are {len(agents)} agents; at most {MOST_AGENTS} are read.")
+    if len(agents) > MAX_AGENTS:
+        raise found["agents"].line.error(f"there are {len(agents)} agents; at most {MAX_AGENTS} are read.")
     states = _Known(_declared(found["states"], "state"))
     actions, observations = (
         _declared_each(found[name], name[:-1], len(agents)) for name in ("actions", "observations")
@@ -186,8 +186,8 @@ def _head(path: FilePath, statements: Sequence[_Statement]) -> _Head:
     if values.fields not in (("reward",), ("cost",)):
         raise values.line.error("`values:` must be reward or cost.")
     check_entries(path, math.prod(map(len, actions)) * len(states) ** 2)
-    if math.prod(map(len, observations)) > MOST_NAMES:
-        raise found["observations"].line.error(f"there are more than {MOST_NAMES} joint observations.")
+    if math.prod(map(len, observations)) > MAX_NAMES:
+        raise found["observations"].line.error(f"there are more than {MAX_NAMES} joint observations.")
     return _Head(
         agents,
         number_in(" ".join(discount.fields), discount.line, name="discount"),
@@ -216,8 +216,8 @@ def _declared_each(statement: _Statement, kind: str, num_agents: int) -> tuple[_
 def _names(words: Sequence[str], line: Line, kind: str) -> Names:
     if len(words) == 1 and words[0].isascii() and words[0].isdigit():
         count = int(words[0]) if is_whole(words[0]) else None
-        if count is None or not 1 <= count <= MOST_NAMES:
-            raise line.error(f"there are {words[0][:40]} {kind}s; at least one, and at most {MOST_NAMES}, are read.")
+        if count is None or not 1 <= count <= MAX_NAMES:
+            raise line.error(f"there are {words[0][:40]} {kind}s; at least one, and at most {MAX_NAMES}, are read.")
         return tuple(f"{kind} {number}" for number in range(count))
     if not words:
         raise line.error(f"a number of {kind}s, or their names, are required.")
@@ -265,8 +265,8 @@ def _numbers(words: Sequence[str], shape: tuple[int, ...], line: Line) -> FloatA
     if list(words) == ["identity"] and len(shape) == 2 and shape[0] == shape[1]:
         return np.eye(shape[0])
     if len(words) != math.prod(shape):
-        told = " × ".join(map(str, shape))
-        raise line.error(f"there are {len(words)} words; {told} numbers, or a word such as uniform, are required.")
+        expected = " × ".join(map(str, shape))
+        raise line.error(f"there are {len(words)} words; {expected} numbers, or a word such as uniform, are required.")
     return np.array([number_in(word, line, name="an entry") for word in words]).reshape(shape)
 
 
@@ -371,15 +371,15 @@ class _Tables:
     def _count(self, statement: _Statement, entries: int) -> None:
         """Raise where statements write the same entries over and over."""
         self._written += entries
-        if self._written > MOST_WRITTEN:
+        if self._written > MAX_WRITTEN:
             raise statement.line.error("the statements up to here write more entries than can be read in a short time.")
 
     def _joint_action(self, statement: _Statement, allowed: tuple[int, ...]) -> tuple[list[int], list[str]]:
         """Return the joint actions that a statement is about, and its other fields, of which so many are allowed."""
         actions, *rest = statement.fields or [""]
         if len(rest) not in allowed:
-            told = ", ".join(map(str, allowed[:-1])) + f" or {allowed[-1]}"
-            raise statement.line.error(f"there are {len(rest)} fields after the joint action; {told} are required.")
+            numbers = ", ".join(map(str, allowed[:-1])) + f" or {allowed[-1]}"
+            raise statement.line.error(f"there are {len(rest)} fields after the joint action; {numbers} are required.")
         if len(rest) == allowed[-1] and statement.below:
             raise statement.below[0].error("this line belongs to nothing: the statement above it is whole.")
         return _joint_places(actions, self.head.actions, statement.line, kind="action"), rest
@@ -405,6 +405,6 @@ def _normalise_rows(path: FilePath, head: _Head, transition: FloatArray) -> None
 
 
 def _named(head: _Head, joint: int) -> str:
-    """Return the actions of everybody in one joint action."""
+    """Return the names of the agents' actions in a joint action."""
     actions = np.unravel_index(joint, [len(names) for names in head.actions])
     return " ".join(own.names[a] for own, a in zip(head.actions, actions, strict=True))

@@ -22,19 +22,19 @@ FilePath = str | PathLike[str]
 
 GZIP_MARK = b"\x1f\x8b"
 
-MOST_UNPACKED = 3_000_000
-"""Bytes to which any compressed text may unpack; a larger one, to `MOST_UNPACKED_RATIO` times its size."""
+MAX_UNPACKED = 3_000_000
+"""The bytes to which a compressed text may unpack. The limit of a large one is `MAX_UNPACKED_RATIO` times its size."""
 
-MOST_UNPACKED_RATIO = 10
+MAX_UNPACKED_RATIO = 10
 
 LEAST_LINE = 8
 """A line counts as so many bytes at least: empty ones take time, too."""
 
 LONGEST_LINE = 2**24
-"""Bytes of a line at most."""
+"""A line has at most this many bytes."""
 
-MOST_ENTRIES = 3_000_000
-"""Entries of all tables together that a file of any size may describe; a larger one, half as many as it has bytes."""
+MAX_ENTRIES = 3_000_000
+"""A file of any size may describe so many entries of tables; a large one, half as many as it has bytes."""
 
 
 def at_line(path: FilePath, line: int, problem: str) -> FileError:
@@ -101,7 +101,7 @@ def _trusted_size(path: Path) -> float:
     """Return how many bytes may come out of a file; whatever it holds, unless it is compressed."""
     if path.suffix != ".gz":
         return math.inf
-    return max(MOST_UNPACKED, MOST_UNPACKED_RATIO * path.stat().st_size)
+    return max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -144,7 +144,7 @@ def check_entries(path: FilePath, entries: int) -> None:
 
     A file that lists its entries has two bytes for each, at least.
     """
-    most = max(MOST_ENTRIES, Path(path).stat().st_size // 2)
+    most = max(MAX_ENTRIES, Path(path).stat().st_size // 2)
     if entries > most:
         raise FileError(
             f"{path} describes tables of {entries:.3g} entries; at most {most:.3g} are read from a file of its size. "
