@@ -45,6 +45,7 @@ ON_DEMAND = {
     ("policy.py", "cmpg.files.policies"),
     ("duality/dual_function.py", "cmpg.report.display"),
     ("equilibrium/quality.py", "cmpg.report.display"),
+    ("equilibrium/certificate.py", "cmpg.report.certificates"),
     ("equilibrium/result.py", "cmpg.files.run_folder"),
     ("equilibrium/result.py", "cmpg.report.display"),
     ("equilibrium/result.py", "cmpg.report.page"),

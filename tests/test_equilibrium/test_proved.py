@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Result, Status
-from cmpg.games import exact_costs
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
@@ -94,16 +93,19 @@ def test_exact_costs_are_those_of_the_exact_judge(seed):
         assert most - least <= Fraction(1, 2**300) * max(abs(cost), 1)
 
 
-def test_where_too_much_can_happen_the_question_is_left_open(monkeypatch):
-    game, policy = one_shot([[0, 0], [0, 1]], 0.375 * 0.625), mixing(0.375, 0.625)
-    assert certify(game, policy).feasible
-    monkeypatch.setattr(exact_costs, "MOST_WORK", 1)
-    judged = certify(game, policy)
+def test_where_too_much_can_happen_the_question_is_left_open():
+    """Seventeen agents mix, so there are 2^17 joint actions: too many for rationals."""
+    shares = np.random.default_rng(0).random(17)
+    cost = np.zeros((2,) * 17)
+    cost[(1,) * 17] = 1.0
+    policy = mixing(*shares)
+    spent = certify(one_shot(cost, 1.0), policy).costs[0]
+    judged = certify(one_shot(cost, spent), policy)
     assert judged.feasibility is Feasibility.TO_ROUNDING
-    assert 0 < judged.excess[0] < 1e-13
+    assert 0 < judged.excess[0] < 1e-13 * spent
 
 
-def test_rationals_decide_where_integers_of_a_thousand_bits_do_not(monkeypatch):
+def test_rationals_decide_where_rows_do_not_sum_to_one():
     """Both ways lead to the same state, so that exactly a half is spent, though 0.1 and 0.9 do not sum to one."""
     transition = np.zeros((2, 3, 2, 3))
     transition[0, 0, :, 1:] = [0.1, 0.9]
@@ -122,10 +124,6 @@ def test_rationals_decide_where_integers_of_a_thousand_bits_do_not(monkeypatch):
     )
     policy = game.uniform_policy()
     assert certify(game, policy).feasibility is Feasibility.PROVEN
-    monkeypatch.setattr(exact_costs, "MOST_RATIONAL_WORK", 1)
-    left = certify(game, policy)
-    assert left.feasibility is Feasibility.TO_ROUNDING
-    assert 0 < left.excess[0] < 1e-300
 
 
 # --- Large numbers, small numbers, and no numbers ---------------------------------------------------------------------
@@ -187,7 +185,7 @@ def test_products_too_small_for_floats_count():
     cost[1, 1, 1] = 1e300
     rare = mixing(1e-200, 1e-200, 1e-200)
     judged = certify(one_shot(cost, 0.0), rare)
-    assert judged.costs[0] == 0.0
+    assert judged.costs[0] == pytest.approx(1e-300)
     assert not judged.feasible
     assert judged.excess[0] == pytest.approx(1e-300)
     assert certify(one_shot(cost, 1e-299), rare).feasible

@@ -15,7 +15,6 @@ from cmpg.equilibrium.runs import by_potential
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.errors import CMPGError, GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.joint.game import JointGame
-from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
     charging,
     congestion_game,
@@ -160,7 +159,6 @@ def test_one_deadline_holds_for_all_runs():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: cmpg.certify(charging(), JointPolicy.uniform(charging().policy_shapes), exact=True),
         lambda: cmpg.duality.analyse_duality(charging()),
         lambda: cmpg.duality.analyse_duality(counting_congestion_game()),
         lambda: cmpg.learning.GameSimulator(charging(), rng=np.random.default_rng(1)),

@@ -148,7 +148,9 @@ def test_a_run_that_was_read_prints_what_its_result_prints(run_folder):
     assert run._repr_html_() == run.result._repr_html_()
 
 
-def test_a_witness_that_is_no_list_is_refused_with_the_path(run_folder):
+def test_a_witness_that_is_no_list_is_refused_with_the_path(tmp_path):
+    run_folder = tmp_path / "run"
+    library.solve(library.scenarios.grid_world_local()).save(run_folder)  # whose gains are not exactly zero
     path = run_folder / "result.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"status": "NOT_POTENTIAL", "epsilon": 0, "witness": {"agents": 3}}))

@@ -65,7 +65,7 @@ def certify(
     from cmpg.equilibrium.certificate import check_multipliers
     from cmpg.files.records import certificate_record, names_record
     from cmpg.games.contract import in_floats
-    from cmpg.report.display import claim_summary, verification_summary
+    from cmpg.report.certificates import claim_summary, verification_summary
 
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)

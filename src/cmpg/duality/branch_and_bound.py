@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
-from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.certificate import screen
 from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.starts.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
@@ -271,4 +271,4 @@ def meets_thresholds(position: JointPosition) -> bool:
         return True
     if worst_slack(position) < -float(position.cost_rounding.max()):
         return False
-    return certify(position.game, position.policy).feasible
+    return screen(position.game, position.policy).feasible

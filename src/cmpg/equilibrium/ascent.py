@@ -8,7 +8,7 @@ Guarantee (Theorem 1, with the true ranges; the paper's own games leave [0, 1]):
 potential rises by more than ε/2 with each move and by no more than Σ_i G_i in all, G_i = Σ_h (max r_{i,h} − min
 r_{i,h}), so there are at most T = ⌈2 Σ_i G_i / ε⌉ moves. Accepted gains that add up to more than Σ_i G_i, or a policy
 seen before, prove that the game is not a Markov potential game; so the loop ends on any game. What it returns is
-judged by `certify`, which needs no potential.
+judged by `screen`, which needs no potential.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.cmdp.response import Solver
 from cmpg.deadline import limited
 from cmpg.equilibrium.best_responses import Responses, greedy_at, reduced_multipliers
-from cmpg.equilibrium.certificate import certificate_seconds, certify
+from cmpg.equilibrium.certificate import certificate_seconds, screen
 from cmpg.equilibrium.loop import (
     Answer,
     Ending,
@@ -288,11 +288,11 @@ def _judged(game: Game, ending: Ending[Position], responses: Responses, *, epsil
     # Where values overflow, a solver may have no multiplier to return; any will do, and zero is one.
     multipliers[np.isnan(multipliers)] = 0.0
     multipliers = only_binding(game, multipliers)
-    certificate = certify(game, ending.position.policy, multipliers)
+    certificate = screen(game, ending.position.policy, multipliers)
     if ending.status is Status.CERTIFIED and certificate.rounding.max() > epsilon / 4:
         reduced = reduced_multipliers(ending.position, multipliers, epsilon=epsilon)
         if not np.array_equal(reduced, multipliers):
-            multipliers, certificate = reduced, certify(game, ending.position.policy, reduced)
+            multipliers, certificate = reduced, screen(game, ending.position.policy, reduced)
     status, message = verdict(ending, certificate, epsilon=epsilon, ranges=game.reward_ranges, failed=responses.failure)
     return Result(
         status=status,

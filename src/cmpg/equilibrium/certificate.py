@@ -1,51 +1,35 @@
-"""Certificates: proofs that anybody can check, by backward induction alone. No solver is imported here.
+"""Certificates: what is proved about a joint policy of a game. No solver is imported here.
 
 A Nash claim is (game, policy, multipliers). For any λ_i ≥ 0, weak duality bounds what agent i could get by any
 deviation that keeps the constraints, so
     gain_i ≤ λ_i·α + max_π V^{r_i − λ_i·c}(π, π_{−i}) − V^{r_i}(π_i, π_{−i}),
 and the policy is an ε-Nash policy if it is feasible and every right-hand side is at most ε. The multipliers may come
-from anywhere: bad ones make the bound loose, never wrong.
+from anywhere: bad ones make the bound loose, never wrong. λ_ij = ∞ stands for a proof by support: nothing is left of
+that budget, and what would cost more is forbidden (`cmpg.proof.support`).
 
-Where nothing is left of a budget, so that its price may have no bound, λ_ij = ∞ stands for another proof, by support:
-what no feasible deviation of agent i can do is forbidden, and constraint j is left out (`cmpg.cmdp.support`). Where it
-is not provable that nothing is left, such a multiplier proves nothing: the bound is infinite.
-
-Rounding is part of the proof: floats are evaluated with a rigorous error bound, which is added to every gain. Where it
-leaves open whether a threshold is met, exact arithmetic decides if little enough can happen under the policy. What is
-left open even then is not proved: the certificate says by how much a threshold may be exceeded, and whoever accepts
-that says so (`allow_rounding`).
+`certify` judges a claim by the kernel (`cmpg.proof`), which takes plain tables and imports numpy alone; with `exact`,
+in rationals. `screen` judges by the CMDPs that the game induces, with the compiled kernels where there are any. It has
+an allowance for rounding of its own, and is there for what the kernel cannot do: games without tables, games that are
+so large that the kernel would take longer than `MAX_KERNEL_SECONDS`, and the many policies that a search compares. A
+certificate says in `judged_by` which of them judged.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import BoolArray, FloatArray, check_shape, counted_rescaling, frozen, numbers, to_exact
+from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
-from cmpg.errors import GameError, PolicyError
-from cmpg.faces import (
-    MOST_ROWS,
-    Cell,
-    Face,
-    Table,
-    counted,
-    fixed,
-    html,
-    largest,
-    line,
-    shown_of,
-    significant,
-    text,
-)
+from cmpg.errors import GameError, PolicyError, UnsupportedError
+from cmpg.faces import Face, counted, html, line, text
+from cmpg.games.claims import claim_of
 from cmpg.games.contract import (
     Game,
     Information,
@@ -53,30 +37,24 @@ from cmpg.games.contract import (
     Position,
     agent_bounds,
     binds_of,
-    exact_costs,
     forbidden,
-    in_rationals,
+    in_floats,
     is_exact,
 )
-from cmpg.policy import JointPolicy
+from cmpg.policy import CompactTable, JointPolicy
+from cmpg.proof.claim import Claim
+from cmpg.proof.exact import TooLarge
+from cmpg.proof.verdict import Feasibility as Feasibility
+from cmpg.proof.verdict import Findings, decided, judge, judge_exactly, seconds_to_check
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Restricted
 
-MOST_PRICES = 3
-"""The prices of more constraints than this do not fit on a line."""
+MAX_KERNEL_SECONDS = 1.0
+"""Claims that the kernel would check for longer than about this are judged by the engine of the game."""
 
-
-LARGEST = Fraction(np.finfo(np.float64).max)
-SMALLEST = float(np.nextafter(0.0, 1.0))
-
-
-class Feasibility(Enum):
-    """Whether a policy meets the thresholds: proved, refuted, or too close to tell."""
-
-    PROVEN = "meets every threshold"
-    TO_ROUNDING = "meets every threshold up to rounding"
-    VIOLATED = "violates a threshold"
+KERNEL, RATIONALS, COMPILED, CMDPS = "kernel", "rationals", "compiled judge", "induced CMDPs"
+"""Who judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +71,6 @@ class Certificate:
     """
 
     feasibility: Feasibility
-    epsilon: float  # no agent gains more than this by any deviation that keeps the constraints
     gains: FloatArray  # [n]: the proven bound of each agent's gain, rounding included
     values: FloatArray  # [n]
     bounds: FloatArray  # [n]: what each agent could get at most
@@ -104,9 +81,15 @@ class Certificate:
     excess: FloatArray  # [k]: by how much each threshold may be exceeded at most; zero where it is proved to be met
     information: Information
     arithmetic: str  # "floating point", "exact"
+    judged_by: str  # "kernel", "rationals", "compiled judge", "induced CMDPs"
     names: Names = field(default_factory=Names)
     rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
     binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
+
+    @property
+    def epsilon(self) -> float:
+        """No agent gains more than this by any deviation that keeps the constraints."""
+        return float(self.gains.max())
 
     @property
     def feasible(self) -> bool:
@@ -132,79 +115,21 @@ class Certificate:
         return self.meets(allow_rounding) and self.epsilon <= epsilon
 
     def face(self) -> Face:
-        """Return what to show: what is proved, agents with values, gains and prices, constraints with costs."""
-        kind = f"({self.information}, {self.arithmetic} arithmetic{self.told_rescaling})"
-        rest = "" if self.feasible else f": {self.told_excess}"
-        if self.feasibility is not Feasibility.VIOLATED:
-            rest += f"; no agent gains more than {self.epsilon:.3g} by leaving"
-        told = f"the policy {self.feasibility.value}{rest} {kind}."
-        return Face(self.feasibility.name, told, self.tables(), good=self.feasible)
+        """Return what `print` shows: what is proved, agents and constraints; it formats what is here."""
+        from cmpg.report.certificates import certificate_summary  # a room below: tables are made on demand
 
-    @property
-    def told_rescaling(self) -> str:
-        """How many rows were not read as they stand."""
-        return f"; {counted(self.rescaled, 'row')} of probabilities divided by their sums" if self.rescaled else ""
-
-    @property
-    def told_feasibility(self) -> str:
-        """Whether the thresholds are met, in a sentence."""
-        return f"The policy {self.feasibility.value}" + ("" if self.feasible else f": {self.told_excess}")
-
-    @property
-    def told_excess(self) -> str:
-        """What the constraint costs that is exceeded most, or may be."""
-        worst = int(np.argmax(self.excess))
-        over = f"{self.excess[worst]:.3g} more than {self.thresholds[worst]:.9g}"
-        if self.feasibility is Feasibility.VIOLATED:
-            return f"{self.names.constraint(worst)} costs {self.costs[worst]:.9g}, {over}"
-        return f"{self.names.constraint(worst)} may cost up to {over}"
+        return certificate_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 
-    def tables(self, most: int | None = MOST_ROWS) -> tuple[str | Table, ...]:
-        """Return agents and constraints as tables, each of at most so many rows."""
-        total = [f"total value {self.values.sum():.6f}"] if len(self.values) > 1 else []
-        return self.agents_table(most), *total, self.constraints_table(most) if len(self.costs) else "no constraints"
-
-    def agents_table(self, most: int | None = MOST_ROWS) -> Table:
-        """Return who gets what, could get at most, and pays which price for a unit of each threshold."""
-        shown, num_prices = largest(self.gains, most), self.multipliers.shape[1]
-        if most is not None:
-            num_prices = min(num_prices, MOST_PRICES)
-        prices = [f"price {j}" if most else f"price of {self.names.constraint(j)}" for j in range(num_prices)]
-        prices = ["price"] if self.multipliers.shape[1] == 1 else prices
-        rows: list[tuple[Cell, ...]] = []
-        for i in shown:
-            cells = (fixed(self.values[i]), fixed(self.bounds[i]), significant(self.gains[i], 2))
-            rows.append((self.names.agent(i), *cells, *(self._price(i, j) for j in range(num_prices))))
-        note = shown_of(shown, len(self.gains), "agents with the largest gains; --json has all")
-        return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
-
-    def _price(self, agent: int, constraint: int) -> Cell:
-        """Show a multiplier; a proof by support has none, nor has a constraint that does not bind the agent."""
-        if self.binds is not None and not self.binds[agent, constraint]:
-            return "not bound"
-        multiplier = float(self.multipliers[agent, constraint])
-        return "support" if multiplier == np.inf else fixed(multiplier, 4)
-
-    def constraints_table(self, most: int | None = MOST_ROWS) -> Table:
-        """Return what each constraint costs, and what is left below its threshold."""
-        shown = largest(-self.slacks, most)
-        rows: list[tuple[Cell, ...]] = []
-        for j in shown:
-            cells = (significant(self.costs[j], 9), significant(self.thresholds[j], 9), significant(self.slacks[j], 2))
-            rows.append((self.names.constraint(j), *cells))
-        note = shown_of(shown, len(self.costs), "constraints with the least slack; --json has all")
-        return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
-
 
 def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
-    """Check a joint policy: does it meet the constraints, and how much could an agent gain by leaving?
+    """Check a joint policy: does it meet the constraints, and how much could an agent gain by deviating?
 
     Parameters
     ----------
     game
-        Any game; with `exact`, one that can be read as rationals.
+        Any game; with `exact`, one that has tables.
     policy
         One table per agent.
     multipliers : [n, k]
@@ -221,28 +146,93 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
-    with counted_rescaling() as rescaling:
-        judged = _exact_game(game) if exact else game
-        position = judged.at(policy)
-    told = check_multipliers(game, multipliers)
-    hard = np.asarray(told == np.inf)
-    judging = np.where(hard, 0, told)
-    if is_exact(judged):
-        judging = to_exact(judging)
-    # What is beyond all floats is no number, and no number proves nothing: there is no need to warn of it.
+    policy.check_fits(game.policy_shapes)
+    given = check_multipliers(game, multipliers)
+    tables = _tables_of(game)
+    if tables is None and exact:
+        advice = "Leave `exact` out, and rounding is bounded instead."
+        raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
+    if tables is None:
+        return screen(game, policy, given)
+    rational = exact or _holds_rationals(game, policy)
+    if not rational and not kernel_judges(game):
+        return screen(game, policy, given)
+    claim = claim_of(game, policy, given)
+    if not rational:
+        return _certificate(game, given, judge(claim), judged_by=KERNEL)
+    try:
+        return _certificate(game, given, judge_exactly(claim), judged_by=RATIONALS)
+    except TooLarge:
+        raise GameError(
+            "the claim is too large for exact arithmetic; leave `exact` out, and pass floats instead of rationals: "
+            "rounding is bounded then."
+        ) from None
+
+
+def kernel_judges(game: Game) -> bool:
+    """Whether `certify` judges claims about a game by the kernel: it has tables, and they are small enough."""
+    tables = _tables_of(game)
+    if tables is None or is_exact(game):
+        return tables is not None
+    seconds = seconds_to_check(tables, game.policy_shapes, discounted=game.discount is not None)
+    return seconds <= MAX_KERNEL_SECONDS
+
+
+def _tables_of(game: Game) -> Any:
+    """Return the tables of a game, or None: a class of one's own may have none, and is judged by its CMDPs."""
+    return game.claim_tables() if hasattr(type(game), "claim_tables") else None  # type: ignore[attr-defined]
+
+
+def _holds_rationals(game: Any, policy: JointPolicy) -> bool:
+    tables = [each.rows if isinstance(each, CompactTable) else each for each in policy.stored]
+    return is_exact(game) or object in [table.dtype for table in tables]
+
+
+def _certificate(game: Game, multipliers: FloatArray, verdict: Findings, *, judged_by: str) -> Certificate:
+    binds = binds_of(game)
+    return Certificate(
+        feasibility=verdict.feasibility,
+        gains=verdict.gains,
+        values=verdict.values,
+        bounds=verdict.bounds,
+        costs=verdict.costs,
+        thresholds=np.asarray(game.thresholds, dtype=np.float64),
+        multipliers=np.asarray(multipliers, dtype=np.float64),
+        rounding=verdict.rounding,
+        excess=verdict.excess,
+        information=game.information,
+        arithmetic="exact" if judged_by == RATIONALS else "floating point",
+        judged_by=judged_by,
+        names=game.names,
+        rescaled=verdict.rescaled,
+        binds=None if binds.all() else binds,
+    )
+
+
+# --- Judging by the CMDPs of a position -------------------------------------------------------------------------------
+
+
+def screen(game: Game, policy: JointPolicy, multipliers: Any = None) -> Certificate:
+    """Judge as `certify` does, by the CMDPs that the game induces: faster than the kernel, with more code behind it.
+
+    A game in rationals is rounded to floats first; a search has to know where it stands, and `certify` has the last
+    word.
+    """
+    given = np.asarray(check_multipliers(game, multipliers), dtype=np.float64)
+    hard = np.asarray(given == np.inf)
+    floats = in_floats(game)
+    # Overflow gives inf or nan; both make a bound infinite, so no warning is needed.
     with np.errstate(over="ignore", invalid="ignore"):
-        return replace(_certified(judged, position, policy, judging, hard), rescaled=rescaling.rows)
+        position = floats.at(policy)
+        return _screened(floats, position, policy, np.where(hard, 0, given), hard)
 
 
-def _certified(
-    game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray
-) -> Certificate:
-    """Judge every agent, and the thresholds, in the arithmetic of the game."""
+def _screened(game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray) -> Certificate:
+    """Judge every agent, and the thresholds."""
     judged_at_once = None if hard.all() else agent_bounds(position, judging)
     if judged_at_once is not None:
         values, bounds, allowance = judged_at_once.values, judged_at_once.bounds.copy(), judged_at_once.rounding.copy()
-        asked = np.flatnonzero(hard.any(axis=1)).tolist()
-        for agent in asked:
+        for agent in np.flatnonzero(hard.any(axis=1)).tolist():
             _, bounds[agent], allowance[agent] = judge_agent(position, agent, judging[agent], hard[agent])
     else:
         agents = range(game.num_agents)
@@ -250,26 +240,20 @@ def _certified(
         values, bounds, allowance = (np.array(column) for column in zip(*judged_agents, strict=True))
     hidden = position.underflow()
     if hidden is not None:
-        allowance = allowance + 4 * (hidden.rewards + np.asarray(judging, dtype=np.float64) @ hidden.costs)
-    gains = np.maximum(np.asarray(bounds - values, dtype=np.float64), 0.0) + allowance
-    gains = np.where(np.isnan(gains), np.inf, gains)
-    feasibility, excess = _judge_feasibility(game.thresholds, position, policy, hard, hidden)
-    return Certificate(
+        allowance = allowance + 4 * (hidden.rewards + judging @ hidden.costs)
+    gains = np.maximum(bounds - values, 0.0) + allowance
+    feasibility, excess = _judge_feasibility(game, position, policy, hard, hidden)
+    verdict = Findings(
         feasibility=feasibility,
-        epsilon=float(gains.max()),
-        gains=gains,
-        values=values.astype(np.float64),
-        bounds=bounds.astype(np.float64),
+        gains=np.where(np.isnan(gains), np.inf, gains),
+        values=np.asarray(values, dtype=np.float64),
+        bounds=np.asarray(bounds, dtype=np.float64),
         costs=np.asarray(position.costs, dtype=np.float64),
-        thresholds=np.asarray(game.thresholds, dtype=np.float64),
-        multipliers=np.where(hard, np.inf, np.asarray(judging, dtype=np.float64)),
         rounding=allowance,
         excess=excess,
-        information=game.information,
-        arithmetic="exact" if is_exact(game) else "floating point",
-        names=game.names,
-        binds=None if binds_of(game).all() else binds_of(game),
     )
+    judged_by = CMDPS if judged_at_once is None else COMPILED
+    return _certificate(game, np.where(hard, np.inf, judging), verdict, judged_by=judged_by)
 
 
 def judge_agent(
@@ -354,41 +338,20 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
 
 
 def _judge_feasibility(
-    thresholds: FloatArray, position: Position, policy: JointPolicy, hard: BoolArray, hidden: Underflow | None
+    game: Game, position: Position, policy: JointPolicy, hard: BoolArray, hidden: Underflow | None
 ) -> tuple[Feasibility, FloatArray]:
-    """Say whether the policy, as it was given, meets every threshold, and by how much it may exceed each.
-
-    The position may know a rounded policy: rationals are read from the one that was given.
-    """
-    costs = position.costs
+    """Say whether the policy, as it was given, meets every threshold, and by how much it may exceed each."""
     margins = position.cost_rounding if hidden is None else position.cost_rounding + hidden.costs
     # What the support of the policy decides has no rounding in it.
-    kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(thresholds))]
-    certain = np.array([each is True for each in kept], dtype=bool)
-    most = costs + margins
-    excess = np.where(certain, 0.0, _rounded_up(most - thresholds))
-    broken = np.array([each is False for each in kept], dtype=bool)
-    if broken.any():  # however little: it may be too little for a float
-        return Feasibility.VIOLATED, np.where(broken, np.maximum(excess, SMALLEST), excess)
-    if not excess.any():
-        return Feasibility.PROVEN, excess
-    if np.any((costs - margins > thresholds) & ~certain):
-        return Feasibility.VIOLATED, excess
-    exact = exact_costs(position, policy)
-    if exact is not None:
-        limits = [Fraction(limit) for limit in thresholds]
-        excess = _rounded_up([most - limit for (_, most), limit in zip(exact, limits, strict=True)])
-        if not excess.any():
-            return Feasibility.PROVEN, excess
-    finite = np.isfinite(np.asarray(most, dtype=np.float64)).all()
-    return Feasibility.TO_ROUNDING if finite else Feasibility.VIOLATED, excess
+    kept = [_kept_exactly(position, j, np.flatnonzero(hard[:, j]).tolist()) for j in range(len(margins))]
+    costs = position.costs
+    lower = np.where(margins == 0, costs, np.nextafter(costs - margins, -np.inf))
+    upper = np.where(margins == 0, costs, np.nextafter(costs + margins, np.inf))
 
+    def claim() -> Claim | None:
+        return None if _tables_of(game) is None else claim_of(game, policy, np.zeros(hard.shape))
 
-def _rounded_up(excess: Any) -> FloatArray:
-    """Return what is above zero as floats that are no smaller; infinity for what is no number, or beyond all floats."""
-    exceeded = np.array([not each <= 0 for each in excess], dtype=bool)
-    nearest = np.array([float(max(min(each, LARGEST), 0)) if each == each else np.inf for each in excess])
-    return np.where(exceeded, np.nextafter(nearest, np.inf), 0.0)
+    return decided(np.asarray(game.thresholds), lower, upper, kept, claim)
 
 
 def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:
@@ -400,20 +363,36 @@ def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) ->
     return None
 
 
-def _exact_game(game: Game) -> Game:
-    if game.discount is not None:
-        raise GameError("exact mode needs a finite horizon; leave `exact` out, and rounding is bounded instead.")
-    return in_rationals(game)
-
-
 def proved_text(certificate: Certificate) -> str:
     """Say in a sentence what a certificate of a Nash policy proves."""
     kind = f"{certificate.information}{', exact arithmetic' if certificate.arithmetic == 'exact' else ''}"
-    kind += certificate.told_rescaling
+    kind += rescaling_text(certificate)
     return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by leaving ({kind})."
 
 
 def rounded_text(certificate: Certificate) -> str:
     """Say in a sentence what is proved of a policy that meets a threshold up to rounding, and what is not."""
     proved = f"no agent gains more than {certificate.epsilon:.3g} by leaving ({certificate.information})"
-    return f"{proved}, but thresholds are met up to rounding alone: {certificate.told_excess}."
+    return f"{proved}, but thresholds are met up to rounding alone: {excess_text(certificate)}."
+
+
+def feasibility_text(certificate: Certificate) -> str:
+    """Say in a sentence whether the thresholds are met."""
+    more = "" if certificate.feasible else f": {excess_text(certificate)}"
+    return f"The policy {certificate.feasibility.value}{more}"
+
+
+def excess_text(certificate: Certificate) -> str:
+    """Say what the constraint costs that is exceeded most, or may be."""
+    worst = int(np.argmax(certificate.excess))
+    name, limit = certificate.names.constraint(worst), certificate.thresholds[worst]
+    over = f"{certificate.excess[worst]:.3g} more than {limit:.9g}"
+    if certificate.feasibility is Feasibility.VIOLATED:
+        return f"{name} costs {certificate.costs[worst]:.9g}, {over}"
+    return f"{name} may cost up to {over}"
+
+
+def rescaling_text(certificate: Certificate) -> str:
+    """Say how many rows were not read as they stand."""
+    rows = certificate.rescaled
+    return f"; {counted(rows, 'row')} of probabilities divided by their sums" if rows else ""

@@ -21,7 +21,14 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, proved_text, rounded_text
+from cmpg.equilibrium.certificate import (
+    Certificate,
+    Feasibility,
+    feasibility_text,
+    proved_text,
+    rounded_text,
+    screen,
+)
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
 from cmpg.faces import fields_line
@@ -309,11 +316,11 @@ class _Turns(Generic[Where]):
 
 def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result:
     """Judge a policy at which something was interrupted, without any more search."""
-    certificate = certify(game, policy)
+    certificate = screen(game, policy)
     incumbent = Incumbent(policy, certificate.multipliers, certificate)
     if certificate.proves(epsilon):
         return Result(Status.CERTIFIED, proved_text(certificate), epsilon, incumbent=incumbent, game=game)
-    told = "" if certificate.feasible else f" {certificate.told_feasibility}."
+    told = "" if certificate.feasible else f" {feasibility_text(certificate)}."
     message = f"interrupted by the user.{told}"
     return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)
 
@@ -328,7 +335,7 @@ def verdict(
     if open_to_rounding and ending.status is not Status.NOT_POTENTIAL:
         return Status.TO_ROUNDING, rounded_text(certificate)
     status, message = _unproved(ending, certificate, epsilon=epsilon, ranges=ranges, failed=failed)
-    return status, message if certificate.feasible else f"{message} {certificate.told_feasibility}."
+    return status, message if certificate.feasible else f"{message} {feasibility_text(certificate)}."
 
 
 def _unproved(

@@ -17,7 +17,7 @@ import numpy as np
 
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import Ascent
-from cmpg.equilibrium.certificate import certify, proved_text
+from cmpg.equilibrium.certificate import certify, feasibility_text, kernel_judges, proved_text
 from cmpg.equilibrium.loop import OnProgress, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.runs import Preference, Restarts, RunContext, Runs, by_potential, by_welfare
@@ -200,7 +200,7 @@ def _default_start(game: Game, objective: Objective, workers: int) -> StartMetho
 def _concluded(
     game: Game, runs: Runs, generator: np.random.Generator | None, *, interrupted: bool, list_all: bool
 ) -> Result:
-    """Return the best ending; in exact arithmetic for a game in exact numbers, and inside the thresholds."""
+    """Return the best ending, proved by the kernel, and inside the thresholds."""
     context, start = runs.context, runs.start
     if not runs.ended:
         if start is None or start.policy is None:
@@ -215,8 +215,7 @@ def _concluded(
         best = runs.best(list_all=list_all)
         settings = {**best.settings, "improve": str(context.improve)}
         result = _with_witness(context.game, replace(best, game=game, settings=settings, interrupted=interrupted))
-        if context.game is not game:
-            result = _judged_exactly(game, result)
+        result = _proved(game, result)
         return _moved_inside(game, result, context, generator)
     except KeyboardInterrupt:
         if context.game is not game and result.certified and result.certificate.arithmetic != "exact":
@@ -290,17 +289,25 @@ def _with_witness(game: Game, result: Result) -> Result:
     return replace(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
 
 
-def _judged_exactly(game: Game, result: Result) -> Result:
-    """Give a game in exact numbers a certificate in exact numbers."""
-    if result.incumbent is None:
+def _proved(game: Game, result: Result) -> Result:
+    """Have the policy that is returned judged by the kernel, or in rationals if the game is given in them.
+
+    The runs were compared by what `screen` says. Nothing of that is believed here: where the kernel proves less, the
+    status says so, and where rounding alone had left a proof open, it may prove more.
+    """
+    if result.incumbent is None or not kernel_judges(game):
         return result
     certificate = certify(game, result.policy, result.multipliers)
     judged = replace(result, incumbent=replace(result.incumbent, certificate=certificate))
     if result.status not in (Status.CERTIFIED, Status.TO_ROUNDING, Status.LIMIT):
         return judged
-    if certificate.proves(result.epsilon):  # whatever the rounding of floats had left open
+    if certificate.proves(result.epsilon):
         return replace(judged, status=Status.CERTIFIED, message=proved_text(certificate))
-    if result.status is Status.LIMIT:
+    if result.status is Status.LIMIT or (
+        result.status is Status.TO_ROUNDING and certificate.epsilon <= result.epsilon and not certificate.feasible
+    ):
         return judged
-    text = f"in exact arithmetic the gap is {certificate.epsilon:.3g}. {certificate.told_feasibility}."
+    text = (
+        f"the gap is {certificate.epsilon:.3g} as judged by {certificate.judged_by}. {feasibility_text(certificate)}."
+    )
     return replace(judged, status=Status.LIMIT, message=text)

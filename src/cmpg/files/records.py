@@ -46,6 +46,7 @@ def certificate_record(certificate: Certificate) -> Fields:
         "epsilon": certificate.epsilon,
         "information": certificate.information,
         "arithmetic": certificate.arithmetic,
+        "judged_by": certificate.judged_by,
         "rescaled": certificate.rescaled,
         **{name: getattr(certificate, name) for name in JUDGED},
         "multipliers": told_multipliers(certificate.multipliers),

@@ -95,7 +95,7 @@ class Watcher:
     >>> watcher.conclude(cmpg.solve(game))
     certified 1.0 0
     moves 0.0 0
-    proved epsilon ...e-14 0
+    proved epsilon 0.0 0
     value/agent 0 3.0 0
     value/agent 1 3.0 0
     proved cost/both play 2 0.0 0

@@ -21,7 +21,7 @@ Where the ball of a cost holds its threshold, floats leave open whether it is me
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -42,40 +42,40 @@ class Checked:
     bounds: Array  # [n]: what each agent could get at most
     costs: Ball  # [k]
     gains: Array  # [n]
-    kept: tuple[bool | None, ...] = field(default=())  # [k]: whether the support of the policy keeps a threshold
-
-    @property
-    def rounding(self) -> Array:
-        """How much of each gain is an allowance for rounding: [n]."""
-        gaps = np.maximum(self.bounds - self.values.mid, 0.0)
-        return np.asarray(np.maximum(self.gains - gaps, 0.0))
+    rounding: Array  # [n]: how much of each gain is an allowance for rounding, at most
+    kept: tuple[bool | None, ...]  # [k]: whether the support of the policy keeps a threshold; None: it does not tell
 
 
 def check(claim: Claim) -> Checked:
     """Judge a claim whose tables hold floats."""
     with np.errstate(all="ignore"):  # what overflows is not finite, and proves nothing
         if isinstance(claim.tables, LocalTables):
-            values, bounds, costs, kept = check_local(claim)
+            values, bounds, raised, costs, kept = check_local(claim)
         else:
-            values, bounds, costs, kept = _check_shared(claim)
-        gains = np.maximum((exactly(bounds) - values).upper, 0.0)
-    gains = np.where(np.isnan(gains), np.inf, gains)
-    return Checked(values, np.where(np.isnan(bounds), np.inf, bounds), costs, gains, kept)
+            values, bounds, raised, costs, kept = _check_shared(claim)
+        gaps = exactly(bounds) - values
+        gains = np.maximum(gaps.upper, 0.0)
+        rounding = np.minimum(raised + (gains - np.maximum(gaps.mid, 0.0)), gains)
+    gains, bounds, rounding = (np.where(np.isnan(each), np.inf, each) for each in (gains, bounds, rounding))
+    return Checked(values, bounds, costs, gains, rounding, kept)
 
 
-def _check_shared(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...]]:
+def _check_shared(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | None, ...]]:
+    """Return values [n], bounds [n] and by how much rounding raised them, costs [k], and what the support keeps."""
     game: Shared = Joint(claim) if isinstance(claim.tables, JointTables) else Counting(claim)
     agents, states = len(claim.policy), len(game.initial)
     hard = claim.multipliers == np.inf
     multipliers = np.where(hard, 0.0, claim.multipliers)
     closed, kept = closed_shared(claim, game, hard)
+    raised = np.zeros(agents)
     if claim.discount is None:
         best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
         for step in reversed(range(claim.steps)):
             worth, current = _step(game, step, multipliers, best, current)
             best = np.stack([_maximum(q, mask, step) for q, mask in zip(worth, closed, strict=True)], axis=1)
+            raised += [float(q.rad.max()) for q in worth]
     else:
-        best, current = _discounted(claim, game, multipliers, closed)
+        best, current, raised = _discounted(claim, game, multipliers, closed)
     start = Rows(game.initial[None])
     totals, most = start.mean(current)[0], start.mean(exactly(best))[0]
     bounds = []
@@ -85,7 +85,8 @@ def _check_shared(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, .
             bound = bound + exactly(price) * exactly(limit)
         lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.initial > 0))
         bounds.append(np.inf if lost else bound.upper)
-    return totals[:agents], np.array(bounds), totals[agents:], kept
+        raised[i] += bound.rad
+    return totals[:agents], np.array(bounds), raised, totals[agents:], kept
 
 
 def _step(
@@ -143,8 +144,10 @@ def _maximum(worth: Ball, closed: Array | None, step: int) -> Array:
     return np.where(lost, 0.0, np.where(closed[step], -np.inf, worth.upper).max(axis=1))
 
 
-def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> tuple[Array, Ball]:
-    """Return what each agent can get at most from each state [S, n], and what the policy gets and costs [S, n + k]."""
+def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> tuple[Array, Ball, Array]:
+    """Return what each agent can get at most from each state [S, n], what the policy gets and costs [S, n + k], and by
+    how much the residuals raised the former [n].
+    """
     discount, (states, agents) = float(claim.discount), (len(game.initial), len(claim.policy))
     shape = (states, agents + len(claim.thresholds))
     far = 1.0 - discount
@@ -171,12 +174,14 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
     for i in range(agents):
         best[:, i] = _policy_iteration(claim, game, multipliers, i, usable[i][0])
     worth = _step(game, 0, multipliers, best, exactly(np.zeros(shape)), discount)[0]
+    raised = np.zeros(agents)
     for i, mask in enumerate(usable):
         lost = mask[0].all(axis=1)
         above = np.where(mask[0] | lost[:, None], -np.inf, (worth[i] - exactly(best[:, i : i + 1])).upper)
         residual = max(float(above.max()), 0.0)
-        best[:, i] = (exactly(best[:, i]) + exactly(widened(np.array(residual)))).upper
-    return best, held
+        raised[i] = float(widened(np.array(residual)))
+        best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
+    return best, held, raised
 
 
 def _chain(game: Shared, agent: int, own: Array) -> Array:

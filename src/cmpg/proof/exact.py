@@ -145,7 +145,7 @@ def _uneven_rows(claim: Claim) -> int:
         else:
             rows += matrix.tolist()
     # A correctly rounded sum is zero only if the exact one is.
-    return sum(sum(row) != 1 if any(isinstance(x, Fraction) for x in row) else fsum([*row, -1.0]) != 0 for row in rows)
+    return sum([sum(row) != 1 if Fraction in map(type, row) else fsum([*row, -1.0]) != 0 for row in rows])
 
 
 class _SharedGame:
@@ -294,7 +294,7 @@ class _SharedGame:
         for i in range(self.agents):
             own = [Fraction(0) if hard[i, j] else exact(each) for j, each in enumerate(claim.multipliers[i].tolist())]
             mask = closed[i]
-            if hard[i].any() and (mask is None or any(mask[0, s].all() for s, _ in self.initial.entries)):
+            if hard[i].any() and (mask is None or any([mask[0, s].all() for s, _ in self.initial.entries])):
                 found.append(None)
                 continue
             best = self._best(i, own, mask) if self.discount is None else self._discounted_best(i, own, mask)

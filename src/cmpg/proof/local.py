@@ -38,8 +38,8 @@ from cmpg.proof.rounding import (
 from cmpg.proof.support import closure, forbidden, whole
 
 
-def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...]]:
-    """Return values [n], bounds [n], costs [k], and whether the support of the policy keeps each threshold."""
+def check_local(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | None, ...]]:
+    """Return values [n], bounds [n] and by how much rounding raised them, costs [k], and what the support keeps."""
     game = Fleet(claim)
     reached = reach(claim, game)
     forward = _forward(claim, game, reached)
@@ -51,7 +51,7 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...
     agents = range(len(claim.policy))
     closed = [closed_local(claim, game, i, reached, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
     prices = [loads.prices(i) for i in agents]  # each [1 + k, H, E]
-    best = _best(claim, game, prices, multipliers, closed)
+    best, raised = _best(claim, game, prices, multipliers, closed)
     values, bounds = [], np.full(len(agents), np.inf)
     for i, price in enumerate(prices):
         values.append(forward.values[i] - (forward.used[i] * price[0]).sum())
@@ -61,7 +61,8 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Ball, tuple[bool | None, ...
             bound = bound + (exactly(multipliers[i]) * left).sum()
         lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.tables.agents[i].initial > 0))
         bounds[i] = np.inf if lost else float(bound.upper)
-    return stacked(values), bounds, costs, tuple(kept)
+        raised[i] += float(bound.rad)
+    return stacked(values), bounds, raised, costs, tuple(kept)
 
 
 class Fleet:
@@ -83,6 +84,7 @@ class Fleet:
         self.agent_of = np.repeat(np.arange(len(members)), [s * a for s, a in shapes])
         self.has_private_costs = any(member.costs is not None for member in members)
         self._known: dict[Any, Rows] = {}
+        self._stages: dict[Any, Array] = {}
 
     def moves(self, step: int) -> Rows:
         """Return the transition of a step: [pairs, states]."""
@@ -94,7 +96,7 @@ class Fleet:
         return self._union([at_step(each.uses, step) for each in self.members], columns, divided=False)
 
     def _union(self, matrices: list[Csr], columns: Array, *, divided: bool) -> Rows:
-        key = tuple(id(matrix.indices) for matrix in matrices)
+        key = (divided, *map(id, matrices))
         if key not in self._known:
             offsets = np.cumsum([0, *(len(matrix.indices) for matrix in matrices)])
             starts = [matrix.indptr[:-1] + offset for matrix, offset in zip(matrices, offsets[:-1], strict=True)]
@@ -105,8 +107,16 @@ class Fleet:
             self._known[key] = rows_of([union], support=support)[0]
         return self._known[key]
 
-    def stage(self, tables: list[Array], step: int) -> Array:
-        """Return tables [H or 1, S, A] of all agents at a step: [pairs]."""
+    def rewards(self, step: int) -> Array:
+        """Return the private rewards of all agents at a step: [pairs]."""
+        return self._stage("reward", [each.reward for each in self.members], step)
+
+    def _stage(self, name: Any, tables: list[Array], step: int) -> Array:
+        """Return tables [H or 1, S, A] of all agents at a step: [pairs]; once, if they do not change with the step."""
+        if all(len(table) == 1 for table in tables):
+            if name not in self._stages:
+                self._stages[name] = np.concatenate([table[0].ravel() for table in tables])
+            return self._stages[name]
         return np.concatenate([at_step(table, step).ravel() for table in tables])
 
     def private_costs(self, constraint: int, step: int) -> Array:
@@ -114,7 +124,7 @@ class Fleet:
         none = [np.zeros((1, each.reward[0].size)) for each in self.members]
         each = zip(self.members, none, strict=True)
         given = [zeros if member.costs is None else member.costs[constraint] for member, zeros in each]
-        return self.stage(given, step)
+        return self._stage(constraint, given, step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +170,15 @@ def _forward(claim: Claim, game: Fleet, reached: Reach) -> Forward:
     values, costs = exactly(np.zeros(agents)), [exactly(np.zeros(agents)) for _ in range(constraints)]
     used = []
     for step in range(claim.steps):
+        pairs = np.flatnonzero(reached.pairs[step])  # all others have no mass
         rows = np.concatenate([table[step].ravel() for table in claim.policy])
-        visits = probabilities(rows, game.pair_starts) * mass[game.state_of]
-        used.append(game.uses(step).push(visits).reshape(agents, game.resources))
-        got = exactly(game.stage([each.reward for each in members], step))
-        values = values + gathered(visits * got, game.agent_of, agents)
+        visits = probabilities(rows, game.pair_starts)[pairs] * mass[game.state_of[pairs]]
+        used.append(game.uses(step).push(visits, pairs).reshape(agents, game.resources))
+        owner, got = game.agent_of[pairs], game.rewards(step)[pairs]
+        values = values + gathered(visits * exactly(got), owner, agents)
         for j in range(constraints) if game.has_private_costs else ():
-            costs[j] = costs[j] + gathered(visits * exactly(game.private_costs(j, step)), game.agent_of, agents)
-        mass = game.moves(step).push(visits)
+            costs[j] = costs[j] + gathered(visits * exactly(game.private_costs(j, step)[pairs]), owner, agents)
+        mass = game.moves(step).push(visits, pairs)
     spent = stacked(costs, axis=1) if costs else exactly(np.zeros((agents, 0)))
     drawn, certain = stacked(used, axis=1), reached.sure | ~reached.may
     # What is certain by what may happen has no rounding in it.
@@ -184,20 +195,21 @@ class Loads:
         """Compute all expectations."""
         agents, steps, resources = reached.may.shape
         self._constraints, self._shape = len(tables.load_costs), (steps, resources)
-        delay = np.broadcast_to(tables.delay, (steps, resources, agents + 1))
+        # Tables that do not change with the step are read once for all of them.
+        length = 1 if len(tables.delay) == tables.load_costs.shape[1] == 1 else steps
+        delay = np.broadcast_to(tables.delay, (length, resources, agents + 1))
         costs = np.broadcast_to(tables.load_costs, (self._constraints, *delay.shape))
-        rises = difference(costs[..., 1:], costs[..., :-1])
-        functions = joined([exactly(delay[None, ..., 1:]), exactly(costs[..., :-1]), rises])
-        self._functions = functions.reshape(len(functions.mid), steps * resources, agents)
-        self._costs = exactly(costs).reshape(self._constraints, steps * resources, agents + 1)
+        # With all agents on a cell there is no other one whom it could delay, or who could add anything.
+        last = [(0, 0)] * 3 + [(0, 1)]
+        after, more = (np.pad(table[..., 1:], last, mode="edge") for table in (delay[None], costs))
+        functions = joined([exactly(after), exactly(costs), difference(more, costs)])
+        self._functions = functions.reshape(len(functions.mid), length * resources, agents + 1)
         may, self._sure = reached.may.reshape(agents, -1), reached.sure.reshape(agents, -1)
         self._drawn, self._used = may & ~self._sure, used.reshape(agents, -1)
         self._users = [np.flatnonzero(row) for row in may]
         self._without = [exactly(np.zeros((len(functions.mid), len(own)))) for own in self._users]
-        self._free = exactly(
-            np.zeros((len(functions.mid), steps * resources))
-        )  # as one meets it who does not use it now
-        self._total = exactly(np.zeros((self._constraints, steps * resources)))
+        # As an agent meets a cell that it does not use now.
+        self._free = exactly(np.zeros((len(functions.mid), steps * resources)))
         count = self._drawn.sum(axis=0)
         for many in np.unique(count).tolist():
             cells = np.flatnonzero(count == many)
@@ -210,23 +222,28 @@ class Loads:
         chances = self._used[who, cells[:, None]]  # [cells, many]
         idle, base = exactly(1.0) - chances, self._sure[:, cells].sum(axis=0)
 
-        def chain(table: Ball, first: Array, length: int) -> list[Ball]:
-            """Return T_0, …, T_many, read from some loads on; what lies outside of the table is never used."""
-            loads = np.clip(first[:, None] + np.arange(length), 0, table.mid.shape[2] - 1)
-            found = [table[:, cells[:, None], loads]]
-            for r in reversed(range(many)):
-                last = found[-1]
-                found.append(last[..., :-1] * idle[:, r, None] + last[..., 1:] * chances[:, r, None])
-            return found[::-1]
+        # T_0, …, T_many from the load base − 1 on; what lies outside of the tables is never used.
+        loads = np.clip(base[:, None] + np.arange(-1, many + 1), 0, len(self._drawn))
+        tables = [self._functions[:, cells[:, None] % self._functions.mid.shape[1], loads]]
+        for r in reversed(range(many)):
+            last = tables[0]
+            tables.insert(0, last[..., :-1] * idle[:, r, None] + last[..., 1:] * chances[:, r, None])
+        raw = tables[-1]
 
-        _put(self._total, cells, chain(self._costs, base, many + 1)[0][..., 0])
-        tables = chain(self._functions, base - 1, many + 2)
-        _put(self._free, cells, tables[0][..., 1])
+        def common(expected: Ball, low: int, high: int) -> Ball:
+            """Return an expectation over some loads of the window; exactly what they have in common, if it is one."""
+            window = raw[..., low:high]
+            same = (window.mid == window.mid[..., :1]).all(axis=-1)
+            return Ball(
+                np.where(same, window.mid[..., 0], expected.mid), np.where(same, window.rad.max(axis=-1), expected.rad)
+            )
+
+        _put(self._free, cells, common(tables[0][..., 1], 1, many + 2))
         for agent in np.flatnonzero(self._sure[:, cells].any(axis=1)).tolist():  # one of those who are sure is left out
-            self._leave_out(agent, cells, self._sure[agent, cells], tables[0][..., 0])
+            self._leave_out(agent, cells, self._sure[agent, cells], common(tables[0][..., 0], 0, many + 1))
         before, none = exactly(np.ones((len(cells), 1))), exactly(np.zeros((len(cells), 1)))
         for r in range(many):
-            expected = (before * tables[r + 1][..., 1 : r + 2]).sum(axis=2)
+            expected = common((before * tables[r + 1][..., 1 : r + 2]).sum(axis=2), 1, many + 1)
             for agent in np.unique(who[:, r]).tolist():
                 self._leave_out(agent, cells, who[:, r] == agent, expected)
             stay, join = before * idle[:, r, None], before * chances[:, r, None]
@@ -248,7 +265,7 @@ class Loads:
 
     def spent(self, agent: int | None) -> Ball:
         """Return what the loads cost, or what they cost without one agent: [k]."""
-        return (self._total if agent is None else self._seen(agent)[1 : 1 + self._constraints]).sum(axis=1)
+        return (self._free if agent is None else self._seen(agent))[1 : 1 + self._constraints].sum(axis=1)
 
 
 def _put(table: Ball, places: Array, entries: Ball) -> None:
@@ -260,8 +277,10 @@ def _beside(first: Ball, second: Ball) -> Ball:
     return Ball(np.hstack([first.mid, second.mid]), np.hstack([first.rad, second.rad]))
 
 
-def _best(claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, closed: list[Any]) -> list[Ball]:
-    """Return max V^{r − λ·c} of each agent among what is allowed, from above."""
+def _best(
+    claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, closed: list[Any]
+) -> tuple[list[Ball], Array]:
+    """Return max V^{r − λ·c} of each agent among what is allowed, from above, and how much of it is rounding [n]."""
     members = game.members
     charged = []  # what each cell costs each agent, with λ·c: n of [H, E]
     for own, price in zip(multipliers, prices, strict=True):
@@ -275,22 +294,23 @@ def _best(claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, clo
             for m, each in zip(closed, members, strict=True)
         ]
         mask = np.concatenate([each.reshape(claim.steps, -1) for each in masks], axis=1)
-    best = np.zeros(game.first_state[-1])
+    best, raised = np.zeros(game.first_state[-1]), np.zeros(len(members))
     for step in reversed(range(claim.steps)):
-        worth = exactly(game.stage([each.reward for each in members], step)) - game.uses(step).mean(charge[step])
+        worth = exactly(game.rewards(step)) - game.uses(step).mean(charge[step])
         for j in np.flatnonzero(multipliers.any(axis=0)).tolist():
             if game.has_private_costs:
                 worth = worth - exactly(game.private_costs(j, step)) * exactly(multipliers[game.agent_of, j])
         if step + 1 < claim.steps:
             worth = worth + game.moves(step).mean(exactly(best))
         upper = worth.upper
+        raised += np.maximum.reduceat(worth.rad, game.first_pair[:-1])
         if mask is not None:
             upper = np.where(mask[step], -np.inf, upper)
         best = np.maximum.reduceat(upper, game.pair_starts)
         if mask is not None:  # no play comes to a state in which everything is forbidden
             best = np.where(np.logical_and.reduceat(mask[step], game.pair_starts), 0.0, best)
     ends = zip(members, game.first_state[:-1], game.first_state[1:], strict=True)
-    return [Rows(member.initial[None]).mean(exactly(best[first:end]))[0] for member, first, end in ends]
+    return [Rows(member.initial[None]).mean(exactly(best[first:end]))[0] for member, first, end in ends], raised
 
 
 def closed_local(

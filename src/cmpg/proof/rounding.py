@@ -73,7 +73,11 @@ class Ball:
     def __mul__(self, other: Ball) -> Ball:
         mid, size, more = self.mid * other.mid, np.abs(self.mid), np.abs(other.mid)
         plain = (size == 1) | (more == 1) | (mid == 0)  # such a product is exact, unless zero stands for underflow
-        rad = size * other.rad + more * self.rad + self.rad * other.rad + np.where(plain, 0.0, UNIT * np.abs(mid))
+        rad = np.where(plain, 0.0, UNIT * np.abs(mid))
+        if other.rad.any():
+            rad = rad + (size + self.rad) * other.rad
+        if self.rad.any():
+            rad = rad + more * self.rad
         return Ball(mid, rad * _SAFETY + _hidden(1, least(self), other))
 
     def __getitem__(self, index: Any) -> Ball:
@@ -142,7 +146,7 @@ def least(table: Any) -> float:
     if isinstance(table, Ball):
         return min(least(table.mid), least(table.rad))
     sizes = np.abs(table)
-    return float(np.min(sizes, where=sizes > 0, initial=np.inf))
+    return float(np.where(sizes == 0, np.inf, sizes).min(initial=np.inf))
 
 
 def _hidden(count: int, weight: float, values: Ball) -> float:
@@ -189,6 +193,7 @@ class Rows:
             self.dense = np.zeros(matrix.shape)
             self.dense[self.row, self.indices] = data
         self.single = self.plain and bool((counts == 1).all())
+        self._starts = np.cumsum(counts) - counts
         self.column_counts = np.bincount(self.indices, minlength=self.columns)
 
     def mean(self, ahead: Ball) -> Ball:
@@ -197,9 +202,17 @@ class Rows:
             return ahead[self.indices]
         return self._weigh(self._of_rows, ahead, self.most)
 
-    def push(self, mass: Ball) -> Ball:
-        """Return Σ_r mass[r]·row_r[c] of balls [R] or [R, m]: [C] or [C, m]."""
-        return self._weigh(self._of_columns, mass, int(self.column_counts.max(initial=0)))
+    def push(self, mass: Ball, rows: Array | None = None) -> Ball:
+        """Return Σ_r mass[r]·row_r[c] of balls [R] or [R, m]: [C] or [C, m]; of some rows alone, given by number."""
+        most = int(self.column_counts.max(initial=0))
+        if rows is None:
+            return self._weigh(self._of_columns, mass, most)
+        counts = self.counts[rows]
+        begins = np.cumsum(counts) - counts
+        entries = np.repeat(self._starts[rows] - begins, counts) + np.arange(counts.sum())
+        source = np.repeat(np.arange(len(rows)), counts)
+        targets, weights = self.indices[entries], self.data[entries]
+        return self._weigh(lambda values: _sums(values, source, weights, targets, self.columns), mass, most)
 
     def _weigh(self, sums: Callable[[Array], Array], values: Ball, most: int) -> Ball:
         rounding = self.error + (0.0 if self.plain and most < 2 else gamma(most))
@@ -216,10 +229,6 @@ class Rows:
     def entered(self, rows: Array) -> Array:
         """Return in how many of these rows, a mask [R], each column has an entry: [C]."""
         return np.bincount(self.indices[rows[self.row]], minlength=self.columns)
-
-    @property
-    def _starts(self) -> Array:
-        return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
 
     def _of_rows(self, values: Array) -> Array:
         if self.dense is not None:
@@ -282,9 +291,8 @@ class Mixtures:
 
 def _weighed(sums: Callable[[Array], Array], values: Ball, rounding: float, most: int, lightest: float) -> Ball:
     """Return weighted sums of values; `most` weights in one sum that are not all one, none below `lightest`."""
-    mid = sums(values.mid)
-    if rounding == 0 and not values.rad.any():
-        return Ball(mid, np.full_like(mid, _hidden(most, lightest, values) if most else 0.0))
-    spread = values.rad + rounding * np.abs(values.mid)
+    mid, spread = sums(values.mid), values.rad + rounding * np.abs(values.mid)
     hidden = _hidden(most, lightest, Ball(values.mid, spread)) if most else 0.0
+    if not values.rad.any() and values.mid.min(initial=0.0) >= 0:  # then the sums of sizes are the sums themselves
+        return Ball(mid, rounding * mid * _SAFETY + hidden)
     return Ball(mid, sums(spread) * _SAFETY + hidden)

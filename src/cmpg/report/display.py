@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import MOST_PRICES, Certificate, Feasibility
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, shown_of, significant
 from cmpg.games.contract import Game, Objective
+from cmpg.report.certificates import MAX_PRICES, certificate_tables
 
 if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
     from cmpg.equilibrium.starts.start import Start
-    from cmpg.equilibrium.verified import Verification
     from cmpg.games.names import Legend
     from cmpg.games.potential.check import PotentialCheck
     from cmpg.learning.outcome import LearnResult
@@ -43,7 +42,7 @@ def result_summary(result: Result, gap: OptimalityGap | None = None) -> Face:
     if result.proof is not None:
         parts.append(result.proof.told)
     if result.incumbent is not None:
-        parts += [*result.certificate.tables(), *_work_lines(result)]
+        parts += [*certificate_tables(result.certificate), *_work_lines(result)]
         if result.witness is not None:
             parts += result.witness.told(result.certificate.names)
         if gap is not None:
@@ -92,7 +91,7 @@ def _equilibria_table(equilibria: Sequence[Result]) -> Table:
     scores = [each.score for each in equilibria if each.score is not None and each.score[0] != "total value"]
     for rank, each in enumerate(equilibria, 1):
         compared = [] if each.score is None or not scores else [fixed(each.score[1], 4)]
-        costs = ", ".join(f"{cost:.4g}" for cost in each.costs[:MOST_PRICES])
+        costs = ", ".join(f"{cost:.4g}" for cost in each.costs[:MAX_PRICES])
         rows.append((str(rank), *compared, fixed(each.values.sum(), 4), _few(each.values), costs or "none"))
     return Table(("", *(name for name, _ in scores[:1]), "total value", "values", "costs"), tuple(rows))
 
@@ -164,7 +163,7 @@ def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str
     if selfish.incumbent is None:
         return f"without the constraints{ending}: {selfish.message}"
     pairs = [f"{cost:.4g} of {float(limit):.4g}" for cost, limit in zip(selfish.costs, thresholds, strict=True)]
-    costs = ", ".join(pairs[:MOST_PRICES]) + (", …" if len(pairs) > MOST_PRICES else "")
+    costs = ", ".join(pairs[:MAX_PRICES]) + (", …" if len(pairs) > MAX_PRICES else "")
     noun = "value" if len(selfish.values) == 1 else "total value"
     beside = "" if result.incumbent is None else f" (with them {result.values.sum():.6g})"
     spent = f"{'cost' if len(pairs) == 1 else 'costs'} {costs}, {noun} {selfish.values.sum():.6g}{beside}"
@@ -198,27 +197,6 @@ def _potential(check: PotentialCheck) -> Face:
     said = f"{check.reason}{check.told_residual}".rstrip(".") if check.witness is None else "no Markov potential game"
     parts = () if check.witness is None else check.witness.told(check.names)
     return replace(face, word=f"potential {face.word}", sentence=f"{said}{wrong}", parts=parts)
-
-
-def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: float = 0.0) -> Face:
-    """Say whether a claim holds."""
-    face, accepted = certificate.face(), certificate.proves(epsilon, allow_rounding=allow_rounding)
-    word = "PROVED" if certificate.proves(epsilon) else "ACCEPTED" if accepted else "NOT PROVED"
-    rest = ""
-    if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
-        rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
-    elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
-        rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
-    return replace(face, word=word, sentence=f"{face.sentence}{rest}", good=accepted)
-
-
-def verification_summary(found: Verification) -> Face:
-    """Say what the verified checker said, and of which file."""
-    word, _, words = found.message.partition(": ")
-    sentence, *details = words.splitlines()
-    rows = f"; {counted(found.divided, 'row')} of probabilities divided by their sums" if found.divided else ""
-    parts = (*details, f"proof file: SHA-256 {found.sha256}{rows}")
-    return Face(word if found.proved else "NOT VERIFIED", sentence, parts, good=found.proved)
 
 
 # --- Duality and learning ---------------------------------------------------------------------------------------------

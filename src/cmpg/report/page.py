@@ -35,6 +35,7 @@ from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
 from cmpg.games.contract import in_floats
 from cmpg.proof.format import write as write_proof
+from cmpg.report.certificates import agents_table
 from cmpg.report.charts import (
     Chart,
     ChartGroup,
@@ -360,7 +361,7 @@ def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     tables: dict[str, Table | None] = {"agents": None, "constraints": None, "equilibria": None, "outcomes": None}
     if result.incumbent is not None:
         tables["outcomes"] = outcomes_table(result)
-        tables["agents"] = result.certificate.agents_table(None)
+        tables["agents"] = agents_table(result.certificate, None)
         tables["constraints"] = priced_constraints(result.certificate) if len(result.costs) else None
     several = len(result.equilibria) > 1
     if several:

@@ -22,6 +22,7 @@ from cmpg.faces import Cell, Table, counted, fixed, significant, typeset
 from cmpg.files.run_folder import FinishedRun
 from cmpg.games.contract import Game, Names
 from cmpg.policy import JointPolicy
+from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence
 
 
@@ -137,7 +138,7 @@ MOST_BOUND = 8
 
 def priced_constraints(certificate: Certificate) -> Table:
     """Return the constraints of a certificate, with what one more unit of each threshold is worth, and to whom."""
-    table, agents = certificate.constraints_table(None), certificate.names.all_agents(len(certificate.values))
+    table, agents = constraints_table(certificate, None), certificate.names.all_agents(len(certificate.values))
     words = [price_words(certificate.multipliers[:, j], agents) for j in range(len(certificate.costs))]
     if certificate.binds is not None:
         bound = [", ".join(np.asarray(agents)[each][:MOST_BOUND].tolist()) for each in certificate.binds.T]

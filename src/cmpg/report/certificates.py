@@ -1,0 +1,90 @@
+"""What terminals, notebooks and pages show of a certificate and of a claim. No solver is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
+from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, largest, shown_of, significant
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.verified import Verification
+
+MAX_PRICES = 3
+"""The prices of more constraints than this do not fit on a line."""
+
+
+def certificate_summary(certificate: Certificate) -> Face:
+    """Show what is proved, agents with values, gains and prices, constraints with costs."""
+    arithmetic = f"{certificate.arithmetic} arithmetic{rescaling_text(certificate)}"
+    rest = "" if certificate.feasible else f": {excess_text(certificate)}"
+    if certificate.feasibility is not Feasibility.VIOLATED:
+        rest += f"; no agent gains more than {certificate.epsilon:.3g} by leaving"
+    sentence = f"the policy {certificate.feasibility.value}{rest} ({certificate.information}, {arithmetic})."
+    tables = (*certificate_tables(certificate), f"judged by: {certificate.judged_by}")
+    return Face(certificate.feasibility.name, sentence, tables, good=certificate.feasible)
+
+
+def certificate_tables(certificate: Certificate, most: int | None = MOST_ROWS) -> tuple[str | Table, ...]:
+    """Return agents and constraints as tables, each of at most so many rows."""
+    total = [f"total value {certificate.values.sum():.6f}"] if len(certificate.values) > 1 else []
+    constraints = constraints_table(certificate, most) if len(certificate.costs) else "no constraints"
+    return agents_table(certificate, most), *total, constraints
+
+
+def agents_table(certificate: Certificate, most: int | None = MOST_ROWS) -> Table:
+    """Return what each agent gets, could get at most, and pays for a unit of each threshold."""
+    shown, num_prices = largest(certificate.gains, most), certificate.multipliers.shape[1]
+    if most is not None:
+        num_prices = min(num_prices, MAX_PRICES)
+    prices = [f"price {j}" if most else f"price of {certificate.names.constraint(j)}" for j in range(num_prices)]
+    prices = ["price"] if certificate.multipliers.shape[1] == 1 else prices
+    rows: list[tuple[Cell, ...]] = []
+    for i in shown:
+        cells = (fixed(certificate.values[i]), fixed(certificate.bounds[i]), significant(certificate.gains[i], 2))
+        rows.append((certificate.names.agent(i), *cells, *(_price(certificate, i, j) for j in range(num_prices))))
+    note = shown_of(shown, len(certificate.gains), "agents with the largest gains; --json has all")
+    return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
+
+
+def _price(certificate: Certificate, agent: int, constraint: int) -> Cell:
+    """Show a multiplier; a proof by support has none, nor has a constraint that does not bind the agent."""
+    if certificate.binds is not None and not certificate.binds[agent, constraint]:
+        return "not bound"
+    multiplier = float(certificate.multipliers[agent, constraint])
+    return "support" if multiplier == np.inf else fixed(multiplier, 4)
+
+
+def constraints_table(certificate: Certificate, most: int | None = MOST_ROWS) -> Table:
+    """Return what each constraint costs, and what is left below its threshold."""
+    shown = largest(-certificate.slacks, most)
+    rows: list[tuple[Cell, ...]] = []
+    for j in shown:
+        numbers = ((certificate.costs[j], 9), (certificate.thresholds[j], 9), (certificate.slacks[j], 2))
+        rows.append((certificate.names.constraint(j), *(significant(each, digits) for each, digits in numbers)))
+    note = shown_of(shown, len(certificate.costs), "constraints with the least slack; --json has all")
+    return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
+
+
+def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: float = 0.0) -> Face:
+    """Say whether a claim holds."""
+    face, accepted = certificate_summary(certificate), certificate.proves(epsilon, allow_rounding=allow_rounding)
+    word = "PROVED" if certificate.proves(epsilon) else "ACCEPTED" if accepted else "NOT PROVED"
+    rest = ""
+    if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
+        rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
+    elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
+        rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
+    return replace(face, word=word, sentence=f"{face.sentence}{rest}", good=accepted)
+
+
+def verification_summary(found: Verification) -> Face:
+    """Say what the verified checker said, and of which file."""
+    word, _, words = found.message.partition(": ")
+    sentence, *details = words.splitlines()
+    rows = f"; {counted(found.divided, 'row')} of probabilities divided by their sums" if found.divided else ""
+    parts = (*details, f"proof file: SHA-256 {found.sha256}{rows}")
+    return Face(word if found.proved else "NOT VERIFIED", sentence, parts, good=found.proved)
