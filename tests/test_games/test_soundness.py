@@ -368,3 +368,34 @@ def test_a_cycle_of_the_least_floats_may_be_rounding():
 def test_rewards_whose_range_is_beyond_all_floats_end_with_a_status():
     with np.errstate(over="ignore", invalid="ignore"):
         assert isinstance(solve(matching_pennies(1e307, discount=0.99)).status, Status)
+
+
+def test_a_local_game_whose_costs_underflow_is_not_called_infeasible():
+    """Every agent has one policy, whose exact cost is at most the threshold."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        horizon, rows, used = int(rng.integers(2, 5)), np.zeros((2, 2, 2)), rng.integers(0, 2, (2, 2))
+        for i, s in np.ndindex(2, 2):
+            rows[i, s] = rng.choice([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])
+        curve = np.array([0, *rng.integers(0, 4, 2)]) * 5e-324
+        exact = Fraction(0)
+        likely = [[Fraction(1, 2)] * 2 for _ in range(2)]
+        for _ in range(horizon):
+            x, y = (sum(p * int(u) for p, u in zip(likely[i], used[i], strict=True)) for i in range(2))
+            exact += Fraction(curve[1]) * (x * (1 - y) + y * (1 - x)) + Fraction(curve[2]) * x * y
+            likely = [
+                [sum(likely[i][s] * Fraction(rows[i, s, t]) for s in range(2)) for t in range(2)] for i in range(2)
+            ]
+        threshold = float(exact) if Fraction(float(exact)) >= exact else float(np.nextafter(float(exact), 1))
+        agents = tuple(
+            LocalAgent(
+                transition=rows[i][None, :, None],
+                reward=np.zeros((1, 2, 1)),
+                uses=used[i].astype(float).reshape(1, 2, 1, 1),
+                initial=[0.5, 0.5],
+            )
+            for i in range(2)
+        )
+        load_costs, delay = curve.reshape(1, 1, 1, 3), np.zeros((1, 1, 3))
+        game = LocalGame(agents=agents, delay=delay, load_costs=load_costs, thresholds=[threshold], horizon=horizon)
+        assert not prove_infeasible(game, [1.0]).holds, seed

@@ -53,6 +53,11 @@ class InfeasibilityProof:
         return self.least_cost > self.limit
 
 
+HIDDEN_BY_UNDERFLOW = 1e-290
+"""More than underflow can hide in the bound of a local game: at most 5e-324 for each of fewer than 10^30 products,
+which are weighed by probabilities and multipliers alone."""
+
+
 def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
 
@@ -105,8 +110,8 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
     alone = private_cmdps(game)
     slack = max_weighted_slack(game, multipliers) if alone is None else None
     if slack is not None:
-        # Every agent plans alone, at prices of what it uses; rounding is part of the bound.
-        return None, float(multipliers @ game.thresholds) - slack, 0.0
+        # Every agent plans alone, at prices of what it uses; rounding is part of the bound, underflow is not.
+        return None, float(multipliers @ game.thresholds) - slack, HIDDEN_BY_UNDERFLOW * (1 + float(multipliers.sum()))
     if alone is None:
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
