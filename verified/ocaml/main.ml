@@ -71,5 +71,6 @@ let () =
       | proof, (Refused failure, _) -> Printf.printf "NOT VERIFIED: %s.\n%s.\n" (reason failure) proof.description; exit 1
       | exception Proof_file.Error text -> stop (path ^ ": " ^ text)
       | exception Sys_error text -> stop text
-      | exception (Out_of_memory | Stack_overflow) -> stop (path ^ ": too large for this machine"))
+      | exception Out_of_memory -> stop (path ^ ": out of memory")
+      | exception Stack_overflow -> stop (path ^ ": the stack is too small; try again after `ulimit -s unlimited`"))
   | _ -> stop "usage: cmpg-verify FILE"

@@ -14,6 +14,10 @@ type claim =
 
 type t = { description : string; precision : Number.positive option; claim : claim }
 
+(* "1 agent", "2 agents" *)
+let number_of n noun = Printf.sprintf "%d %s%s" n noun (if n = 1 then "" else "s")
+let listed = String.concat ", "
+
 let fail fmt = Printf.ksprintf (fun text -> raise (Error text)) fmt
 
 (* Lines and words. *)
@@ -283,7 +287,8 @@ let read_joint source ~is_nash =
       | None -> Nash { game; policy; multipliers; epsilon }
       | Some (discount, ahead) -> Discounted_nash { game; discount; ahead; policy; multipliers; epsilon } in
   let length = if discount = None then Printf.sprintf "horizon %d" horizon else "discounted" in
-  { description = Printf.sprintf "joint game, %d agents, %d states, %s, %d constraints" agents states length constraints;
+  { description =
+      listed [ "joint game"; number_of agents "agent"; number_of states "state"; length; number_of constraints "constraint" ];
     precision; claim }
 
 (* Local games. *)
@@ -383,7 +388,9 @@ let read_local source =
   let claim =
     Local_nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (int i));
                  epsilon = epsilon_of facts } in
-  { description = Printf.sprintf "local game, %d agents, %d resources, horizon %d, %d constraints" agents resources horizon constraints;
+  { description =
+      listed [ "local game"; number_of agents "agent"; number_of resources "resource"; Printf.sprintf "horizon %d" horizon;
+               number_of constraints "constraint" ];
     precision; claim }
 
 (* Counting games. *)
@@ -450,8 +457,8 @@ let read_counting source =
     Counting_nash { game; policy = policy_of facts; multipliers = (fun i -> multiplier_of facts (int i));
                     epsilon = epsilon_of facts } in
   { description =
-      Printf.sprintf "counting game, %d agents, %d actions, %d states, horizon %d, %d constraints" agents actions states
-        horizon constraints;
+      listed [ "counting game"; number_of agents "agent"; number_of actions "action"; number_of states "state";
+               Printf.sprintf "horizon %d" horizon; number_of constraints "constraint" ];
     precision; claim }
 
 let read channel =
