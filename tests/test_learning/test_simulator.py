@@ -297,7 +297,7 @@ def test_a_game_without_a_shared_transition_is_refused_by_its_form():
 @pytest.mark.parametrize("door", [GameSimulator, LocalSimulator])
 def test_constraints_that_bind_some_agents_only_are_refused_at_every_door(game, door):
     masked = bind(game, [[1] * len(game.thresholds), [0] * len(game.thresholds)])
-    with pytest.raises(UnsupportedError, match=r"bind some agents only; not learned.*Learn it with a mask of ones"):
+    with pytest.raises(UnsupportedError, match=r"some agents only; it is not learned.*Learn it with a mask of ones"):
         door(masked, rng=np.random.default_rng(0))
 
 

@@ -286,7 +286,7 @@ def run_congestion_games(evidence: Evidence) -> CongestionRuns:
     name, effort = "congestion game: ", evidence.effort
     runs = partial(run_many, evidence, epsilon=CONGESTION_EPSILON)
     many = partial(runs, game, count=effort.congestion_runs)
-    solved = partial(runs, solver=LinearProgram(), count=effort.solver_runs)
+    solved = partial(runs, method=replace(PAPER_ASCENT, solver=LinearProgram()), count=effort.solver_runs)
     return CongestionRuns(
         game=game,
         first_step=first_step,
