@@ -239,7 +239,7 @@ def test_samples_are_counted_by_purpose_and_the_budget_is_kept():
     policy = game.uniform_policy()
     simulator.roll_out(policy, 20, purpose="values")
     simulator.draw(h=0, s=0, a=(0, 0), count=30, purpose="model")
-    with pytest.raises(BudgetError, match='33 samples for "values" are asked for; 10 of the budget of 100 are left'):
+    with pytest.raises(BudgetError, match='33 samples for "values" are needed; 10 of the budget of 100 are left'):
         simulator.roll_out(policy, 11, purpose="values")
     assert simulator.ledger.by_purpose == {"values": 60, "model": 30}
     simulator.roll_out(policy, 3, purpose="values")

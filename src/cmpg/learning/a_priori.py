@@ -90,10 +90,10 @@ def judged_by_rows(
         ceiling = relaxed.bound + reward_error
         if np.all(ceilings <= empirical.thresholds) and ceiling - floor <= epsilon:
             status = ResponseStatus.CERTIFIED
-    told = f": costs at most {ceilings} (thresholds {empirical.thresholds}), bounds {ceiling - floor:.4g} apart."
+    details = f": costs at most {ceilings} (thresholds {empirical.thresholds}), bounds {ceiling - floor:.4g} apart."
     return LearnedResponse(
         status=status,
-        message=status.value + ("" if status is ResponseStatus.CERTIFIED else told),
+        message=status.value + ("" if status is ResponseStatus.CERTIFIED else details),
         policy=policy,
         value_floor=floor,
         value_ceiling=ceiling,
@@ -119,5 +119,5 @@ def refuse_beyond(problem: InducedProblem, samples: float, *, limit: float, mode
     if samples > allowed:
         raise BudgetError(
             f"{mode} would take {samples:.3g} samples for one response; {allowed:.3g} are allowed. "
-            f"Use Adaptive, which draws as many as it turns out to need, or ask for a larger epsilon."
+            f"Use Adaptive, which draws as many as it turns out to need, or raise epsilon."
         )

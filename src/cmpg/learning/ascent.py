@@ -1,22 +1,22 @@
 """Algorithm 2, CA-CMPG-E: the loop of CA-CMPG, with responses learned and gains proved from samples.
 
-In turn, or all of them in every iteration, agents are asked whether to leave their present policy. The t-th question of
+In turn, or all of them in every iteration, agents are queried: does a deviation gain enough? The t-th query of
 a run is answered wrongly with probability at most δ/(t(t + 1)), so that all answers are right with probability 1 − δ:
 
 - the agent stays: no feasible policy is worth ε more to it than the present one;
-- the agent leaves, for a feasible policy that is worth more than ε/4 more than the present one, and that is within ε of
-  the best, or else gains at least half of what can be gained; in that case it is asked again before the end.
+- the agent moves, to a feasible policy that is worth more than ε/4 more than the present one, and that is within ε of
+  the best, or else gains at least half of what can be gained; in that case it is queried again before the end.
 
-A learner that knows what is asked (`Adaptive`, `SafeExploration`) ends as soon as its own bounds decide. Any other one
+A learner that knows the query (`Adaptive`, `SafeExploration`) ends as soon as its own bounds decide. Any other one
 returns a response within ε/4 of the best; then the present policy is played, in batches, until its value is known well
 enough (`optimism.py`): with ceiling C and floor F of the response, C − F ≤ ε/4, and an interval of half-width ε/4 for
 the present value, C − ε ≤ lower end or F − ε/4 > upper end. What the response is worth need not be measured. Half of
 the share of δ goes to the learner, half to this.
 
 Guarantee (Theorem 2, with the true ranges G_i): each move raises the potential by more than ε/4, so there are fewer
-than T = ⌈4 Σ_i G_i/ε⌉; and where it ends nobody gains more than ε, for whoever moved last has a policy within ε of its
+than T = ⌈4 Σ_i G_i/ε⌉; and where it ends no agent gains more than ε, for the last mover has a policy within ε of its
 best, and all others stay. The potential is needed for "fewer than T moves" only: a T-th move, or a policy seen before,
-proves with probability 1 − δ that there is none; nothing is asked beyond iteration T.
+proves with probability 1 − δ that there is none; there are no queries beyond iteration T.
 
 The policy is feasible because every response is, and before the first move because the start is. That is checked as
 far as it can be: over all transitions that are not ruled out beforehand, V^{c_j}(start) lies between a floor and a
@@ -63,10 +63,10 @@ from cmpg.policy import JointPolicy
 _LOG = logging.getLogger(__name__)
 
 GOOD = (ResponseStatus.CERTIFIED, ResponseStatus.BETTER)
-"""Responses that may be moved to."""
+"""An agent moves only to responses with one of these statuses."""
 
 FIRST_DRAWS = 64
-"""Draws of every entry at first, where a start has to be learned."""
+"""Every entry is drawn so many times at first, if a start has to be learned."""
 
 START_EPISODES = 1024
 """A candidate for the start is given up after this many episodes for each draw of an entry."""
@@ -93,17 +93,17 @@ def learn(
     Parameters
     ----------
     simulator
-        The game behind its door.
+        The game, which can only be sampled.
     epsilon, delta
-        With probability at least 1 − δ no agent gains more than ε by leaving.
+        With probability at least 1 − δ no agent gains more than ε by deviating.
     start
-        A feasible joint policy; for safe exploration a strictly feasible one. Unless given, one is sought that meets
-        the constraints whatever the transition is; and where there is none, one is learned (`learned_start`) by the
-        default learner, as the first question of the run.
+        A feasible joint policy; for safe exploration a strictly feasible one. Unless given, one is searched that meets
+        the constraints whatever the transition is; and if there is none, one is learned (`learned_start`) by the
+        default learner, as the first query of the run.
     learner
         Learns responses: `Adaptive()` from a generative model unless given, `SafeExploration()` from episodes.
     schedule
-        Who is asked next: agents in turn unless given; `GreatestGain()` is the paper's, and asks everybody every time.
+        Who is queried next: agents in turn unless given; `GreatestGain()` is the paper's, and queries all every time.
     time_limit
         Seconds; a response that is not learned by then is given up.
     on_progress
@@ -136,9 +136,9 @@ def learn(
         no_return=True,
         deadline=deadline,
     )
-    place = Asked(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
+    position = LearningPosition(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
     with limited(deadline):
-        ending = take_turns(place, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
+        ending = take_turns(position, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
     _LOG.info("%s: %s", result.status.name, result.message)
     if run.error is not None:
@@ -192,8 +192,8 @@ def _without_start(simulator: Simulator, reason: str, *, epsilon: float, delta: 
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """A joint policy at which agents are asked, and what their answers say about its costs."""
+class LearningPosition:
+    """A joint policy at which agents are queried, and what their answers say about its costs."""
 
     policy: JointPolicy
     seen: list[Present]  # what was found out so far, in a cell that is replaced
@@ -206,9 +206,9 @@ class Asked:
         ends = (np.where(bounded, end, np.nan) for end in (known.cost_floors, known.cost_ceilings))
         return np.asarray(sum(ends) / 2)
 
-    def replace(self, agent: int, table: Any) -> Asked:
+    def replace(self, agent: int, table: Any) -> LearningPosition:
         """Return the policy in which one agent has moved."""
-        return Asked(self.policy.replace(agent, table), [Present.unknown(len(self.costs))])
+        return LearningPosition(self.policy.replace(agent, table), [Present.unknown(len(self.costs))])
 
 
 class _Run:
@@ -226,8 +226,8 @@ class _Run:
         self.start_proved = beginning.proved
         self.start_seen = ""  # what the start was found to cost, where that matters
 
-    def answer(self, position: Asked, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
-        """Ask one agent whether to leave; what is not certified is not moved to."""
+    def answer(self, position: LearningPosition, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
+        """Query one agent for a deviation that gains enough; no agent moves to a response that is not certified."""
         self.questions += 1
         share = self.delta / (self.questions * (self.questions + 1))
         try:
@@ -245,10 +245,10 @@ class _Run:
             return Answer(position.policy[agent], 0.0, response)
         return Answer(response.policy, response.gain_floor, response)
 
-    def at_rest(self, position: Asked, answers: Mapping[int, Answer]) -> Asked:
-        """Where nobody leaves, whoever moved last to a policy that is only better has to be asked again."""
+    def at_rest(self, position: LearningPosition, answers: Mapping[int, Answer]) -> LearningPosition:
+        """If no agent moves, the last mover is queried again, unless its policy is proved to be near the best."""
         again = any(each.detail.status is ResponseStatus.BETTER for each in answers.values())
-        return Asked(position.policy, position.seen) if again else position
+        return LearningPosition(position.policy, position.seen) if again else position
 
     def _decides(self, response: LearnedResponse) -> bool:
         return response.stays(self.epsilon) or response.gain_floor > self.epsilon / 4
@@ -262,19 +262,19 @@ class _Run:
         return response
 
     def _compared(self, policy: JointPolicy, agent: int, response: LearnedResponse, delta: float) -> LearnedResponse:
-        """Play the present policy until it is decided whether to leave it for a response within ε/4 of the best."""
+        """Play the present policy until it is decided whether to move to a response within ε/4 of the best."""
         problem = InducedProblem(self.simulator, agent, policy, purpose="values")
         present = Measurement(problem, policy[agent], None, delta=delta)
         response = replace(response, present=present.present)
         while not self._decides(response):
             if present.ceilings[0] - present.floors[0] <= self.epsilon / 2:
-                told = "the response is not as close to the best as it is said to be."
-                return replace(response, status=ResponseStatus.UNPROVED, message=told)
+                message = "the response is not as close to the best as it is said to be."
+                return replace(response, status=ResponseStatus.UNPROVED, message=message)
             present.grow()
             response = replace(response, present=present.present)
         return response
 
-    def _check_start(self, position: Asked) -> None:
+    def _check_start(self, position: LearningPosition) -> None:
         """Prove or refute the start by what an answer found out about its costs."""
         if position.policy is not self.beginning.policy or self.start_proved:
             return
@@ -291,7 +291,7 @@ class _Run:
         self.error = error
         raise LoopLimit(str(error)) from error
 
-    def conclude(self, ending: Ending[Asked]) -> LearnResult:
+    def conclude(self, ending: Ending[LearningPosition]) -> LearnResult:
         """Gather the result; whatever keeps it from being certified is a reason why the guarantee is void."""
         status = ending.status
         if ending.moves == self.max_iterations - 1 and ending.trace and ending.trace[-1].mover is not None:
@@ -320,7 +320,7 @@ class _Run:
             },
         )
 
-    def _why_void(self, ending: Ending[Asked], status: Status) -> list[str]:
+    def _why_void(self, ending: Ending[LearningPosition], status: Status) -> list[str]:
         answers = ending.answers.items()
         unproved = [f"agent {i}: {each.detail.message}" for i, each in answers if not each.detail.certified]
         if status is Status.CERTIFIED:
@@ -333,7 +333,7 @@ class _Run:
     def _what_is_left(self, moves: int) -> str:
         proved = moves > 0 or self.start_proved
         policy = f"is feasible with probability {1 - self.delta:g}" if proved else "is the start"
-        return f"nothing is certified; the last policy {policy}, and what an agent gains by leaving it is not known."
+        return f"nothing is certified; the last policy {policy}, and what an agent gains by deviating is not known."
 
     def _about_the_start(self) -> tuple[str, ...]:
         if self.start_proved:

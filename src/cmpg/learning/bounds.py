@@ -111,7 +111,7 @@ def ascent_constants(known: Known, *, epsilon: float, delta: float, printed: boo
     known
         Sizes and ranges.
     epsilon, delta
-        No agent shall gain more than ε by leaving, with probability at least 1 − δ.
+        No agent shall gain more than ε by deviating, with probability at least 1 − δ.
     printed
         The paper's own, which take every reward to lie in [0, 1].
     """
@@ -247,7 +247,7 @@ def check_slater(slater: float) -> None:
     if not slater > 0:
         raise CMPGError(
             f"the slack is {slater:.4g}; a positive one is needed, because without it no number of samples is enough. "
-            f"Raise the thresholds, or use Adaptive, which need not be told."
+            f"Raise the thresholds, or use Adaptive, which does not need it."
         )
 
 
@@ -314,7 +314,7 @@ def bounds_table(
     slater
         The Slater constant (`slater.slater_constant`), or the slack that one is willing to assume.
     epsilon, delta
-        The accuracy asked of the equilibrium, and the probability of failure.
+        The accuracy required of the equilibrium, and the probability of failure.
     exact
         Whether `slater` is the Slater constant, or a lower bound on it.
     margin
@@ -338,9 +338,11 @@ def bounds_table(
             sizes = [Size.of(known, agent) for agent in range(known.num_agents)]
             if printed:  # one scale for all agents
                 sizes = [replace(size, reward_spans=np.full(known.horizon, scale)) for size in sizes]
-            asked = {"epsilon": epsilon / 4, "delta": constants.response_delta}
-            rows.append(_generative(sizes, constants, asked | {"slater": slater}, printed=printed, allowed=allowed))
-            rows.append(_safe(sizes, constants, asked | {"margin": margin or slater}, printed=printed, allowed=allowed))
+            required = {"epsilon": epsilon / 4, "delta": constants.response_delta}
+            rows.append(_generative(sizes, constants, required | {"slater": slater}, printed=printed, allowed=allowed))
+            rows.append(
+                _safe(sizes, constants, required | {"margin": margin or slater}, printed=printed, allowed=allowed)
+            )
         else:
             shown = _ascent_constants(constants)
             rows += [_void(name, shown, printed=printed, slater=slater, exact=exact) for name in (GENERATIVE, SAFE)]
@@ -357,18 +359,18 @@ def _known_model(known: Known, epsilon: float, *, printed: bool, allowed: Allowa
 
 
 def _generative(
-    sizes: Sequence[Size], ascent: AscentConstants, asked: dict[str, float], *, printed: bool, allowed: Allowance
+    sizes: Sequence[Size], ascent: AscentConstants, required: dict[str, float], *, printed: bool, allowed: Allowance
 ) -> BoundRow:
     samples, programs, shown = ascent.value_samples, 0.0, _ascent_constants(ascent)
     if printed:
-        papers = [paper_constants(size, **asked) for size in sizes]
+        papers = [paper_constants(size, **required) for size in sizes]
         samples += ascent.max_iterations * sum(each.samples for each in papers)
         programs = ascent.max_iterations * sum(each.iterations for each in papers)
         largest = max(papers, key=lambda each: each.samples_per_entry)
         shown += (("N", largest.samples_per_entry), ("T of 3", largest.iterations))
         shown += (("U", largest.multiplier_bound), ("η", largest.step_size), ("α − α′", largest.tightening))
     else:
-        rigorous = [rigorous_constants(size, **asked) for size in sizes]
+        rigorous = [rigorous_constants(size, **required) for size in sizes]
         samples += ascent.max_iterations * sum(each.samples for each in rigorous)
         programs = float(ascent.max_iterations * len(sizes))
         most = max(rigorous, key=lambda each: each.samples_per_entry)
@@ -397,15 +399,15 @@ def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: 
 
 
 def _safe(
-    sizes: Sequence[Size], ascent: AscentConstants, asked: dict[str, float], *, printed: bool, allowed: Allowance
+    sizes: Sequence[Size], ascent: AscentConstants, required: dict[str, float], *, printed: bool, allowed: Allowance
 ) -> BoundRow:
     shown = _ascent_constants(ascent)
-    each = [safe_constants(size, **asked, printed=printed) for size in sizes]
+    each = [safe_constants(size, **required, printed=printed) for size in sizes]
     samples = ascent.value_samples + ascent.max_iterations * sum(one.samples for one in each)
     programs = ascent.max_iterations * sum(one.iterations for one in each)
     largest = max(each, key=lambda one: one.iterations)
     shown += (("T of 4", largest.iterations), ("M of 4", largest.episodes), ("T_0", largest.first_phase))
-    shown += (("c", asked["margin"]),)
+    shown += (("c", required["margin"]),)
     return BoundRow(SAFE, _version(printed), shown, samples, programs, *_judged(samples, programs, allowed))
 
 

@@ -149,7 +149,7 @@ LARGEST_BET = 0.99
 NEWTON_STEPS = 6
 
 LEAST_LOG = -500.0
-"""Below this power of e a distance from the largest value is not told from zero."""
+"""Below this power of e a distance from the largest value counts as zero."""
 
 
 def mean_ceiling(values: FloatArray, counts: IntArray, *, most: FloatArray | float, delta: float) -> FloatArray:

@@ -44,7 +44,7 @@ class Environment(Protocol):
 
 
 class EnvironmentSimulator:
-    """An environment behind the same door as a known game.
+    """An environment that is sampled in the same way as a known game.
 
     Parameters
     ----------

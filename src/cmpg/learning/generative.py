@@ -7,13 +7,13 @@ together fail with probability at most δ. What is proved in one round stays pro
 - Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
   have. It is measured by fresh episodes (`optimism.py`), only once the ceiling is near what it seems to be worth; a
   candidate that fails is tightened further. A quarter of the share.
-- The present policy of the agent, where it is asked whether to leave it, is measured likewise; a quarter of the share.
+- The present policy of the agent, if the query is about deviations, is measured likewise; a quarter of the share.
 - Beside this, for few states, a box around the empirical kernel, with a share of δ of its own: the best value over all
   policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that its
   worst cost is at most α, are bounds that need no episodes.
 
-It ends when the best ceiling and the best floor of a feasible policy are within ε; or, asked by Algorithm 2 at ε, as
-soon as it is decided whether the agent stays (no feasible policy is worth ε more than its present one) or leaves (a
+It ends when the best ceiling and the best floor of a feasible policy are within ε; or, queried by Algorithm 2 at ε, as
+soon as it is decided whether the agent stays (no feasible policy is worth ε more than its present one) or moves (a
 feasible one is worth ε/4 more than the present one, and within ε of the best). One of both is decided at the latest
 when ceiling and floor are within ε/4 and the present value is known up to ε/4.
 
@@ -52,7 +52,7 @@ BOX_STATES = 32
 """With more states than this a box is hardly ever tighter, and takes most of the time."""
 
 TRIES = 2
-"""Candidates in one round."""
+"""So many candidates are tried in one round."""
 
 EPISODE_SHARE = 0.5
 """Measuring one policy may take this share of the samples that the model took."""
@@ -93,8 +93,8 @@ class Adaptive:
                 run.draw()
                 response = run.judge()
             except BudgetError as stop:
-                told = run.conclude()
-                return replace(told, message=f"{told.message} {stop}")
+                concluded = run.conclude()
+                return replace(concluded, message=f"{concluded.message} {stop}")
             except SimulatorError as fault:
                 fault.samples = run.samples if fault.samples is None else run.samples + fault.samples
                 raise
@@ -121,14 +121,14 @@ class _Run:
 
     @property
     def settled(self) -> bool:
-        """Whether what is asked for is proved."""
+        """Whether the query is decided by what is proved."""
         nash = self.problem.nash_epsilon
         if nash is None:
             return self.proved.gap <= self.epsilon
         return self.proved.stays(nash) or self.proved.leaves(nash)
 
     @property
-    def most_episodes(self) -> float:
+    def max_episodes(self) -> float:
         """How many episodes of one policy may be played in this round: as many as its batches can add up to."""
         affordable = EPISODE_SHARE * self.count * self.entries / self.problem.shape[0] / FIRST_EPISODES
         return FIRST_EPISODES * 2.0 ** int(np.log2(max(affordable, 1.0)))
@@ -215,7 +215,7 @@ class _Run:
 
     def _play(self, one: Measurement, note: Callable[[Measurement], None]) -> None:
         """Play a policy until the question is settled, the policy is refuted, or the model is what is missing."""
-        while not self.settled and one.episodes + one.next_batch <= self.most_episodes:
+        while not self.settled and one.episodes + one.next_batch <= self.max_episodes:
             one.grow()
             note(one)
             if np.any(one.floors[1:] > self.problem.known.limits):
@@ -241,10 +241,10 @@ class _Run:
         would have to know their costs exactly.
         """
         unmeasured = Measurement(self.problem, best.policy, empirical, delta=share)
-        model, chance = cost_variances(empirical, best.policy)
-        per_episode = (np.log(1 / share) + 10.0) / self.most_episodes  # what batches and bets add is about 10
+        model, episode = cost_variances(empirical, best.policy)
+        per_episode = (np.log(1 / share) + 10.0) / self.max_episodes  # what batches and bets add is about 10
         ranges = (unmeasured.ceilings - unmeasured.floors)[1:]
-        errors = 2 * np.sqrt(model / self.count) + np.sqrt(2 * chance * per_episode) + ranges * per_episode
+        errors = 2 * np.sqrt(model / self.count) + np.sqrt(2 * episode * per_episode) + ranges * per_episode
         errors *= caution
         nash = self.problem.nash_epsilon
         room = 0.0 if nash is None else nash / 16 / np.maximum(best.multipliers, 1e-300) * (best.multipliers > 0)
@@ -257,7 +257,7 @@ class _Run:
             return found
         return None
 
-    def conclude(self, status: ResponseStatus | None = None, told: str = "") -> LearnedResponse:
+    def conclude(self, status: ResponseStatus | None = None, message: str = "") -> LearnedResponse:
         """Gather what is proved."""
         proved, nash = self.proved, self.problem.nash_epsilon
         best = proved.incumbent or self.latest
@@ -274,10 +274,10 @@ class _Run:
             feasible = proved.incumbent is not None
             need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"
             apart = f"the bounds are {proved.ceiling - best.value_floor:.4g} apart, not {self.epsilon:.4g}."
-            told = f"with {self.count} samples of every entry {need} {apart}"
+            message = f"with {self.count} samples of every entry {need} {apart}"
         return LearnedResponse(
             status=status,
-            message=told or status.value,
+            message=message or status.value,
             policy=best.policy,
             value_floor=best.value_floor,
             value_ceiling=np.inf if status is ResponseStatus.INFEASIBLE else proved.ceiling,

@@ -43,7 +43,7 @@ class JointModel:
         return ceilings_of_views(policy, self._views(policy))
 
     def bound(self, policy: JointPolicy) -> Bounds:
-        """Bound the costs of a policy, and what any agent could gain by leaving it."""
+        """Bound the costs of a policy, and what any agent could gain by deviating."""
         return bounds_of_views(policy, self._views(policy))
 
     def _views(self, policy: JointPolicy) -> list[Estimate]:
@@ -133,7 +133,7 @@ def bounds_of_views(policy: JointPolicy, views: Sequence[Estimate]) -> Bounds:
 
 
 def largest_gain(policy: JointPolicy, views: Sequence[Estimate]) -> float:
-    """Return the most that any agent can gain by leaving for a policy that meets the constraints."""
+    """Return the most that any agent can gain by deviating to a policy that meets the constraints."""
     gains = []
     for view, table in zip(views, policy, strict=True):
         try:
@@ -189,7 +189,7 @@ class CountingModel:
         return ceilings_of_views(policy, [self._view(self.game.at(policy), 0)])
 
     def bound(self, policy: JointPolicy) -> Bounds:
-        """Bound the costs of a policy, and what any agent could gain by leaving it."""
+        """Bound the costs of a policy, and what any agent could gain by deviating."""
         position = self.game.at(policy)
         return bounds_of_views(policy, [self._view(position, agent) for agent in range(self.game.num_agents)])
 

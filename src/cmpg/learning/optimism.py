@@ -17,12 +17,12 @@ worth more than the least of these numbers. Which λ are looked at may depend on
 all of Λ together. The proof with its constants is in docs/learning-theory.md.
 
 Λ is 0 and `GRID` powers of 2^(1/32) around G/C, the range of the reward over that of the cost, for each constraint; the
-least bound is sought by walking from the multipliers that the empirical CMDP has.
+least bound is searched by walking from the multipliers that the empirical CMDP has.
 
 Rolling out tells what a fixed policy is worth and costs, from fresh episodes. The policy may be chosen by anything, as
 long as the episodes are played afterwards. They are played in batches, each as large as all before it; after batch j
-the bounds fail with probability at most δ/(j(j + 1)), so that they hold at all times together, and whoever asks may
-stop as soon as they decide what is to be decided.
+the bounds fail with probability at most δ/(j(j + 1)), so that they hold at all times together, and the caller may
+stop as soon as they decide the query.
 
 What is averaged is not the sum of payoffs, but, with any functions Q_h (those of a model that was learned from other
 samples; none where there is no model) and V_h(s) = Σ_a π_h(a | s) Q_h(s, a),
@@ -61,7 +61,7 @@ class Measurement:
     Parameters
     ----------
     problem
-        Behind the door; its samples are charged.
+        The CMDP that is sampled; its samples are charged.
     policy : [H, S, A]
         The agent's policy, chosen before.
     model

@@ -3,8 +3,8 @@
 `LearnedResponse`: with probability at least 1 − δ over the samples, value_floor ≤ V^r(policy), no policy that meets the
 constraints is worth more than value_ceiling, and V^{c_j}(policy) ≤ cost_ceilings[j].
 
-`LearnResult`: with probability at least 1 − δ the joint policy is feasible, and no agent gains more than ε by leaving.
-`judge` says whether that is so, with the true model, which learners never see.
+`LearnResult`: with probability at least 1 − δ the joint policy is feasible, and no agent gains more than ε by
+deviating. `judge` says whether that is so, with the true model, which learners never see.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ResponseStatus(Enum):
 
     CERTIFIED = "the policy meets the constraints and is within epsilon of the best, with probability 1 − delta"
     BETTER = "the policy meets the constraints and is better than the present one, with probability 1 − delta"
-    LIMIT = "the samples ran out first; what is known so far is given. Raise the budget, or ask for a larger epsilon"
+    LIMIT = "the samples ran out first; what is known so far is given. Raise the budget, or epsilon"
     UNPROVED = "the samples do not bear out what was assumed. Use a smaller slack, or Adaptive"
     INFEASIBLE = "no policy meets the constraints, with probability 1 − delta. Raise the thresholds"
     NO_SLACK = "there is no strictly feasible policy to explore with: nothing can be certified. Raise the thresholds"
@@ -141,7 +141,7 @@ class LearnedResponse:
     samples_per_entry: int  # 0 where episodes were played instead
     work: int  # dynamic programs, about
     played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
-    present: Present | None = None  # the agent's present policy, where it was asked whether to leave it
+    present: Present | None = None  # the agent's present policy, if the query was about deviations from it
 
     __repr__ = fields_line
 
@@ -181,7 +181,7 @@ class LearnResult:
     """The ending of `learn` or `learn_shared`.
 
     The guarantee: with probability at least 1 − δ over the samples, the policy is feasible and no agent gains more than
-    ε by leaving. It holds under the `assumptions` where `void` is empty; where it does not hold, `void` says why.
+    ε by deviating. It holds under the `assumptions` if `void` is empty; otherwise `void` says why it does not.
     """
 
     status: Status

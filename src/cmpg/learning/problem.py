@@ -1,4 +1,4 @@
-"""One agent's CMDP behind the door."""
+"""The CMDP of one agent, which can only be sampled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cmpg.policy import JointPolicy, PolicyShape
 
 @dataclass(frozen=True, eq=False)
 class InducedProblem:
-    """One agent's CMDP behind the door: everybody else keeps to `policy`."""
+    """The CMDP of one agent, which can only be sampled: all others keep to `policy`."""
 
     simulator: Simulator
     agent: int

@@ -29,8 +29,8 @@ is in the response, with its number of episodes. It ends by certificate. The box
 1 − δ at all times together (`mixture_interval`), so at any time: the best value over the box bounds the optimum from
 above, the worst case over the box bounds the value of a candidate from below and its costs from above. It ends when the
 bounds are within ε and the candidate's costs at most α − margin. It needs no number of episodes beforehand, and no T_0:
-the baseline is played while nothing else is proved safe. Policies are solved for anew after 2 % more episodes: what was
-safe stays safe, as no promise depends on when it was made. The paper's own conversion is `cmpg.paper.OnlineToBatch`.
+the baseline is played while nothing else is proved safe. Policies are solved for after every 2 % more episodes: what
+was safe stays safe, as no promise depends on when it was made. The paper's conversion is `cmpg.paper.OnlineToBatch`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def exploration_policy(
 
 @dataclass(frozen=True)
 class Pace:
-    """How many episodes, and how often to solve anew."""
+    """How many episodes, and how often to solve again."""
 
     growth: float = 0.02  # solve after this share of more episodes
     first: int = 8  # and after no fewer than this
@@ -230,7 +230,7 @@ class Exploration:
     def propose(self, *, close: float = np.inf) -> None:
         """Look for a better policy among those that keep to the thresholds, less the margin, under all kernels.
 
-        The incumbent is always judged anew. The search for another one takes most of the time, so while it cannot bring
+        The incumbent is judged every time. The search for another one takes most of the time, so while it cannot bring
         the bounds within `close` of each other it waits for twice as many episodes.
         """
         proved = self.proved
@@ -390,10 +390,10 @@ class SafeExploration:
         if lack:
             return ResponseStatus.NO_SLACK, f"cannot be certified: {lack}"
         if proved.incumbent is None:
-            told = "no policy is proved to meet the constraints yet."
+            reason = "no policy is proved to meet the constraints yet."
         else:
-            told = f"the bounds are {proved.gap:.4g} apart, not {epsilon:.4g}."
-        return ResponseStatus.LIMIT, f"after {run.episodes:,} episodes {told}"
+            reason = f"the bounds are {proved.gap:.4g} apart, not {epsilon:.4g}."
+        return ResponseStatus.LIMIT, f"after {run.episodes:,} episodes {reason}"
 
 
 def safe_learner(
@@ -406,7 +406,7 @@ def safe_learner(
     known
         Sizes and ranges of the game.
     epsilon
-        The accuracy asked of the equilibrium.
+        The accuracy required of the equilibrium.
     margin
         What a response leaves of every budget; unless given, ε/16 at the rate of exchange α/G, the least over
         constraints. A larger one is budget that the others gain by using; a smaller one slows down their exploration.

@@ -30,7 +30,7 @@ BoolArray = npt.NDArray[np.bool_]
 MANY_TOTALS = 100_000
 """More different totals of episodes than this are not searched for equal ones."""
 
-MOST_SAMPLES = 2**53
+MAX_SAMPLES = 2**53
 """More than this cannot be counted one by one in floating point, so they are never drawn."""
 
 
@@ -361,7 +361,7 @@ class Ledger:
     >>> ledger.charge("model", 60)
     >>> ledger.charge("values", 60)
     Traceback (most recent call last):
-    cmpg.errors.BudgetError: 60 samples for "values" are asked for; 40 of the budget of 100 are left. ...
+    cmpg.errors.BudgetError: 60 samples for "values" are needed; 40 of the budget of 100 are left. ...
     >>> ledger.total, dict(ledger.by_purpose)
     (60, {'model': 60})
     """
@@ -391,13 +391,13 @@ class Ledger:
         """Raise BudgetError unless that many samples are left, and can be counted."""
         if samples > self.left:
             raise BudgetError(
-                f'{samples:.4g} samples for "{purpose}" are asked for; {self.left:.4g} of the budget of '
-                f"{self.budget:.4g} are left. Raise the budget, or ask for a larger epsilon."
+                f'{samples:.4g} samples for "{purpose}" are needed; {self.left:.4g} of the budget of '
+                f"{self.budget:.4g} are left. Raise the budget, or epsilon."
             )
-        if samples > MOST_SAMPLES - self.total:
+        if samples > MAX_SAMPLES - self.total:
             raise BudgetError(
-                f'{samples:.4g} samples for "{purpose}" are asked for; more than {MOST_SAMPLES:.4g} in all cannot be '
-                f"counted. Ask for a larger epsilon."
+                f'{samples:.4g} samples for "{purpose}" are needed; more than {MAX_SAMPLES:.4g} in all cannot be '
+                f"counted. Raise epsilon."
             )
 
     def charge(self, purpose: str, samples: int) -> None:

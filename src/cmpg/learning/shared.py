@@ -1,6 +1,6 @@
 """One model for all: explore once, outside the CMDP sub-routines, and reuse every sample for every agent and iteration.
 
-The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws anew for each response. Here,
+The paper's conclusion asks whether moving the exploration outside pays; Algorithm 2 draws for each response. Here,
 in round j there are N_j = N_0·2^(j−1) samples of every entry, and one model, the empirical game with a box around its
 transition: of every (h, s, joint action), or class of counts, in `joint_model.py`; of every (s, a) of every kind of
 agent, in local games, in `local/model.py`, where it is the only way to learn. Half of the round's share of δ,
@@ -10,9 +10,9 @@ agent, in local games, in `local/model.py`, where it is the only way to learn. H
   the costs, the value, and the best feasible deviation. The empirical game is solved by CA-CMPG with thresholds
   tightened just so far that the policy's worst cost is at most α.
 - by a check with fresh samples. The empirical game is solved with thresholds tightened by the errors that are likely.
-  What comes of it is fixed before the check, so its costs are measured by rolling it out, and every agent is asked
-  whether to leave it, as in Algorithm 2. If all stay, it is an ε-Nash policy. This takes Σ_i A_i entries per step and
-  state instead of Π_i A_i, and no factor of the box; it may take as many samples as the model did.
+  What comes of it is fixed before the check, so its costs are measured by rolling it out, and every agent is queried
+  for a better deviation, as in Algorithm 2. If all stay, it is an ε-Nash policy. This takes Σ_i A_i entries per step
+  and state instead of Π_i A_i, and no factor of the box; it may take as many samples as the model did.
 
 Guarantee: what is called certified is an ε-Nash policy with probability at least 1 − δ, whatever was solved on the way;
 no potential, no feasible start and no slack need be known. Where there is no slack, no policy can be proved feasible,
@@ -50,13 +50,13 @@ from cmpg.learning.simulator import Logbook, Simulator, joint_rows
 from cmpg.policy import JointPolicy
 
 TIGHTENINGS = 6
-"""Bisections for the tightened thresholds."""
+"""The tightened thresholds are found by so many bisections."""
 
 NEARLY = 1.6
 """Gaps of boxes fall by more than this factor when the samples are doubled, while there are few."""
 
 PARTS = (0.25, 0.5, 0.75, 1.0)
-"""Where the gap is nearly small enough, others are looked for from policies that spend these parts of what there is."""
+"""If the gap is nearly small enough, further policies are sought from starts that spend these shares of the budget."""
 
 FAR = 8.0
 """With a gap of more than this many ε a local game is not solved again with other thresholds."""
@@ -73,14 +73,14 @@ class Round:
 
     samples_per_entry: int
     policy: JointPolicy
-    gap: float  # no agent gains more than this by leaving
+    gap: float  # no agent gains more than this by deviating
     cost_ceilings: FloatArray  # [k]
     feasible: bool  # every ceiling is at most its limit
 
     __repr__ = fields_line
 
-    def told(self, thresholds: FloatArray, epsilon: float) -> str:
-        """Say what is proved, beside the thresholds [k] and what is asked for."""
+    def summary(self, thresholds: FloatArray, epsilon: float) -> str:
+        """Say what is proved, beside the thresholds [k] and ε."""
         ceilings = ", ".join(f"{cost:.4g}" for cost in self.cost_ceilings)
         limits = ", ".join(f"{threshold:.4g}" for threshold in thresholds)
         costs = f"costs at most {ceilings} (thresholds {limits})" if ceilings else "no constraint"
@@ -98,7 +98,7 @@ class Model(Protocol):
         """Return the most that a policy can cost: [k]."""
 
     def bound(self, policy: JointPolicy) -> Bounds:
-        """Bound the costs of a policy, and what any agent could gain by leaving it."""
+        """Bound the costs of a policy, and what any agent could gain by deviating."""
 
     def proof_of_infeasibility(self) -> str:
         """Say why no joint policy meets the thresholds, or nothing where one may."""
@@ -120,9 +120,9 @@ def learn_shared(
     Parameters
     ----------
     simulator
-        The game behind its door, of whatever form; it must let itself be drawn from (generative).
+        The game, of whatever form, which can only be sampled; draws must be possible (generative).
     epsilon, delta
-        With probability at least 1 − δ no agent gains more than ε by leaving.
+        With probability at least 1 − δ no agent gains more than ε by deviating.
     first_count, max_count
         Samples of every entry in the first round, and at most.
     interval
@@ -278,7 +278,7 @@ class _Run:
                 fault.samples = None  # what one agent sees is not counted by joint actions
                 raise
         if self.ended is None and not self.simulator.ledger.total:
-            proved = self.best.told(known.thresholds, self.epsilon)
+            proved = self.best.summary(known.thresholds, self.epsilon)
             self.ended, self.reason = Status.LIMIT, f"{proved} There is nothing to be drawn that would help."
 
     def _least_gap(self, model: Model, found: Round) -> Round:
@@ -356,7 +356,7 @@ class _Run:
 def concluded(simulator: Any, best: Round, status: Status, reason: str, *, epsilon: float, delta: float) -> LearnResult:
     """Return the result of a run that learned one model for all, but for what was played and how."""
     certified, known = status is Status.CERTIFIED, simulator.known
-    proved = best.told(known.thresholds, known.left_of(epsilon))
+    proved = best.summary(known.thresholds, known.left_of(epsilon))
     return LearnResult(
         status=status,
         message=claim(epsilon, delta) if certified else f"nothing is certified; {proved}",

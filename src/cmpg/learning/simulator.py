@@ -1,4 +1,4 @@
-"""The game behind a door: draw from the model (generative), or roll out episodes.
+"""A game that can only be sampled: draw from the model (generative), or roll out episodes.
 
 A learner sees `Simulator`: what is `known`, the `ledger` of samples, and handles that return counts. It never sees the
 transition.
@@ -334,7 +334,7 @@ class GameSimulator:
 
 
 class Logbook:
-    """The same simulator, with a list of every joint policy that was executed, whoever asked for it.
+    """The same simulator, with a list of every joint policy that was executed, for whatever purpose.
 
     A learner may fail, be interrupted or run out of its budget in the middle of a response. What it had played until
     then must be judged all the same, so it is not left to the learner to report it.
@@ -415,7 +415,7 @@ def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
 
 
 def refuse_masks(game: Game) -> None:
-    """Raise where constraints bind some agents only: learners know what everybody has to meet, and not by whom."""
+    """Raise if constraints bind some agents only: learners require that every constraint binds all agents."""
     if not binds_of(game).all():
         advice = "Learn it with a mask of ones, or solve it with its true transition."
         raise UnsupportedError(

@@ -88,7 +88,7 @@ def _guaranteed_slack(game: JointGame, agent: int) -> float:
 def game_values(payoffs: FloatArray) -> FloatArray:
     """Return min over mixtures of rows, max over columns, of each matrix of a stack: [m, rows, columns] gives [m].
 
-    Saddle points are read off; the others are linear programs, whose mixture is judged anew: the value returned is what
+    Saddle points are read off; the others are linear programs, whose mixture is then judged: the value returned is what
     the row player's mixture really guarantees.
     """
     worst = payoffs.max(axis=2).min(axis=1)

@@ -1,7 +1,7 @@
 """The same learning problem over many seeds, each result judged afterwards with the true model.
 
-Every seed has a stream of its own, spawned from one `SeedSequence`, so a trial has the same bits whoever runs it and
-however many run at the same time.
+Every seed has a stream of its own, spawned from one `SeedSequence`, so a trial has the same bits on any worker and
+for any number of trials at the same time.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class ByResponses:
         def on_round(found: LearnedResponse) -> None:
             feasible = found.meets(simulator.known.limits)
             state = "feasible" if feasible else "not proved feasible yet"
-            told = f"a response is {state}, and best up to {found.gap:.3g} ({self.epsilon / 4:.3g} is asked for)"
-            show(told, gap=found.gap, goal=self.epsilon, feasible=feasible)
+            note = f"response {state}; its gap is {found.gap:.3g}, and {self.epsilon / 4:.3g} is required"
+            show(note, gap=found.gap, goal=self.epsilon, feasible=feasible)
 
         return learn(
             simulator,
@@ -105,13 +105,13 @@ class ByResponses:
         )
 
 
-def _rounds_told(simulator: Any, watch: Watch, goal: float) -> Callable[[Round], None]:
-    """Return what tells each round of a model that all agents share."""
+def _round_reporter(simulator: Any, watch: Watch, goal: float) -> Callable[[Round], None]:
+    """Return a function that reports each round of a model that all agents share."""
 
     def on_round(found: Round) -> None:
         state = "feasible" if found.feasible else "not proved feasible yet"
-        told = f"{state}, gains of at most {found.gap:.3g}"
-        watch(Progress(simulator.ledger.total, told, found.gap, goal, found.feasible))
+        note = f"{state}, gains of at most {found.gap:.3g}"
+        watch(Progress(simulator.ledger.total, note, found.gap, goal, found.feasible))
 
     return on_round
 
@@ -127,7 +127,7 @@ class BySharedModel:
 
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn_shared`."""
-        on_round = _rounds_told(simulator, watch, self.epsilon)
+        on_round = _round_reporter(simulator, watch, self.epsilon)
         return learn_shared(
             simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
         )
@@ -146,7 +146,7 @@ class BySafeModel:
 
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn_safely`."""
-        on_round = _rounds_told(simulator, watch, self.epsilon)
+        on_round = _round_reporter(simulator, watch, self.epsilon)
         return learn_safely(
             simulator,
             start=self.start,
@@ -169,7 +169,7 @@ class Behind:
     horizon: int | None = None  # after how many steps a discounted game is cut off
 
     def hide(self, game: Game, *, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
-        """Put a game behind the door that suits its form."""
+        """Return the simulator of a game that suits its form."""
         if isinstance(game, LocalGame):
             if self.payoff_noise is not None:
                 advice = "Leave payoff_noise out: what is hidden are the kernels of its agents."
@@ -191,7 +191,7 @@ class Trial:
 
     index: int
     result: LearnResult
-    judgement: Judgement | None  # None where nobody knows the true game
+    judgement: Judgement | None  # None if the true game is unknown
     seconds: float
     curve: tuple[Progress, ...] = ()  # where it stood on the way
 
@@ -199,12 +199,12 @@ class Trial:
 
     @property
     def right(self) -> bool | None:
-        """Whether the policy is feasible and ε-Nash in truth; None where nobody knows."""
+        """Whether the policy is feasible and ε-Nash in truth; None if that is unknown."""
         return None if self.judgement is None else self.judgement.right(self.result.epsilon)
 
 
 Door = Callable[[np.random.Generator], Any]
-"""Makes a simulator that draws with a generator."""
+"""A function that makes a simulator which draws with a generator."""
 
 
 def _hide(behind: Behind, game: Game, rng: np.random.Generator) -> Any:
@@ -220,7 +220,7 @@ def trial(
     behind: Behind,
     watch: Watch = lambda _: None,
 ) -> Trial:
-    """Learn once behind the door, then open it and judge."""
+    """Learn once from samples, then judge with the true game."""
     done = learned(partial(_hide, behind, game), method, index=index, stream=stream, watch=watch)
     began, result = time.perf_counter(), done.result
     judgement = judge(game, result)
@@ -237,7 +237,7 @@ def learned(
     stream: np.random.SeedSequence,
     watch: Watch = lambda _: None,
 ) -> Trial:
-    """Learn once behind a door that is made with a generator; nobody judges."""
+    """Learn once from a simulator that is made with a generator; the result is not judged."""
     began, curve = time.perf_counter(), []
 
     def note(progress: Progress) -> None:
@@ -264,7 +264,7 @@ def trials(
     Parameters
     ----------
     game
-        The true game, which only the simulator and the judge see; None where there is a door instead.
+        The true game, which only the simulator and the judge see; None if there is a `door` instead.
     method
         How to learn.
     streams
@@ -276,17 +276,17 @@ def trials(
     behind
         The budget of each trial, and what is hidden besides the transition.
     door
-        Makes a simulator with a generator, where nobody knows the true game; then nobody judges.
+        Makes a simulator with a generator, if the true game is unknown; then results are not judged.
     watch
         Called as a trial goes on; only where there is one process.
     """
-    asked = Jobs.of(jobs)
+    requested = Jobs.of(jobs)
     if game is None and door is None:
-        raise CMPGError("give a game, or a door behind which there is one.")
+        raise CMPGError("give a game, or a function that makes a simulator of one (`door`).")
     missing = [(index, stream) for index, stream in enumerate(streams) if index not in done]
-    alone = asked.in_process or (len(missing) == 1 and asked.scheduler is None)
+    alone = requested.in_process or (len(missing) == 1 and requested.scheduler is None)
     run = partial(_indexed_trial, game or door, method, behind=behind or Behind(), watch=watch if alone else None)
-    for _, each in run_tasks(run, missing, jobs=1 if alone else asked):
+    for _, each in run_tasks(run, missing, jobs=1 if alone else requested):
         yield each
 
 

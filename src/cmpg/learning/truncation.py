@@ -7,7 +7,7 @@ thresholds themselves gains ε − t_i in H steps, no feasible one gains ε in t
 docs/learning-theory.md). So learners have ε − max t left, and candidates keep a margin of w; nothing of δ is spent.
 
 A policy that was learned has H steps. It is judged in the game that is cut off where what is left is lost in rounding;
-from step H on everybody goes on as at step H − 1.
+from step H on all agents play as at step H − 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REWARD_SHARE = 1 / 8
 """What is cut off is worth at most this share of ε."""
 
 COST_SHARE = 1 / 16
-"""And it costs at most this share of ε, at the rate of exchange of a whole threshold for a whole range of values."""
+"""What is cut off costs at most this share of ε, exchanged at the rate of a threshold for a range of values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
 
 
 def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
-    """Return a policy over more steps, in which everybody goes on as in its last step."""
+    """Return a policy over more steps, in which all agents go on as in its last step."""
     steps = np.minimum(np.arange(horizon), policy.shapes[0][0] - 1)
     return JointPolicy(tuple(table[steps] for table in policy))
 

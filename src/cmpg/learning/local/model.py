@@ -11,7 +11,7 @@ Every entry of every kernel has an interval; that all of them hold has probabili
 - Kernel. Agent i's own kernel is in its box, so that its values and costs are bounded by `cmpg.cmdp.box`.
 
 An agent's `LocalView` holds its box with payoffs at their best and at their worst. What it is worth is at least the
-worst case of its policy, any feasible deviation at most the optimum of the extended CMDP, and the cost of everybody at
+worst case of its policy, any feasible deviation at most the optimum of the extended CMDP, and the cost of all agents at
 most the worst case of the agent's share plus the most that the others spend.
 """
 
@@ -103,12 +103,12 @@ class LocalModel:
         return self.at(policy).cost_ceilings
 
     def bound(self, policy: JointPolicy) -> Bounds:
-        """Bound the costs of a policy, and what any agent could gain by leaving it."""
+        """Bound the costs of a policy, and what any agent could gain by deviating."""
         position = self.at(policy)
         return Bounds(position.gap, position.cost_ceilings)
 
     def proof_of_infeasibility(self) -> str:
-        """Say nothing: that no policy meets the constraints is not told from kernels, one agent at a time."""
+        """Say nothing: kernels of single agents cannot prove that no policy meets the constraints."""
         return ""
 
 
@@ -143,12 +143,12 @@ class LocalView:
     spent: Ends  # [k]: by the others
 
     def cost_ceilings(self, table: FloatArray) -> FloatArray:
-        """Return the most that everybody can cost: [k]."""
+        """Return the most that all agents together can cost: [k]."""
         own = [worst_case(self.belief.box, table, cost) for cost in self.belief.worst_costs]
         return np.asarray(own + self.spent.most)
 
     def cost_floors(self, table: FloatArray) -> FloatArray:
-        """Return the least that everybody can cost: [k]."""
+        """Return the least that all agents together can cost: [k]."""
         own = [-worst_case(self.belief.box, table, -cost) for cost in self.belief.optimistic.nominal.costs]
         return np.asarray(own + self.spent.least)
 

@@ -11,7 +11,7 @@ true, at all times and however it was chosen (docs/learning-theory.md, section 8
   would never see what is second best now, and best where others have moved. Where nothing else is safe, the start is
   played.
 - The run ends by certificate: the empirical game, solved with thresholds tightened just so far that the cost ceilings
-  of its equilibrium are at most α, when nobody can gain more than ε by leaving it.
+  of its equilibrium are at most α, when no agent can gain more than ε by deviating.
 
 The baseline is the start until the samples know a policy that is proved to be cheaper.
 """
@@ -54,13 +54,13 @@ def learn_safely(
     Parameters
     ----------
     simulator
-        The game behind its door.
+        The game, which can only be sampled.
     start
         A strictly feasible joint policy that is vouched for.
     epsilon, delta
-        With probability at least 1 − δ no agent gains more than ε by leaving, and nothing unsafe was played.
+        With probability at least 1 − δ no agent gains more than ε by deviating, and nothing unsafe was played.
     pace
-        Episodes, and how often to solve anew.
+        Episodes, and how often to solve again.
     time_limit
         Seconds; a batch that has not ended by then is given up.
     on_round
@@ -115,7 +115,7 @@ class _Run:
         return LocalModel.of(self.simulator.known, self.samples, delta=self.delta, interval=mixture_interval)
 
     def explore(self) -> None:
-        """Let the next agent explore for a batch of episodes, and learn from what everybody did."""
+        """Let the next agent explore for a batch of episodes, and learn from the moves of all agents."""
         known = self.simulator.known
         agent, curious = self.turn % known.num_agents, self.turn // known.num_agents % 2 == 1
         self.turn += 1

@@ -1,10 +1,10 @@
-"""A local game behind a door: the kernels of its agents can be sampled, by draws or by episodes, and not read.
+"""A local game that can only be sampled: the kernels of its agents are drawn from, or played in episodes, not read.
 
 Everything else is known: who there is and where they begin, rewards, which resources each (state, action) uses, delays,
 costs, thresholds; and which agents are of one kind, that is, move by one kernel. What is counted is kept by kind, so
 agents of one kind share their samples; so do all steps, where a kernel is the same at every step.
 
-One transition that is drawn is one sample; a step of an episode, in which everybody moves, is one sample, too.
+One transition that is drawn is one sample; a step of an episode, in which all agents move, is one sample, too.
 `LocalSimulator` is a known game that plays the unknown one. Agents move independently, so the counts of B episodes are,
 agent by agent, a chain of multinomial draws (`cmpg.learning.simulator`), and the work does not grow with B.
 """
@@ -28,7 +28,7 @@ from cmpg.learning.samples import BoolArray, Ledger
 from cmpg.learning.simulator import check_count, refuse_masks
 from cmpg.policy import JointPolicy, PolicyShape
 
-MOST_ENTRIES = 50_000_000
+MAX_ENTRIES = 50_000_000
 """Kernels of one kind with more entries than this, counting every next state, are refused."""
 
 
@@ -36,7 +36,7 @@ MOST_ENTRIES = 50_000_000
 class LocalKnown:
     """What is known of a local game before the first sample; the kernels are not among it."""
 
-    frame: LocalGame  # the game, in which everybody stays where it is
+    frame: LocalGame  # the game, in which all agents stay where they are
     kinds: tuple[int, ...]  # of each agent: those of one kind have the same kernel
     stationary: tuple[bool, ...]  # of each kind: whether its kernel is the same at every step
     supports: tuple[BoolArray, ...] | None = None  # of each kind [H or 1, S, A, S]: which next states are possible
@@ -51,8 +51,8 @@ class LocalKnown:
         firsts = [game.agents[keys.index(key)] for key in numbers]
         for agent in firsts:
             entries = len(agent.transition) * agent.num_states**2 * agent.num_actions
-            if entries > MOST_ENTRIES:
-                what = f"has a kernel with {entries:.3g} entries to learn; at most {MOST_ENTRIES:.3g} are kept"
+            if entries > MAX_ENTRIES:
+                what = f"has a kernel with {entries:.3g} entries to learn; at most {MAX_ENTRIES:.3g} are kept"
                 raise UnsupportedError("LocalGame", what, "Use a smaller map, or solve the game with its true kernels.")
         staying = [_staying(agent.num_states, agent.num_actions) for agent in firsts]
         kinds = tuple(numbers[key] for key in keys)
@@ -177,7 +177,7 @@ class LocalSimulator:
         return LocalSamples(tuple(np.array(each, dtype=np.int64).reshape(shape) for each, shape in pairs))
 
     def roll_out(self, policy: JointPolicy, episodes: int, *, purpose: str = "episodes") -> LocalSamples:
-        """Play whole episodes; return where everybody moved."""
+        """Play whole episodes; return where the agents moved."""
         policy.check_fits(self.known.policy_shapes)
         check_count("episodes", episodes)
         self.ledger.charge(purpose, episodes * self.known.horizon)
@@ -210,5 +210,5 @@ def _possible(agent: LocalAgent) -> BoolArray:
 
 
 def _staying(states: int, actions: int) -> tuple[sp.csr_array]:
-    """The kernel of somebody who stays where it is."""
+    """The kernel of an agent that stays where it is."""
     return (sp.csr_array(np.repeat(np.eye(states), actions, axis=0)),)
