@@ -180,7 +180,7 @@ def test_a_plan_that_is_the_best_at_one_point_only_is_no_piece():
 
 
 def test_three_policies_within_one_step_end_in_an_error_that_says_so(monkeypatch):
-    monkeypatch.setattr(algorithm_3, "MOST_STRETCHES", 50)
+    monkeypatch.setattr(algorithm_3, "MAX_STRETCHES", 50)
     with pytest.raises(SolverError, match="three policies are within one step"):
         primal_dual(random_cmdp(1), iterations=10**6, step_size=1.7, multiplier_bound=50.0)
 

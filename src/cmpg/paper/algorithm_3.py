@@ -38,15 +38,15 @@ from cmpg.learning.problem import InducedProblem
 FLAT = 1e-12
 """A policy that rises above the others by less than this, relative to their size, is no piece of its own."""
 
-MOST_STRETCHES = 1_000_000
-"""Stretches within one piece before two policies take turns; only a third one within a step of them needs many."""
+MAX_STRETCHES = 1_000_000
+"""The stretches allowed before two policies take turns; only a third policy within a step of them needs many."""
 
 
 @dataclass(frozen=True, eq=False)
 class DualPieces:
     """The policies that maximise V^{r − λc} for some λ in [0, U], and where each gives way to the next."""
 
-    plans: tuple[Plan, ...]  # from the dearest to the cheapest
+    plans: tuple[Plan, ...]  # from the most expensive to the cheapest
     breakpoints: tuple[Fraction, ...]  # plans[i] is the maximiser from breakpoints[i − 1] to breakpoints[i]
 
     @staticmethod
@@ -183,10 +183,10 @@ class _Walk:
         returns: dict[Fraction, tuple[int, list[int], Fraction, Fraction]] = {}
         while left:
             stretches += 1
-            if stretches > MOST_STRETCHES:
+            if stretches > MAX_STRETCHES:
                 raise SolverError(
                     f"three policies are within one step of each other at λ = {float(self.here):.6g}: after "
-                    f"{MOST_STRETCHES:,} stretches {left:,} of {iterations:,} steps are left. Take a smaller step."
+                    f"{MAX_STRETCHES:,} stretches {left:,} of {iterations:,} steps are left. Take a smaller step."
                 )
             piece = self.pieces.at(self.here)
             if steps[piece] == 0 or self._pressed(steps[piece]):

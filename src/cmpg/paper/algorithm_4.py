@@ -8,7 +8,7 @@ it plays in every episode the policy of the extended problem over policies and k
 
     maximise V^{r̄}(π, p)   subject to   V^{c̄}(π, p) ≤ α,  |p − p̂| ≤ β,   c̄ = c + Hβ̄,   r̄ = r + H²β̄/(α − α_S),
 
-one episode each, solved anew every time. The last step leads nowhere, so there β̄ = 0. The paper has T = 4C²/ε² with
+one episode each, solved again every time. The last step leads nowhere, so there β̄ = 0. The paper has T = 4C²/ε² with
 C = SH³√A/(α − α_S), M = 16H²/ε² ln(2C/εδ), and T_0 = S²AH⁴/(α − α_S)², all of them up to constants and logarithms that
 it hides; here the hidden factors are one. Where T_0 was too short the extended problem has no solution yet, and π_S is
 played on; those rounds are counted.
@@ -174,15 +174,15 @@ class OnlineToBatch:
         run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta / 2)
         lack = lack_of_slack(run, 0.0)
         if lack:
-            told = f"cannot be certified: {lack}"
-            return run.conclude(ResponseStatus.NO_SLACK, epsilon=epsilon, delta=delta, message=told)
+            message = f"cannot be certified: {lack}"
+            return run.conclude(ResponseStatus.NO_SLACK, epsilon=epsilon, delta=delta, message=message)
         rounds = _paper_rounds(run, epsilon, delta) if self.rounds is None else self.rounds
         self._refuse_beyond(rounds, "exploring")
         while run.advance(replace(self.pace, most=int(rounds))):
             pass
         if run.episodes < rounds:
-            told = f"the budget ended after {run.episodes} of {rounds:.4g} episodes of exploration."
-            return run.conclude(ResponseStatus.LIMIT, epsilon=epsilon, delta=delta, message=told)
+            message = f"the budget ended after {run.episodes} of {rounds:.4g} episodes of exploration."
+            return run.conclude(ResponseStatus.LIMIT, epsilon=epsilon, delta=delta, message=message)
         self._select(run, epsilon, delta / 2)
         return _measured_response(run, epsilon, delta)
 
@@ -202,7 +202,7 @@ class OnlineToBatch:
         if episodes > self.pace.most:
             raise BudgetError(
                 f"OnlineToBatch would need {episodes:.3g} episodes for {purpose}; pace.most is {self.pace.most:.3g}. "
-                f"Use SafeExploration, or ask for a larger epsilon."
+                f"Use SafeExploration, or raise epsilon."
             )
 
 
@@ -231,5 +231,6 @@ def _measured_response(run: Exploration, epsilon: float, delta: float) -> Learne
         return run.conclude(ResponseStatus.INFEASIBLE, epsilon=epsilon, delta=delta, message=run.proof_of_infeasibility)
     if bool(np.all(best.cost_ceilings <= run.problem.known.thresholds)) and gap <= epsilon:
         return run.conclude(ResponseStatus.CERTIFIED, epsilon=epsilon, delta=delta)
-    told = f"after {run.episodes:,} episodes the bounds are {gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
-    return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=told)
+    apart = f"the bounds are {gap:.4g} apart, not {epsilon:.4g}, or a cost is unproved."
+    message = f"after {run.episodes:,} episodes {apart}"
+    return run.conclude(ResponseStatus.UNPROVED, epsilon=epsilon, delta=delta, message=message)

@@ -41,7 +41,7 @@ from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, in_order, run_tasks
 
 Tick = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
+"""A function that is called with what is being done, how much of it is done, and how much there is."""
 
 Study = TypeVar("Study")
 
@@ -53,10 +53,10 @@ BEYOND_ROUNDING = 1e-12
 
 REPOSITORY = "the authors' repository"
 SOURCE = f"{REPOSITORY} (github.com/pragnya-alatur/provably-learning-nash-cmpgs)"
-"""Where some settings of the published experiments are that the paper does not give."""
+"""The source of settings of the published experiments that the paper does not give."""
 
 NOT_STATED = "not stated"
-"""What stands in the paper's column where the paper is silent."""
+"""The entry of the paper's column if the paper is silent."""
 
 Computation = Callable[["Evidence"], "Finding"]
 
@@ -168,7 +168,7 @@ def above(low: float) -> Intervals:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn when it is asked for; `draw` returns a matplotlib Figure."""
+    """A figure that is drawn when it is needed; `draw` returns a matplotlib Figure."""
 
     name: str  # of its files
     caption: str
@@ -320,11 +320,11 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class AscentRun:
-    """One run of CA-CMPG: what everybody could gain, and what was spent, in each cycle; and how it ended."""
+    """One run of CA-CMPG: what each agent could gain, and what was spent, in each cycle; and how it ended."""
 
     result: Result
     gains: FloatArray  # [cycles, n]
-    costs: FloatArray  # [cycles], before the cycle's move; the last cycle moves nobody
+    costs: FloatArray  # [cycles], before the cycle's move; the last cycle moves no agent
     potential: float  # of the last policy: the common value, or the sum of own values
 
     @property
@@ -334,7 +334,7 @@ class AscentRun:
 
     @property
     def settled(self) -> bool:
-        """Whether it ended with a certificate, after a cycle in which nobody gained more than ε/2."""
+        """Whether it ended with a certificate, after a cycle in which no agent gained more than ε/2."""
         last = self.result.trace[-1]
         return self.result.certified and last.mover is None and bool(last.gain <= self.result.epsilon / 2)
 

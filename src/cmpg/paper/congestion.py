@@ -88,7 +88,7 @@ def congestion_figure(_: Evidence) -> Finding:
     welfare, cost = float(position.values.sum()), position.costs[0]
     stays = float(game.transition[(0, SAFE, *SPLIT)][SAFE])
     text = (
-        f"cost {written(cost)}, values {listed([low, high])}, welfare {written(welfare)}; nobody gains more than "
+        f"cost {written(cost)}, values {listed([low, high])}, welfare {written(welfare)}; no agent gains more than "
         f"{NASH:.0e}; safe stays safe with probability {written(stays)}"
     )
     return Finding.of(text, cost, low, high, welfare, gain, stays)

@@ -266,7 +266,7 @@ def modified_dual(evidence: Evidence) -> Finding:
 
 @agrees(
     "Appendix A",
-    paper="agent 1 gains by leaving (½, ½)",
+    paper="agent 1 gains by deviating from (½, ½)",
     expect=near(0.0, tolerance=1e-12) + near(1, 1) + near(3.25, 0.25, 0.25, 0.25),
     why="Every policy attains d(1), so the dual may return any.",
 )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 BLUE, RED, GREEN, GREY = "#4477aa", "#ee6677", "#228833", "#777777"
 AGENTS = (BLUE, RED, GREEN, "#ccbb44", "#66ccee", "#aa3377", "#555555", "#ee8866")
-"""One colour for each agent, told apart by people who do not see red and green alike."""
+"""One colour for each agent; people who cannot distinguish red from green can distinguish them."""
 
 SETTINGS: Any = {
     "font.family": "STIXGeneral",
@@ -126,8 +126,8 @@ def draw_dual_function(curve: DualCurve) -> Figure:
     return figure
 
 
-MOST_COLUMNS = 8
-"""Of a legend."""
+MAX_COLUMNS = 8
+"""A legend has at most this many columns."""
 
 
 def draw_runs(columns: Mapping[str, Sequence[AscentRun]], *, threshold: float) -> Figure:
@@ -146,7 +146,7 @@ def draw_runs(columns: Mapping[str, Sequence[AscentRun]], *, threshold: float) -
         lines,
         labels,
         loc="outside lower center",
-        ncols=min(len(labels), MOST_COLUMNS),
+        ncols=min(len(labels), MAX_COLUMNS),
         columnspacing=1.0,
         handlelength=1.4,
     )
@@ -177,8 +177,8 @@ def _draw_cost(axes: Axes, curve: Curve, threshold: float) -> None:
 
 SIDE = 4
 DASHES: Any = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
-MOST_SHOWN = 6
-"""Ways of one agent that are drawn; the others are rarer."""
+MAX_SHOWN = 6
+"""At most so many ways of one agent are drawn, the most probable ones."""
 
 
 def draw_grid_policies(panels: Mapping[str, tuple[JointWay, ...]]) -> Figure:
@@ -214,7 +214,7 @@ def _draw_rewards(axes: Axes) -> None:
 def _draw_ways(axes: Axes, ways: tuple[JointWay, ...]) -> None:
     from matplotlib.lines import Line2D
 
-    lines = [(agent, way) for agent in (0, 1) for way in agent_ways(ways, agent)[:MOST_SHOWN]]
+    lines = [(agent, way) for agent in (0, 1) for way in agent_ways(ways, agent)[:MAX_SHOWN]]
     entries, seen = [], [0, 0]
     for number, (agent, way) in enumerate(lines):
         # Ways that share cells run side by side.
@@ -362,7 +362,7 @@ def draw_regret(regret: FloatArray, order: float, *, rounds: FloatArray | None =
 
 
 WIDTH = 0.26
-"""Of one bar; the names are 1 apart."""
+"""The width of one bar; the names are 1 apart."""
 
 
 def draw_bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], *, what: str, width: float) -> Figure:

@@ -223,7 +223,7 @@ class Learned:
 
 
 def _learned(evidence: Evidence) -> tuple[Learned, ...]:
-    """Learn the paper's games, and the spectrum game; what takes minutes only if that much effort is asked for."""
+    """Learn the paper's games, and the spectrum game; what takes minutes only if that much effort is requested."""
     counter, crowd, grid = counter_example(), congestion_game(), grid_world_local()
     random = crowd.random_policy(rng=evidence.rng("learning: start"))
     waits = one_waits(grid, evidence.rng("learning: one waits"))
@@ -304,7 +304,7 @@ def _safe_regret(evidence: Evidence) -> FloatArray:
     result = next(each.result for each in evidence.of(_learned) if each.name == "grid world, own cell, safe")
     points, episodes, regret = [], 0, 0.0
     for each in result.played:
-        assert each.agent is not None, "somebody explored"
+        assert each.agent is not None, "an agent explored"
         position = game.at(each.policy)
         best = Exact()(position.induced_cmdp(each.agent)).bound
         episodes, regret = episodes + each.episodes, regret + each.episodes * (best - position.value_of(each.agent))
@@ -345,7 +345,7 @@ def two_steps() -> JointGame:
 
 
 def two_steps_start() -> JointPolicy:
-    """Return a start that is no Nash policy of `two_steps`: everybody plays the second action with probability 0.4."""
+    """Return a start that is no Nash policy of `two_steps`: both agents play the second action with probability 0.4."""
     return JointPolicy((np.broadcast_to([0.6, 0.4], (2, 2, 2)),) * 2)
 
 
@@ -390,8 +390,8 @@ def coverage(evidence: Evidence) -> Finding:
     )
     shares = [each.failures / each.seeds for each in found.values()]
     drawn = [each.samples for each in found.values()]
-    told = f"{text}; unsafe policies in safe mode: {found['safe'].unsafe}"
-    return Finding.of(told, *shares, found["safe"].unsafe, *drawn)
+    text += f"; unsafe policies in safe mode: {found['safe'].unsafe}"
+    return Finding.of(text, *shares, found["safe"].unsafe, *drawn)
 
 
 def _pictures(evidence: Evidence) -> tuple[Picture, ...]:

@@ -267,8 +267,8 @@ def constraint_violation(evidence: Evidence) -> Finding:
     most, checked = 0.0, 0
     for each in evidence.of(_tried):
         best, limit = Exact()(each.cmdp).value, float(each.cmdp.thresholds[0])
-        dear = plan(each.cmdp, np.array([0.9 * each.multiplier])).policy(ACTIONS)
-        for policy in (*each.policies, dear):
+        costly = plan(each.cmdp, np.array([0.9 * each.multiplier])).policy(ACTIONS)
+        for policy in (*each.policies, costly):
             judged = evaluate(each.cmdp, policy)
             excess = max(float(judged.costs[0]) - limit, 0.0)
             for weight in (1.1 * each.multiplier + 0.01, 2 * each.multiplier + 1):

@@ -346,7 +346,7 @@ def _figure(picture: Picture, svg: str) -> str:
 
 
 def inline_svg(svg: str, *, prefix: str, label: str) -> str:
-    """Make an SVG file fit to stand among others in a page: no prolog, and names that clash with nobody's.
+    """Make an SVG file fit to stand among others in a page: no prolog, and names that clash with no others.
 
     Examples
     --------

@@ -4,7 +4,7 @@ The grid world: two information structures (the text lets policies see the joint
 each agent see its own cell), two kinds of start (of cost 0, as in the text: one agent waits, the other moves at random;
 or random and feasible), three fillings of rows that are never visited; and the ways that agents take.
 
-The congestion game: where a run ends is told by how many agents play what, at both steps and in both states. The
+The congestion game: the end of a run is described by how many agents play what, at both steps and in both states. The
 figure's ending has four C and four D at step 1 in both states, and eight D at step 2. Its mirror spends the budget at
 step 1: in `unsafe` the two steps are exchanged. And 4-cycles that no potential survives.
 """
@@ -42,10 +42,10 @@ from cmpg.scenarios.paper import MOVES, congestion_game, grid_world, grid_world_
 GRID_ALPHA = 0.1
 GRID_OPTIMUM = 23.1
 MULTIPLIER_BOUND = 240.0
-"""U of the averaged primal-dual loop: twice what the best response is worth, 12, over the slack ζ = 0.1."""
+"""The bound U of the averaged primal-dual loop: twice what the best response is worth, 12, over the slack ζ = 0.1."""
 
 AVERAGED_STEPS = 10**10
-"""T of that loop."""
+"""The number of iterations T of that loop."""
 
 PRIMAL_DUAL_EPSILON = 1e-2
 
@@ -142,7 +142,7 @@ def grid_figure_policy(game: LocalGame) -> JointPolicy:
     above = always(game, ["up", "up", "right", "right", "right", "right"])
     start, right_of_start = 0, 1
     above[0, start] = 0.9 * np.eye(len(MOVES))[0] + 0.1 * np.eye(len(MOVES))[1]
-    # From the cell right of the start the way leads up twice; everybody else is two steps along it by then.
+    # From the cell right of the start the way leads up twice; the other agent is two steps along it by then.
     above[1, right_of_start] = np.eye(len(MOVES))[0]
     above[2, right_of_start + 4] = np.eye(len(MOVES))[0]
     return JointPolicy((below, above))
@@ -186,7 +186,7 @@ def joint_state_gaps(evidence: Evidence) -> FloatArray:
 NEVER = 1e-9
 """Joint actions with less probability than this are rounding."""
 
-MOST_WAYS = 2000
+MAX_WAYS = 2000
 """A policy that still mixes at random has more ways than can be listed."""
 
 
@@ -219,8 +219,8 @@ def joint_ways(game: JointGame, policy: JointPolicy) -> tuple[JointWay, ...]:
             for path, before in ways
             for after, probability in _moves(game, policy, step, path[-1])
         ]
-        if len(ways) > MOST_WAYS:
-            raise GameError(f"the policy has more than {MOST_WAYS} ways; it still mixes at random.")
+        if len(ways) > MAX_WAYS:
+            raise GameError(f"the policy has more than {MAX_WAYS} ways; it still mixes at random.")
     return tuple(JointWay(tuple(divmod(state, cells) for state in path), each) for path, each in ways)
 
 

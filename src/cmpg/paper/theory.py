@@ -111,7 +111,7 @@ class MoveCount:
     name: str
     printed: float  # 2nH/ε
     corrected: int  # ⌈2 Σ G_i/ε⌉
-    used: int  # the most moves of any run; the runs asked for a smaller ε even
+    used: int  # the most moves of any run; the runs had an even smaller ε
 
 
 def _moves(evidence: Evidence) -> tuple[MoveCount, ...]:
@@ -150,7 +150,7 @@ def theorem_1_iterations(evidence: Evidence) -> Finding:
     "Theorem 1",
     paper="at most T",
     expect=between(1, 240) + between(1, 240) + between(1, 320),
-    why="The bound is far from tight: the runs asked for a smaller ε even.",
+    why="The bound is far from tight: the runs had an even smaller ε.",
 )
 def theorem_1_moves(evidence: Evidence) -> Finding:
     """CA-CMPG ends within T iterations."""
@@ -162,7 +162,7 @@ def theorem_1_moves(evidence: Evidence) -> Finding:
     "Appendix B, proof of Theorem 1",
     paper="max_π V(π) − V(π̂^T) ≤ ε",
     expect=near(0.0) + above(1.0),
-    why="V(π^(T−1)) is meant: against the best response π̂^T itself nobody ever gains. The proof also cites Lemma 11, "
+    why="V(π^(T−1)) is meant: against the best response π̂^T itself no agent ever gains. The proof also cites Lemma 11, "
     "on multipliers, where Lemma 1, on the potential, is meant.",
 )
 def theorem_1_proof(evidence: Evidence) -> Finding:
@@ -174,7 +174,7 @@ def theorem_1_proof(evidence: Evidence) -> Finding:
         best = Exact()(position.induced_cmdp(agent))
         gains.append(best.value - float(position.values[agent]))
         printed.append(best.bound - best.value)
-    text = f"as printed at most {at_most(max(printed), 1e-9)}, although an agent gains {max(gains):.3g} by leaving"
+    text = f"as printed at most {at_most(max(printed), 1e-9)}, although an agent gains {max(gains):.3g} by deviating"
     return Finding.of(text, max(printed), max(gains))
 
 
@@ -184,7 +184,7 @@ def algorithm_1_return(evidence: Evidence) -> Finding:
     grid, congestion = evidence.of(run_grid_worlds), evidence.of(run_congestion_games)
     runs = (*grid.joint_waiting, *grid.local_waiting, *congestion.simplex)
     quiet = sum(run.settled for run in runs)
-    text = f"π^(t−1), the policy at which nobody gained: certified in {quiet} of {len(runs)} runs"
+    text = f"π^(t−1), the policy at which no agent gained: certified in {quiet} of {len(runs)} runs"
     return Finding.of(text, quiet / len(runs))
 
 
