@@ -198,8 +198,8 @@ def test_the_busiest_day_is_taken_where_none_is_named(cars):
             r"cars.csv has no session that arrived on 2024-01-04 .* busiest day is 2024-01-02",
         ),
         ({"day": "Tuesday"}, GameError, "day is 'Tuesday'"),
-        ({"transformers": {"north": ["P"]}}, GameError, "station Q hangs on no transformer"),
-        ({"transformers": {"a": ["P", "Q"], "b": ["Q"]}}, GameError, "station Q hangs on a and on b"),
+        ({"transformers": {"north": ["P"]}}, GameError, "station Q is fed by no transformer"),
+        ({"transformers": {"a": ["P", "Q"], "b": ["Q"]}}, GameError, "station Q is fed by a and by b"),
         ({"capacity": [1, 2]}, GameError, r"capacity has shape \[2\]"),
         ({"prices": [0.1] * 23}, GameError, r"prices has shape \[23\]"),
         ({"prices": "cheap"}, GameError, "prices holds"),
@@ -295,7 +295,7 @@ def test_transformers_come_from_words_patterns_and_files(quarters, tmp_path):
         assert game.resource_names == ("north", "south")
         assert game.load_costs[0, 0, 0].tolist() == [0, 0, 1, 2]
         assert [agent.uses[8].nnz and agent.uses[8].indices[0] for agent in game.agents] == [0, 0, 1]
-    for given, told in (("north", "its name and its stations"), ("a=P-*", "station Q-01 hangs on no transformer")):
+    for given, told in (("north", "its name and its stations"), ("a=P-*", "station Q-01 is fed by no transformer")):
         with pytest.raises(GameError, match=told):
             charging(sessions=quarters, transformers=given)
 

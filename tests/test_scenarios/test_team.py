@@ -127,7 +127,7 @@ R: y 2 : b : * : * : 6
     ("old", "new", "problem"),
     [
         ("agents: 2\n", "", "has no line `agents:`"),
-        ("agents: 2\n", "agents: 2\nagents: 2\n", "line 3: `agents:` stands here a second time"),
+        ("agents: 2\n", "agents: 2\nagents: 2\n", "line 3: `agents:` is given a second time"),
         ("agents: 2\n", f"agents: {10**20 - 1}\n", "line 2: there are 99999999999999999999 agents; at least one, and"),
         ("agents: 2\n", "hello\nagents: 2\n", "line 2: 'hello' comes before the first keyword"),
         ("values: reward", "values: joy", "line 4: `values:` must be reward or cost"),

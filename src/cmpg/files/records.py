@@ -1,7 +1,7 @@
 """Results and certificates as plain records: what `--json` prints, and what a run folder keeps.
 
 What writes a record stands beside what reads it. A reader takes from a record only what cannot be computed again (what
-was asked for, how the run went) and compares the rest with what has just been computed.
+was requested, how the run went) and compares the rest with what has just been computed.
 """
 
 from __future__ import annotations

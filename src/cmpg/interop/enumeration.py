@@ -324,7 +324,7 @@ def _sample(player: _Player, wanted: int, max_episodes: int) -> None:
     (step, key), least = min(tries.items(), key=lambda item: item[1].min())
     raise GameError(
         f"after {max_episodes} episodes, step {step} in state {key!r} has seen a joint action {least.min():.0f} times; "
-        f"{wanted} are required. Ask for fewer samples_per_entry, or learn instead (LearnableEnv)."
+        f"{wanted} are required. Lower samples_per_entry, or learn instead (LearnableEnv)."
     )
 
 

@@ -238,7 +238,7 @@ def nfg_text(game: Game, *, title: str = "", without_constraints: bool = False) 
         )
     if joint.num_constraints and not without_constraints:
         raise GameError(
-            "the game has constraints, and a strategic form has no place for them. Say that they go: "
+            "the game has constraints, and a strategic form cannot hold them. Drop them with "
             "without_constraints=True (--without-constraints)."
         )
     names = joint.names

@@ -236,7 +236,7 @@ class _Reader:
 
     def _add(self, place: str, name: Any, known: Places) -> None:
         if str(name) in known:
-            raise FileError(f"{place}: {str(name)[:40]!r} stands there a second time.")
+            raise FileError(f"{place}: {str(name)[:40]!r} is given a second time.")
         known[str(name)] = len(known)
 
     def _transition(
@@ -295,7 +295,7 @@ class _Reader:
 
     def _fill(self, place: str, table: Any, entry: tuple[int, ...], value: Any) -> None:
         if table[entry] != 0:
-            raise FileError(f"{place}: this entry stands there a second time.")
+            raise FileError(f"{place}: this entry is given a second time.")
         table[entry] = value
 
 

@@ -268,15 +268,15 @@ def _matching(pattern: str, stations: Sequence[str]) -> list[str]:
 
 
 def _check_partition(groups: Mapping[str, Collection[str]], stations: Sequence[str]) -> None:
-    place: dict[str, str] = {}
+    fed_by: dict[str, str] = {}
     for name, members in groups.items():
         for station in sorted(members):
-            if station in place:
-                raise GameError(f"station {station} hangs on {place[station]} and on {name}; one is required.")
-            place[station] = name
+            if station in fed_by:
+                raise GameError(f"station {station} is fed by {fed_by[station]} and by {name}; one is required.")
+            fed_by[station] = name
     for station in stations:
-        if station not in place:
-            raise GameError(f"station {station} hangs on no transformer; the transformers must cover every station.")
+        if station not in fed_by:
+            raise GameError(f"station {station} is fed by no transformer; the transformers must cover every station.")
 
 
 def read_profile(path: FilePath, slots: Slots, columns: Sequence[str]) -> FloatArray:

@@ -29,7 +29,7 @@ from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_
 from cmpg.scenarios.samples import sample_file
 
 ROUNDS = 60
-"""Of the Frank-Wolfe method, each of which can find one more path for every pair."""
+"""The iterations of the Frank-Wolfe method, each of which can find one more path for every pair."""
 
 BISECTIONS = 40
 

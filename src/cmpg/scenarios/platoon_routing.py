@@ -41,7 +41,7 @@ SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE_BRIDGES = ((4, 7), (7, 4))
 
 VEHICLES = {"steps": 3000.0, "static": 100.0}
-"""In a platoon, by mode."""
+"""The vehicles in a platoon, by mode."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def robots_world(
     journeys = read_scen(scen)
     if len(journeys) < num_agents:
         raise FileError(
-            f"{scen} has {len(journeys)} pairs; {num_agents} agents need as many. Ask for fewer, or draw by seed."
+            f"{scen} has {len(journeys)} pairs; {num_agents} agents need as many. Take fewer agents, or draw by seed."
         )
     return _given_world(world, journeys[:num_agents], source=scen, horizon=horizon)
 
@@ -125,7 +125,7 @@ def _drawn_world(world: GridMap, *, num_agents: int, seed: int, horizon: int) ->
     if 2 * num_agents > len(cells):
         raise FileError(
             f"{world.source} has {len(cells)} free cells; {num_agents} agents need {2 * num_agents} distinct ones, "
-            "a start and a goal each. Ask for fewer agents, or give a larger map."
+            "a start and a goal each. Take fewer agents, or a larger map."
         )
     rng = np.random.default_rng(seed)
     unused = np.ones(len(cells), dtype=bool)
@@ -142,7 +142,7 @@ def _drawn_world(world: GridMap, *, num_agents: int, seed: int, horizon: int) ->
     if len(pairs) < num_agents:
         raise FileError(
             f"{world.source}: only {len(pairs)} of {num_agents} robots found a goal of their own within {horizon} "
-            "steps. Ask for fewer agents, or for a longer horizon."
+            "steps. Take fewer agents, or a longer horizon."
         )
     return RobotsWorld(world, tuple(start for start, _ in pairs), tuple(goal for _, goal in pairs))
 

@@ -188,7 +188,7 @@ def load_sweep(folder: str | Path) -> Sweep:
     for row in rows:
         complete = row.options.keys() == grid.axes.keys()
         if not complete or not all(value in grid.axes[option] for option, value in row.options.items()):
-            raise FileError(f"{source}: run {row.run} is not one that request.json asks for. Sweep again.")
+            raise FileError(f"{source}: run {row.run} is not in the grid of request.json. Sweep again.")
     return Sweep(name, grid, tuple(rows), source)
 
 

@@ -170,7 +170,7 @@ def _head(path: FilePath, statements: Sequence[_Statement]) -> _Head:
     for statement in statements:
         name = statement.key.split()[0]
         if name in found:
-            raise statement.line.error(f"`{name}:` stands here a second time.")
+            raise statement.line.error(f"`{name}:` is given a second time.")
         found[name] = statement
     for name in HEAD:
         if name not in found:
