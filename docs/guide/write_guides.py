@@ -24,8 +24,8 @@ import numpy as np
 import cmpg
 from cmpg.cli.main import main as command
 
-MOST_LINES = 16
-"""Of what a command prints; the rest is left out, and the page says so."""
+MAX_LINES = 16
+"""A page shows at most so many lines of what a command prints, and an ellipsis for the rest."""
 
 BLUE, RED, GREY = "#4477aa", "#ee6677", "#bbbbbb"
 
@@ -50,8 +50,8 @@ def console(*lines: str) -> str:
     parts = []
     for line in lines:
         printed = run(line).rstrip().splitlines()
-        left_out = ["…"] if len(printed) > MOST_LINES else []
-        parts += [f"$ {line}", *(each.rstrip() for each in printed[:MOST_LINES]), *left_out]
+        left_out = ["…"] if len(printed) > MAX_LINES else []
+        parts += [f"$ {line}", *(each.rstrip() for each in printed[:MAX_LINES]), *left_out]
     return "\n".join(["```console", *parts, "```"])
 
 
