@@ -88,8 +88,8 @@ def change(path, **fields):
         ({"prices": ["cheap"]}, "prices"),
         ({"envelopes": 3}, "an object with named entries is required"),
         ({"welfare": "much"}, "welfare"),
-        ({"options": {"threshold": 0.3}}, "run 0 is not one that request.json asks for"),
-        ({"options": {}}, "is not one that request.json asks for"),
+        ({"options": {"threshold": 0.3}}, "run 0 is not in the grid of request.json"),
+        ({"options": {}}, "is not in the grid of request.json"),
     ],
 )
 def test_a_row_that_is_not_one_of_the_sweep_is_refused(fields, complaint, swept):
