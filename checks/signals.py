@@ -1,11 +1,12 @@
 """Signals at random moments: every long command, SIGINT, SIGTERM and SIGHUP, then what it said, left and resumed.
 
-A trial starts a command, sends one signal at a moment drawn uniformly from the time that the whole command takes, and
-waits for the end. SIGINT and SIGHUP go to the process group, as a terminal sends them; SIGTERM to the command alone.
-What is checked:
+A trial starts a command, sends one signal at a moment drawn uniformly from the CPU time that the whole command takes
+(so that it does not matter how busy the machine is), and waits for the end. SIGINT and SIGHUP go to the process group,
+as a terminal sends them; SIGTERM to the command alone. What is checked:
 
 - exit code 130 with a last line on standard error that begins with "interrupted"; 1 with such a line or the status
-  INTERRUPTED; 0 only with the files of the whole command. No traceback, no end by the signal itself.
+  INTERRUPTED; 0 only with the files of the whole command, soon after the signal, or with a certificate. No traceback,
+  no end by the signal itself.
 - every file is whole: JSON parses, archives open, no temporary name is left; an earlier reproduction is as it was.
 - no process of the command is left.
 - `learn` and `sweep`, resumed, end with the bits of the whole command.
@@ -26,11 +27,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +44,12 @@ PROGRAM = (sys.executable, "-m", "cmpg")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LIMIT = 900.0
 """Seconds after which a command hangs, on however busy a machine."""
+
+SOON = 5.0
+"""Seconds in which a command that is just ending has ended."""
+
+PAUSE = 0.03
+"""Seconds between two looks at a command."""
 
 LEARN = ("learn", "spectrum", "--agents", "2", "--mode", "shared", "--epsilon", "0.5", "--seeds", "6", "--seed", "7")
 SWEEP = ("sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.05")
@@ -78,7 +87,7 @@ class Whole:
     """What a command leaves that nothing interrupts."""
 
     code: int
-    seconds: float
+    cpu: float  # seconds, of all processes
     files: dict[str, bytes]
 
 
@@ -114,7 +123,11 @@ def send_signals(
 ) -> list[Outcome]:
     """Run so many trials, the commands and signals in turn, and return how they ended."""
     rng = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="signals-") as scratch, ThreadPoolExecutor(jobs) as pool:
+    with (
+        default_signals(),
+        tempfile.TemporaryDirectory(prefix="signals-") as scratch,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
         solved = Path(scratch) / "run"
         subprocess.run([*PROGRAM, "solve", "grid-world", "--out", solved], check=True, capture_output=True)
         bench = Bench(Path(scratch), solved)
@@ -139,11 +152,14 @@ class Bench:
 
     def undisturbed(self, command: str) -> Whole:
         """Run a command to its end."""
-        target = self.scratch / f"whole {command}"
-        began = time.monotonic()
-        done = subprocess.run(self._line(command, target), capture_output=True, text=True, timeout=LIMIT, check=False)
-        assert done.returncode in (0, 1), f"{command}: {done.stderr}"
-        return Whole(done.returncode, time.monotonic() - began, contents(target))
+        target, cpu = self.scratch / f"whole {command}", 0.0
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(self._line(command, target), **quiet, start_new_session=True) as running:
+            while running.poll() is None:
+                cpu = max(cpu, cpu_seconds(running.pid))
+                time.sleep(PAUSE)
+        assert running.returncode in (0, 1), f"{command} ends with {running.returncode}"
+        return Whole(running.returncode, cpu, contents(target))
 
     def disturbed(self, number: int, command: str, kind: signal.Signals, moment: float, whole: Whole) -> Outcome:
         """Run a command, send it a signal, and see what is left; draw again if it was over before."""
@@ -152,13 +168,13 @@ class Bench:
             folder.mkdir()
             target = folder / "new"
             earlier = self._earlier(command, target)
-            ended = interrupted(self._line(command, target), kind, moment * whole.seconds)
+            ended = interrupted(self._line(command, target), kind, moment * whole.cpu)
             if ended is not None:
                 break
             shutil.rmtree(folder)
-            moment *= 0.9  # the machine is less busy than it was
+            moment *= 0.9  # it took less than the whole one
         wrong = ended.wrong(whole, contents(target), earlier) or torn(folder)
-        if not wrong and ended.handled and command.partition(" ")[0] in RESUMED:
+        if not wrong and ended.state != "default" and command.partition(" ")[0] in RESUMED:
             resume = ["--resume"] if target.exists() else []
             again = subprocess.run(
                 [*self._line(command, target), *resume], capture_output=True, text=True, timeout=LIMIT, check=False
@@ -188,15 +204,17 @@ class Ended:
     code: int
     out: str
     err: str
-    handled: bool  # whether the handler was installed when the signal was sent
+    state: str  # of the signal when it was sent: default, handled or ignored
     seconds: float
     left: int  # processes
 
     @property
     def ending(self) -> str:
         """The ending in a few words."""
-        if not self.handled:
+        if self.state == "default":
             return "before any handler"
+        if self.state == "ignored" and self.code in (0, 1):
+            return "after the answer"
         return {0: "answered", 1: "partial answer", 130: "130, and why"}.get(self.code, f"exit code {self.code}")
 
     def wrong(self, whole: Whole, files: dict[str, bytes], earlier: dict[str, bytes]) -> str:
@@ -204,12 +222,13 @@ class Ended:
         line = last_line(self.err)
         if self.left:
             return f"{self.left} processes are left"
-        if not self.handled:
+        if self.state == "default":
             return "" if files == earlier or files == whole.files else "files were written before any handler"
         if "Traceback" in self.err or "Exception ignored" in self.err:
             return f"traceback: {self.err}"
         if self.code == whole.code and files == whole.files:
-            return ""
+            late = self.state == "ignored" or self.seconds < SOON
+            return "" if late else f"went on for {self.seconds:.0f} s as if there had been no signal"
         if self.code == 130:
             if not line.startswith("interrupted"):
                 return f"exit code 130, and the last line is {line!r}"
@@ -222,13 +241,14 @@ class Ended:
         return f"exit code {self.code}, last line {line!r}"
 
 
-def interrupted(line: Sequence[str], kind: signal.Signals, seconds: float) -> Ended | None:
-    """Start a command, send it a signal after so many seconds, and wait for its end; None if it was over before."""
+def interrupted(line: Sequence[str], kind: signal.Signals, cpu: float) -> Ended | None:
+    """Start a command, send it a signal after so many CPU seconds, and wait for its end; None if it was over before."""
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
-        time.sleep(seconds)
-        handled = is_handled(running.pid, kind)
+        while cpu_seconds(running.pid) < cpu and running.poll() is None:
+            time.sleep(PAUSE)
+        state = signal_state(running.pid, kind)
         if running.poll() is not None:
             running.communicate()
             return None
@@ -242,31 +262,53 @@ def interrupted(line: Sequence[str], kind: signal.Signals, seconds: float) -> En
     patience = time.monotonic() + 60
     while (left := session_members(running.pid)) and time.monotonic() < patience:
         time.sleep(0.2)
-    return Ended(running.returncode, out, err, handled, took, len(left))
+    return Ended(running.returncode, out, err, state, took, len(left))
 
 
-def is_handled(process: int, kind: signal.Signals) -> bool:
-    """Return whether the command has installed its handlers; Python installs one for SIGINT itself, and before."""
-    kind = signal.SIGTERM if kind is signal.SIGINT else kind
+def signal_state(process: int, kind: signal.Signals) -> str:
+    """Return what a command does with a signal now; Python itself handles SIGINT, before the command does."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:
-        return True
-    masks = dict(re.findall(r"(SigCgt|SigIgn):\s*([0-9a-f]+)", status))
-    return bool((int(masks["SigCgt"], 16) | int(masks["SigIgn"], 16)) >> (kind - 1) & 1)
+        return "ignored"  # it has just ended
+    masks = {name: int(mask, 16) for name, mask in re.findall(r"(SigCgt|SigIgn):\s*([0-9a-f]+)", status)}
+    if masks["SigIgn"] >> (kind - 1) & 1:
+        return "ignored"
+    return "handled" if masks["SigCgt"] >> (signal.SIGTERM - 1) & 1 else "default"
 
 
-def session_members(session: int) -> list[int]:
-    """Return the processes of a session that still run."""
+@contextmanager
+def default_signals() -> Iterator[None]:
+    """Give commands that are started inside the signals' defaults: `nohup` and `&` of a script ignore some of them."""
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("signals are reset in the main thread only")
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    ignored = [each for each, handler in before.items() if handler is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for each in ignored:
+            signal.signal(each, before[each])
+
+
+def session_members(session: int) -> list[float]:
+    """Return the CPU seconds of each process of a session that still runs."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, _, _, belongs = path.read_text().rpartition(") ")[2].split()[:4]
+            state, _, _, belongs, *more = path.read_text().rpartition(") ")[2].split()
         except OSError:
             continue
         if int(belongs) == session and state not in "ZX":
-            found.append(int(path.parent.name))
+            found.append((int(more[7]) + int(more[8])) / os.sysconf("SC_CLK_TCK"))
     return found
+
+
+def cpu_seconds(session: int) -> float:
+    """Return the CPU seconds of all processes of a session."""
+    return sum(session_members(session))
 
 
 def contents(target: Path) -> dict[str, bytes]:
