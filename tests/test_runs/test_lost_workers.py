@@ -129,7 +129,7 @@ workers = runs.run_tasks(everybody, range(4), jobs=2)
 signal.signal(signal.SIGINT, lambda *_: None)
 stop = threading.Event()
 def press():
-    while not stop.wait(0.02):
+    while not stop.wait(0.005):
         os.killpg(0, signal.SIGINT)
 threading.Thread(target=press).start()
 print(sorted(workers))

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections import namedtuple
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -114,6 +115,9 @@ def exit_code(error: BaseException) -> int:
         link = link.__cause__ or link.__context__
     ignore_signals()
     kept = _State.describe()
+    # Python ends itself by SIGINT if a KeyboardInterrupt has left text that was compiled at run time (a dataclass that
+    # was being imported), though it was caught later. Compiling text once more, as a namedtuple does, clears that.
+    namedtuple("Cleared", ())
     with suppress(OSError, ValueError):  # standard error may be closed
         sys.stderr.write(f"interrupted: {kept}\n" if kept else "interrupted; nothing was kept\n")
         sys.stderr.flush()
