@@ -36,9 +36,8 @@ def ascend(game, *, runs, rng):
     traces = []
     for _ in range(runs):
         start = game.random_policy(rng=rng)
-        result = cmpg.coordinate_ascent(
-            game, start, epsilon=1e-3, method=cmpg.Ascent(schedule=cmpg.GreatestGain()), rng=rng
-        )
+        method = cmpg.Ascent(schedule=cmpg.GreatestGain())
+        result = cmpg.coordinate_ascent(game, start, epsilon=1e-3, method=method, rng=rng)
         print(
             f"{result.status.name}: welfare {result.values.sum():.4f}, cost {result.costs[0]:.4f}, {result.moves} moves"
         )

@@ -155,11 +155,11 @@ def test_the_judge_sees_a_forged_claim():
     assert any("exceeds a threshold" in each for each in findings(tighter, result))
     violated = forged(result, feasibility=Feasibility.VIOLATED)
     assert findings(drawn, violated) == ["is called infeasible, and meets every threshold"]
-    smaller = forged(result, gains=result.certificate.gains - 1, epsilon=result.certificate.epsilon - 1)
+    smaller = forged(result, gains=result.certificate.gains - 1)
     assert any("by the bound" in each for each in findings(drawn, smaller))
     unpriced = forged(result, multipliers=np.zeros_like(result.multipliers))
     assert any("by the bound" in each for each in findings(drawn, unpriced))
-    wide = forged(result, epsilon=2 * result.epsilon)
+    wide = forged(result, gains=np.full_like(result.certificate.gains, 2 * result.epsilon))
     assert any("is CERTIFIED with a gap" in each for each in findings(drawn, wide))
     other = replace(result, status=Status.NOT_POTENTIAL)
     assert findings(drawn, other) == ["says that there is no potential, and there is one by construction"]

@@ -231,7 +231,7 @@ def _unbound(drawn: Any, rng: np.random.Generator, _: Path) -> bool | None:
     if gain is None or gain <= 1e-12:
         return None
     multipliers = np.where(binds, _any_multipliers(game, rng), 0.0)
-    claim = certify(game, policy, multipliers, exact=_exact_mode(game.game, rng))
+    claim = certify(game, policy, multipliers, exact=_exact_mode(game, rng))
     return not claim.proves(gain * float(rng.uniform(0.1, 0.999)), allow_rounding=np.inf)
 
 

@@ -9,7 +9,7 @@ import pytest
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.starts.pairs import PairMoves
-from cmpg.errors import GameError, UnsupportedError
+from cmpg.errors import GameError
 from cmpg.games.contract import Objective
 from cmpg.games.local.packed import _check_columns
 from cmpg.learning.slater import slater_constant
@@ -34,10 +34,11 @@ def test_a_game_with_a_mask_can_be_sent_to_another_process():
     assert pickle.loads(pickle.dumps(game.at(policy))).game.binds.tolist() == game.binds.tolist()
 
 
-def test_a_mask_gives_nobody_an_exact_mode():
+def test_a_local_game_with_a_mask_is_certified_exactly():
     local = cmpg.games.bind(cmpg.scenarios.grid_world_local(), [[1], [0]])
-    with pytest.raises(UnsupportedError, match="LocalGame has no exact mode"):
-        cmpg.certify(local, local.uniform_policy(), exact=True)
+    exact, floats = (cmpg.certify(local, local.uniform_policy(), exact=exact) for exact in (True, False))
+    assert (exact.arithmetic, floats.arithmetic) == ("exact", "floating point")
+    assert exact.gains == pytest.approx(floats.gains, rel=1e-12)
 
 
 def test_pairs_swap_in_a_game_with_a_mask_as_in_one_without():

@@ -106,7 +106,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, old, new, problem):
 def test_games_that_have_no_strategic_form_are_refused():
     with pytest.raises(GameError, match="has 4 states and horizon 2; a strategic form has one of each"):
         nfg_text(spectrum())
-    with pytest.raises(GameError, match="has no place for them"):
+    with pytest.raises(GameError, match="a strategic form cannot hold them"):
         nfg_text(counter_example())
     with pytest.raises(UnsupportedError, match="a LocalGame has no strategic form"):
         nfg_text(grid_world_local())

@@ -61,7 +61,7 @@ def test_a_response_that_is_refused_half_way():
     """DOPE's episodes are played before the measuring is found to be too much."""
     simulator = GameSimulator(GAME, rng=np.random.default_rng(0), budget=300)
     result = learn(simulator, epsilon=1.5, delta=0.1, start=START, learner=OnlineToBatch(rounds=100))
-    assert any('samples for "measuring" are asked for' in each for each in result.void)
+    assert any('samples for "measuring" are needed' in each for each in result.void)
     assert result.samples["responses"] == 200
     assert steps_played(result) == result.total_samples
 

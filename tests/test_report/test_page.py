@@ -216,7 +216,9 @@ def test_episodes_stand_beside_the_claims(runs, pages):
 def test_restarts_are_listed(runs, pages):
     page, result = PageReader(pages["counter-example"]), read(runs["counter-example"] / "result.json")
     assert len(result["equilibria"]) > 1
-    assert page.column("equilibria", 2) == [each["values"][0] for each in result["equilibria"]]
+    # The page judges every equilibrium again, by the kernel; the solver's own sums differ in their last bits.
+    listed = [each["values"][0] for each in result["equilibria"]]
+    assert page.column("equilibria", 2) == pytest.approx(listed, rel=1e-12)
     assert page.column("equilibria", 4) == [each["costs"][0] for each in result["equilibria"]]
 
 
@@ -316,7 +318,7 @@ class TestWithoutThisLibrary:
 
 class TestVerdicts:
     def test_a_limit(self, tmp_path):
-        code = command("solve", "grid-world", "--start", "cheapest", "--max-iterations", "0", "--out", tmp_path / "run")
+        code = command("solve", "grid-world", "--start", "min-cost", "--max-iterations", "0", "--out", tmp_path / "run")
         assert code == 1
         assert command("report", tmp_path / "run") == 0
         text = PageReader((tmp_path / "run" / "report.html").read_text("utf-8")).text
