@@ -36,6 +36,7 @@ from cmpg.comparison.gradients import IndependentGradient, LagrangianGradient, S
 from cmpg.comparison.record import Comparator, Comparison, Run
 from cmpg.duality.dual_function import lagrangian
 from cmpg.equilibrium.loop import Answer, GreatestGain, Rules, take_turns
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.errors import GameError
 from cmpg.games.contract import Game, Position
 from cmpg.games.joint.game import as_joint, joint_or_none
@@ -110,7 +111,7 @@ class NashCA:
 
         rules = Rules(schedule=GreatestGain(), enough=self.epsilon, max_moves=self.max_moves)
         position = run.see(game.at(start))
-        ending = take_turns(position, answer, rules, on_move=run.see, traced=False)
+        ending = uninterrupted(take_turns(position, answer, rules, on_move=run.see, traced=False))
         return run.ended(self, ending.position)
 
 
@@ -156,7 +157,7 @@ def _penalised_ascent(
         return Answer(chosen.policy, chosen.gain if worth else 0.0)
 
     rules = Rules(max_answers=max_rounds * len(position.policy))
-    return take_turns(position, answer, rules, traced=False).position
+    return uninterrupted(take_turns(position, answer, rules, traced=False)).position
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.equilibrium.certificate import screen
 from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.starts.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
 from cmpg.faces import fields_line
@@ -241,7 +242,7 @@ def settled(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
     """
     before, rules = -np.inf, Rules(max_answers=position.game.num_agents)
     for _ in range(max_rounds):
-        ending = take_turns(position, _answer, rules, traced=False)
+        ending = uninterrupted(take_turns(position, _answer, rules, traced=False))
         position = ending.position
         if ending.moves < position.game.num_agents:
             return position

@@ -151,6 +151,11 @@ class Ending(Generic[Where]):
 
     __repr__ = fields_line
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has interrupted it."""
+        return self.status is Status.INTERRUPTED
+
 
 class LoopLimit(Exception):
     """Raised inside the loop, or by an answer, when time, moves or samples run out; it ends with status LIMIT."""
@@ -319,7 +324,8 @@ def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result
     certificate = screen(game, policy)
     incumbent = Incumbent(policy, certificate.multipliers, certificate)
     if certificate.proves(epsilon):
-        return Result(Status.CERTIFIED, proved_text(certificate), epsilon, incumbent=incumbent, game=game)
+        message = proved_text(certificate)
+        return Result(Status.CERTIFIED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)
     told = "" if certificate.feasible else f" {feasibility_text(certificate)}."
     message = f"interrupted by the user.{told}"
     return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)

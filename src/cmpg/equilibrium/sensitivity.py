@@ -23,6 +23,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import is_feasible
@@ -160,7 +161,7 @@ def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: f
         limits[constraint] = threshold
         other = game.with_thresholds(limits)
         start = _moved_inside(other, policy)
-        result = None if start is None else solve(other, epsilon=epsilon, start=start, time_limit=2.0)
+        result = None if start is None else uninterrupted(solve(other, epsilon=epsilon, start=start, time_limit=2.0))
         if result is not None and result.certified:
             found.append((float(threshold), float(result.values.sum())))
     columns = np.array(found).reshape(-1, 2).T
