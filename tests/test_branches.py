@@ -23,7 +23,7 @@ from oracles.random_claims import Claim
 
 RARE = 1e-17
 COSTLY = 1e20
-ROADS = ("kernel", "numpy")
+ROADS = ("kernel", "screen", "numpy")
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::RuntimeWarning"
