@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "checkers.json"
@@ -296,10 +297,10 @@ def sparse_game() -> Any:
 
     rng = np.random.default_rng(0)
     states, actions, horizon = 2000, 5, 10
-    transition = np.zeros((1, states * actions * actions, states))
-    for row in transition[0]:
-        row[rng.choice(states, 4, replace=False)] = 0.25
-    transition = transition.reshape(1, states, actions, actions, states)
+    rows = states * actions * actions
+    targets = np.sort(np.array([rng.choice(states, 4, replace=False) for _ in range(rows)]), axis=1)
+    starts = np.arange(0, 4 * rows + 1, 4)
+    transition = (sp.csr_array((np.full(4 * rows, 0.25), targets.ravel(), starts), shape=(rows, states)),)
     common = rng.integers(0, 16, (1, 1, states, actions, actions)) / 16
     costs = rng.integers(0, 16, (1, 1, states, actions, actions)) / 16
     initial = np.zeros(states)
