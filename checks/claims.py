@@ -39,7 +39,7 @@ def judge_chunk(chunk: int) -> dict[str, Any]:
     return {
         "chunk": chunk,
         "counts": dict(Counter(f"{each.form}/{each.verdict}" for each in said)),
-        "arithmetics": dict(Counter(each.arithmetic for each in said)),
+        "arithmetic": dict(Counter(each.arithmetic for each in said)),
         "roads": dict(Counter(road for each in said for road in each.roads)),
         "seconds": sum(each.seconds for each in said),
         "slowest": [slowest.seconds, slowest.seed],
@@ -73,8 +73,8 @@ def judge_claims(wanted: int, jobs: int, path: Path) -> list[dict[str, Any]]:
 
 def page(records: Sequence[dict[str, Any]]) -> str:
     """Return the table of claims by form and verdict, how many took each road, and what is wrong."""
-    counts, roads, arithmetics = (
-        sum((Counter(record[name]) for record in records), Counter()) for name in ("counts", "roads", "arithmetics")
+    counts, roads, kinds_of_arithmetic = (
+        sum((Counter(record[name]) for record in records), Counter()) for name in ("counts", "roads", "arithmetic")
     )
     forms = sorted({name.split("/")[0] for name in counts})
     verdicts = sorted({name.split("/")[1] for name in counts})
@@ -96,7 +96,7 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         "|---|---:|",
         *(f"| {road} | {number:,} |" for road, number in roads.most_common()),
         "",
-        "; ".join(f"{number:,} in {name}" for name, number in arithmetics.most_common()) + ".",
+        "; ".join(f"{number:,} in {name}" for name, number in kinds_of_arithmetic.most_common()) + ".",
         f"{1000 * seconds / max(total, 1):.1f} ms of a processor's time for a claim, on average.",
         "",
     ]

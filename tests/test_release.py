@@ -82,14 +82,31 @@ def test_the_workflow_tests_every_python_that_is_promised():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
     pythons = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
     assert pythons[0] == PROJECT["requires-python"].removeprefix(">=")
-    assert pythons == ["3.11", "3.12", "3.13"]
+    listed = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if "Python :: 3." in name]
+    assert pythons == listed
 
 
-def test_the_hooks_before_a_commit_download_nothing():
+def test_the_hooks_before_a_commit_have_the_versions_of_make_lint():
     yaml = pytest.importorskip("yaml")
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
-    assert [repo["repo"] for repo in config["repos"]] == ["local"]
-    assert {hook["language"] for hook in config["repos"][0]["hooks"]} == {"system"}
+    hooks = {repo["repo"].rpartition("/")[2]: repo.get("rev") for repo in config["repos"]}
+    pinned = dict(re.findall(r"^(\w+)==([\d.]+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    assert hooks["ruff-pre-commit"] == f"v{pinned['ruff']}"
+    assert hooks["mirrors-mypy"] == f"v{pinned['mypy']}"
+
+
+def test_actions_of_the_workflows_are_pinned_to_a_commit():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        actions = re.findall(r"uses: (\S+)", path.read_text("utf-8"))
+        assert actions, path
+        assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in actions), path
+
+
+def test_addresses_of_the_project_are_those_of_its_metadata():
+    home = PROJECT["urls"]["Repository"]
+    pages = [*ROOT.glob("*.md"), ROOT / "mkdocs.yml", ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.*")]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    assert set(re.findall(r"https://github\.com/cmpg[\w-]*/\w+", text)) <= {home}
 
 
 def test_the_paper_is_cited_with_all_its_authors():

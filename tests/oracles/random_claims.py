@@ -25,7 +25,7 @@ from oracles.random_games import shapes_of
 
 FORMS = ("joint", "sparse", "counting", "local", "discounted joint", "discounted sparse", "discounted counting")
 FORM_SHARES = (0.24, 0.1, 0.22, 0.22, 0.11, 0.04, 0.07)
-ARITHMETICS = ("floats", "rational policy", "rationals")
+KINDS_OF_ARITHMETIC = ("floats", "rational policy", "rationals")
 SMALL = (5e-324, 1e-322, 3e-308, 1e-300, 1e-200, 1e-160, 1e-100, 1e-80, 1e-40, 1e-20, 1e-17, 5e-17, 1.1e-16)
 DISCOUNTS = (0.0, 0.0, 5e-324, 0.5, 0.75, 0.9, 0.99, 1 - 2.0**-20, 1 - 2.0**-30)
 LIMITS = ("above", "below", "nearest", "zero", "drawn", "wide", "hair")
@@ -53,7 +53,7 @@ def draw_claim(seed: int) -> Claim:
     """Draw a claim."""
     rng = np.random.default_rng((20_262, seed))
     form = FORMS[rng.choice(len(FORMS), p=FORM_SHARES)]
-    exact = ARITHMETICS[rng.choice(3, p=(0.86, 0.07, 0.07))]
+    exact = KINDS_OF_ARITHMETIC[rng.choice(3, p=(0.86, 0.07, 0.07))]
     if exact == "rationals" and form not in ("joint", "counting"):
         exact = "floats"
     large = form in ("joint", "sparse", "counting", "local") and exact == "floats" and rng.random() < LARGE / 0.67

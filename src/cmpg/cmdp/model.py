@@ -283,7 +283,7 @@ def check_length_of_time(horizon: int | None, discount: float | None) -> None:
     """Raise unless exactly one of horizon ≥ 1 and discount in [0, 1) is given."""
     if (horizon is None) == (discount is None):
         raise GameError("give exactly one of horizon (a finite sum) and discount (an infinite one).")
-    if horizon is not None and (not isinstance(horizon, (int, np.integer)) or horizon < 1):
+    if horizon is not None and (not isinstance(horizon, (int, np.integer)) or horizon < 1):  # type: ignore[redundant-expr]
         raise GameError(f"horizon is {horizon}; it must be a whole number of at least 1.")
     if discount is not None and not 0 <= numbers("discount", discount) < 1:
         raise GameError(f"discount is {discount}; it must be at least 0 and less than 1.")

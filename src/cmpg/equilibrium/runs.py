@@ -86,7 +86,7 @@ class Restarts:
 
     def __post_init__(self) -> None:
         """Reject numbers of runs or processes that make no sense."""
-        if not isinstance(self.count, int) or self.count < 1:
+        if not isinstance(self.count, int) or self.count < 1:  # type: ignore[redundant-expr]
             raise CMPGError(f"the number of restarts is {self.count!r}; a whole number of at least 1 is required.")
         if isinstance(self.jobs, int) and self.jobs != -1 and self.jobs < 1:
             raise CMPGError(f"jobs is {self.jobs}; a number of processes is required, or -1 for all cores.")

@@ -272,7 +272,7 @@ def own_cell(evidence: Evidence) -> Finding:
     """Policies see the joint state."""
     found, gaps = evidence.of(run_grid_worlds), evidence.of(joint_state_gaps)
     certificates = [run.result.certificate for run in found.local_waiting]
-    joint = sum(each is None or each.information == found.joint.information for each in certificates)
+    joint = sum(each.information == found.joint.information for each in certificates)
     lost = np.count_nonzero(gaps > 1e-6)
     text = (
         f"both are run; of {len(gaps)} own-cell Nash policies, the rarest first, {lost} are no Nash policies among "

@@ -227,7 +227,7 @@ def grouped(cars: Sequence[Session], transformers: Groups | str | None) -> dict[
         return {"transformer": set(stations)}
     if isinstance(transformers, str):
         transformers = _from_file(transformers) if transformers.endswith(".csv") else _from_text(transformers)
-    if not isinstance(transformers, Mapping) or not transformers:
+    if not isinstance(transformers, Mapping) or not transformers:  # type: ignore[redundant-expr]
         raise GameError(
             f"transformers is {transformers!r}; for each transformer its name and its stations are required, such as "
             "north=P-01,P-02; south=P-1*."

@@ -271,7 +271,7 @@ def checked_tables(
 ) -> dict[str, Any]:
     """Return agents, delay, load costs and thresholds as read-only tables that fit together, or raise GameError."""
     check_length_of_time(horizon, None)
-    if not isinstance(agents, Sequence) or not agents:
+    if not isinstance(agents, Sequence) or not agents:  # type: ignore[redundant-expr]
         raise GameError("agents must be a sequence of at least one LocalAgent.")
     delays = _checked_delay(delay, horizon, len(agents))
     costs = _checked_load_costs(load_costs, horizon, delays.shape[1:])
