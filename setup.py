@@ -9,7 +9,8 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNELS = Path("src/cmpg/cmdp/kernels")
+SOURCES = Path("src")
+SHARED = SOURCES / "cmpg/cmdp/kernels"
 
 # A product and a sum are rounded one after the other, as NumPy does: no fused operations.
 FLAGS = (
@@ -18,19 +19,22 @@ FLAGS = (
     else ["-O3", "-g0", "-std=c11", "-pthread", "-ffp-contract=off", "-fno-math-errno"]
 )
 
-# An extension that was built for other calls is not used: see choice.py.
-INTERFACE = zlib.crc32((KERNELS / "_compiled.pyi").read_bytes())
 
-setup(
-    ext_modules=[
-        Extension(
-            "cmpg.cmdp.kernels._compiled",
-            sources=sorted(str(path) for path in KERNELS.glob("*.c")),
-            depends=sorted(str(path) for pattern in ("*.h", "*.pyi") for path in KERNELS.glob(pattern)),
-            define_macros=[("INTERFACE", f"{INTERFACE}L")],
-            extra_compile_args=FLAGS,
-            extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
-            optional=True,
-        )
-    ]
-)
+def kernels(package: str, *shared: Path) -> Extension:
+    """Return the extension `_compiled` of a package: its own C files, and shared ones."""
+    folder = SOURCES / package.replace(".", "/")
+    stub = folder / "_compiled.pyi"
+    return Extension(
+        f"{package}._compiled",
+        sources=sorted(str(path) for path in [*folder.glob("*.c"), *shared]),
+        depends=sorted(str(path) for path in [*folder.glob("*.h"), *SHARED.glob("*.h"), stub]),
+        include_dirs=[str(SHARED)],
+        # An extension that was built for other calls is not used: see choice.py.
+        define_macros=[("INTERFACE", f"{zlib.crc32(stub.read_bytes())}L")],
+        extra_compile_args=FLAGS,
+        extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
+        optional=True,
+    )
+
+
+setup(ext_modules=[kernels("cmpg.cmdp.kernels"), kernels("cmpg.games.local.kernels", SHARED / "arrays.c")])

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import certify
 from cmpg.games.local import position as position_module
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.games.local.loads import LoadTree
+from cmpg.games.local.kernels import compiled
+from cmpg.games.local.loads import LoadTree, _convolve
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
@@ -752,3 +752,45 @@ def test_what_was_counted_outside_of_other_agents_is_refused():
         loads.packed.kernels.burden(loads.packed.arrays, loads.arrays, "nothing", 5, *outputs)
     with pytest.raises(IndexError):
         loads.packed.kernels.outside(loads.packed.arrays, loads.arrays, 9, 4)
+
+
+@settings(deadline=None)
+@given(
+    lengths=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    shape=st.tuples(st.integers(0, 3), st.integers(0, 4)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_sums_of_loads_have_the_same_bits_as_the_twin(lengths, shape, seed):
+    rng = np.random.default_rng(seed)
+    one, other = (rng.dirichlet(np.ones(length), size=shape).transpose(2, 0, 1) for length in lengths)
+    found = _convolve(one, other)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CMPG_KERNELS", "numpy")
+        expected = _convolve(one, other)
+    assert found.shape == expected.shape
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("one", "width", "problem"),
+    [
+        (np.ones(2, dtype=np.float32), 1, "format f"),
+        (np.ones((4, 2))[:, :1], 1, "contiguous"),
+        (np.ones(3), 2, "same width"),
+        (np.ones(0), 1, "same width"),
+        (np.ones(2), 0, "same width"),
+        (np.ones(2), -1, "same width"),
+        (np.ones(4), 2, "total has 9 entries; 4 are required"),
+        ([1.0, 2.0], 1, "bytes-like"),
+    ],
+)
+def test_a_kernel_refuses_what_it_cannot_read(one, width, problem):
+    with pytest.raises((TypeError, ValueError), match=problem):
+        compiled().convolve(one, np.ones(2), width, np.empty(9))
+
+
+def test_a_kernel_does_not_write_what_is_read_only():
+    total = np.zeros(3)
+    total.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        compiled().convolve(np.ones(2), np.ones(2), 1, total)

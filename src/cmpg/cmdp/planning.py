@@ -88,9 +88,9 @@ def plan(
     if cmdp.discount is not None:
         return _policy_iteration(cmdp, rule)
     chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
-    if cmdp.walker is not None and reward_weight and rng is None and (found := kernels_for(cmdp)) is not None:
+    if cmdp.walker is not None and reward_weight and rng is None and kernels_for(cmdp) is not None:
         totals = np.empty(2)
-        found[0].walker_plan(cmdp.walker, float(multipliers[0]), rule.tie, rule.second_tie, chosen, totals)
+        cmdp.walker.plan(float(multipliers[0]), rule.tie, rule.second_tie, chosen, totals)
         return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
     if (compiled := kernels_for(cmdp)) is not None:
         totals = run_plan(partial(compiled[0].plan, compiled[1]), cmdp, rule, chosen)
@@ -241,7 +241,7 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
         if cmdp.walker is not None:
-            return kernels.walker_bound(cmdp.walker, float(multipliers[0])) + spent  # type: ignore[no-any-return]
+            return cmdp.walker.bound(float(multipliers[0])) + spent  # type: ignore[no-any-return]
         weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
         return kernels.bound(process, weights) + spent  # type: ignore[no-any-return]
     best = backward_induction(

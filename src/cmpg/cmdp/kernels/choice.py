@@ -37,14 +37,14 @@ LONG = 1 << 27
 """A kernel that reads more triples of step, state and action than this takes a second, and cannot be stopped."""
 
 
-def compiled() -> Any | None:
-    """Return the module of compiled kernels, or None where the NumPy twins are to run."""
+def compiled(package: str = "cmpg.cmdp.kernels") -> Any | None:
+    """Return the compiled kernels of a package, or None if the NumPy twins are to run."""
     wanted = os.environ.get("CMPG_KERNELS") or "any"
     if wanted not in ("any", "numpy", "compiled"):
         raise SolverError(f"CMPG_KERNELS is {wanted!r}; 'numpy' or 'compiled' is required, or nothing at all.")
     if wanted == "numpy":
         return None
-    found = _module()
+    found = _module(package)
     if found is None and wanted == "compiled":
         raise SolverError(
             "CMPG_KERNELS asks for compiled kernels, and this installation has none, or has them from other sources. "
@@ -59,12 +59,12 @@ def kernels_used() -> str:
 
 
 @cache
-def _module() -> Any | None:
+def _module(package: str) -> Any | None:
     try:
-        found = importlib.import_module("cmpg.cmdp.kernels._compiled")
+        found = importlib.import_module(f"{package}._compiled")
     except ImportError:
         return None
-    stub = Path(__file__).with_name("_compiled.pyi")
+    stub = Path(str(importlib.import_module(package).__file__)).with_name("_compiled.pyi")
     # After a change of the sources an old extension can lie about: it was built for other calls than are made here.
     if stub.exists() and zlib.crc32(stub.read_bytes()) != getattr(found, "INTERFACE", None):
         return None

@@ -32,7 +32,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, frozen, set_folded_fields
-from cmpg.cmdp.kernels.choice import compiled
 from cmpg.cmdp.model import CMDP, run_depth, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
@@ -47,6 +46,7 @@ from cmpg.games.contract import (
 )
 from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent, checked_tables
+from cmpg.games.local.kernels import compiled
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition

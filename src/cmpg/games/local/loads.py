@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, frozen
-from cmpg.cmdp.kernels.choice import compiled
+from cmpg.games.local.kernels import compiled
 
 BoolArray = npt.NDArray[np.bool_]
 

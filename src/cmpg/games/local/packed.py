@@ -1,7 +1,7 @@
 """A local game as the compiled kernels read it: every table in one array of its kind, and what agents share once.
 
-The order of the arrays is that of `World` in cmdp/kernels/local.h. What agents can reach, by any policy, is found here
-too: kernels visit no other state, and no policy needs an action elsewhere.
+The order of the arrays is that of `World` in kernels/local.h. What agents can reach, by any policy, is found here too:
+kernels visit no other state, and no policy needs an action elsewhere.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
-from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled
+from cmpg.cmdp.kernels.choice import LARGEST_INDEX
 from cmpg.cmdp.model import thin, total_range
 from cmpg.errors import GameError
 from cmpg.games.local.agent import LocalAgent, content_of, distinct
+from cmpg.games.local.kernels import compiled
 from cmpg.policy import CompactTable, Stored
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PackedGame:
     @property
     def kernels(self) -> Any:
         """The compiled module; a game that was packed has met it."""
-        return importlib.import_module("cmpg.cmdp.kernels._compiled")
+        return importlib.import_module("cmpg.games.local.kernels._compiled")
 
     @cached_property
     def table_shape(self) -> tuple[int, int]:
@@ -162,6 +163,28 @@ class PackedGame:
         told = (*own, multipliers, maxima, present, sizes)
         self.kernels.judge(self.arrays, usages, outside, agents.start, agents.stop, *told)
         return maxima, present, sizes
+
+
+@dataclass(frozen=True, eq=False)
+class GridKernel:
+    """Plans and bounds of one agent on a grid, beside the others: those of its induced CMDP, found sooner."""
+
+    kernels: Any
+    capsule: Any
+
+    @classmethod
+    def of(cls, packed: PackedGame, agent: int, burden: FloatArray) -> GridKernel | None:
+        """Return the kernel of an agent whose uses add `burden` [H, E] to the only cost; None if there is no grid."""
+        capsule = packed.kernels.walker(packed.arrays, agent, burden)
+        return None if capsule is None else cls(packed.kernels, capsule)
+
+    def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
+        """Write the actions [H, S] of the best plan for r − λc, and its reward and cost [2]; ties as in `plan`."""
+        self.kernels.walker_plan(self.capsule, multiplier, tie, second_tie, chosen, totals)
+
+    def bound(self, multiplier: float) -> float:
+        """Return the largest V^{r − λc}."""
+        return float(self.kernels.walker_bound(self.capsule, multiplier))
 
 
 def read_usages(told: tuple[bytes, bytes, bytes]) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
 from cmpg.games.contract import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import Burden, LoadTree
+from cmpg.games.local.packed import GridKernel
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 
@@ -383,7 +384,7 @@ class LocalPosition:
         )
         if isinstance(self.loads, SparseLoads) and len(burden.costs) == 1 and burden.delay is None:
             packed = self.loads.packed
-            cmdp.with_walker(packed.kernels.walker(packed.arrays, agent, burden.costs[0]))
+            cmdp.with_walker(GridKernel.of(packed, agent, burden.costs[0]))
         return bound_cmdp(cmdp, binds_of(game)[agent])
 
     def _thresholds(self, agent: int) -> FloatArray:

@@ -1,0 +1,71 @@
+"""The compiled kernels; each is described beside its twin."""
+
+from typing import Any
+
+from cmpg.arrays import FloatArray, IntArray
+
+INTERFACE: int  # a digest of this file, as it was when the module was built
+
+Usages = tuple[Any, Any, Any]
+
+def convolve(one: FloatArray, other: FloatArray, width: int, total: FloatArray) -> None: ...
+def reach(packed: tuple[Any, ...], agent: int, order: Any, reach: Any) -> None: ...
+def accounts(
+    packed: tuple[Any, ...], agents: tuple[int, ...], policies: tuple[Any, ...], values: FloatArray, costs: FloatArray
+) -> tuple[bytes, bytes, bytes]: ...
+def totals(packed: tuple[Any, ...], usages: Usages, totals: FloatArray) -> None: ...
+def outside(packed: tuple[Any, ...], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
+def burden(
+    packed: tuple[Any, ...],
+    usages: Usages,
+    outside: Any,
+    agent: int,
+    delays: FloatArray,
+    burdens: FloatArray,
+    totals: FloatArray,
+) -> None: ...
+def judge(
+    packed: tuple[Any, ...],
+    usages: Usages,
+    outside: Any,
+    first: int,
+    last: int,
+    values: FloatArray,
+    costs: FloatArray,
+    multipliers: FloatArray,
+    maxima: FloatArray,
+    present: FloatArray,
+    sizes: FloatArray,
+) -> None: ...
+def settle(
+    packed: tuple[Any, ...],
+    usages: Usages,
+    values: FloatArray,
+    costs: FloatArray,
+    multipliers: FloatArray,
+    weights: FloatArray,
+    cheapest: bool,
+    seed: int,
+    turns: int,
+    worth: float,
+    seconds: float,
+    block: int,
+    threads: int,
+    actions: Any,
+    moved: Any,
+    waiting: Any,
+    actions_of: Any,
+) -> tuple[tuple[bytes, bytes, bytes], int]: ...
+def walker(packed: tuple[Any, ...], agent: int, burden: FloatArray) -> Any | None: ...
+def walker_plan(
+    walker: Any, price: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray
+) -> None: ...
+def walker_bound(walker: Any, price: float) -> float: ...
+def respond(
+    packed: tuple[Any, ...],
+    prices: FloatArray,
+    multipliers: FloatArray,
+    maxima: FloatArray,
+    costs: FloatArray,
+    loads: FloatArray,
+) -> None: ...
