@@ -14,6 +14,7 @@ CHECKS = {
     "claims": ("checks.claims", "random claims of every form, by every road, before an exact judge"),
     "cover": ("checks.cover", "branch coverage of all tests"),
     "digests": ("checks.digests", "record digests of answers, and compare two records"),
+    "energy": ("checks.energy", "does a charging day plan the energy that its file states? four real days"),
     "evidence": ("checks.evidence", "write docs/evidence.md from what the other checks found last"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),

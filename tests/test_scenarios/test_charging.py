@@ -15,7 +15,8 @@ from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
 from cmpg.report.tables import rows_of
 from cmpg.scenarios.car_charging import charging
-from cmpg.scenarios.charging_site import charging_day, stay_of
+from cmpg.scenarios.charging_site import charging_day
+from cmpg.scenarios.charging_stays import stay_of
 from cmpg.scenarios.readers.acn import Session, read_sessions
 from command_line import cmpg
 
@@ -111,7 +112,9 @@ def test_each_transformer_has_its_own_resource_and_constraint(cars):
 def test_a_slot_offers_the_time_that_a_car_is_there(arrival, departure, energy, first, offers, unmet):
     times = [datetime.fromisoformat(f"2024-01-02 {clock}+02:00") for clock in (arrival, departure)]
     found = stay_of(Session(*times, energy, "P", "x"))
-    assert (found.first, [float(offer) for offer in found.offers], float(found.unmet)) == (first, offers, unmet)
+    ((presence, probability),) = found.arrivals
+    assert (presence.first, [float(offer) for offer in presence.offers]) == (first, offers)
+    assert (float(found.unmet), probability) == (unmet, 1.0)
 
 
 THREE = HEADER + (

@@ -8,7 +8,7 @@ import pytest
 import cmpg
 from cmpg.errors import FileError, GameError
 from cmpg.interop.long_table import read_table
-from cmpg.scenarios.charging_site import capacities, grouped
+from cmpg.scenarios.charging_site import grouped, kilowatts
 from cmpg.scenarios.path_choice import Demand, Roads, shortest_paths
 from cmpg.scenarios.readers.acn import read_sessions
 from cmpg.scenarios.readers.dpomdp import read_dpomdp
@@ -115,8 +115,8 @@ class Slots:
 
 
 def test_no_power_at_all_is_a_number_and_no_file():
-    assert capacities({"north": ["P-1"]}, Slots, cars=1, kilowatts="0", power=7.0).tolist() == [[0.0, 0.0]]
-    assert capacities({"north": ["P-1"]}, Slots, cars=1, kilowatts="14", power=7.0).tolist() == [[2.0, 2.0]]
+    assert kilowatts("capacity_kw", {"north": ["P-1"]}, Slots, "0").tolist() == [[0.0, 0.0]]
+    assert kilowatts("capacity_kw", {"north": ["P-1"]}, Slots, "14").tolist() == [[14.0, 14.0]]
 
 
 @pytest.mark.parametrize("transformers", [{}, "", 3])

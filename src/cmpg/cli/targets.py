@@ -31,12 +31,15 @@ Choice = TypeVar("Choice")
 
 MEANINGS = {
     "attendance": "Probability that a car comes at all.",
+    "arrival_spread": "Minutes by which arrivals may differ, with probabilities: 0=0.7,30=0.3; by station: P-*: 0=1.",
+    "base_load": "What other loads take of the capacity, in kW: a number, one per transformer, or a CSV file.",
     "capacity": "Number of cars a transformer can charge at once.",
     "capacity_kw": "The same in kW: a number, one per transformer, or a CSV file by time of day (from, kw).",
     "columns": "Columns of the session file under other names: arrival=start,departure=end.",
     "currency": "What prices are in, such as EUR.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",
+    "departure_spread": "Likewise, of departures.",
     "edges": "Whether robots that trade places collide: true or false.",
     "energy": "Which energy of the session file is planned: delivered or requested.",
     "file": ".dpomdp file of the MADP toolbox; the bundled sample if omitted.",
@@ -47,12 +50,13 @@ MEANINGS = {
     "limit": "Number of platoons a protected link can carry at once.",
     "load_price": "How much each charging car adds to everyone's price.",
     "map": "MovingAI .map file; the bundled sample if omitted.",
+    "min_rate": "Smallest rate at which a car can charge, in kW; on or off if omitted.",
     "mode": "steps: link by link, loads meet per step; static: one choice of a path, for all trips.",
     "network": "TNTP network file; the bundled sample if omitted.",
     "nodes": "TNTP file of the nodes' coordinates, for the picture.",
     "num_agents": "Number of agents.",
     "presence": "Probability that the owner is present if a channel is sensed free, sensed busy.",
-    "power": "Power with which a car charges, in kW.",
+    "power": "Power with which a car charges, in kW; by station, P-0*=11;*=6.6.",
     "prices": "Price of an hour of charging in each of the 24 hours, separated by commas.",
     "protected": "Protected links, such as 10-15,15-10; none if omitted, except in Sioux Falls and the sample.",
     "scen": "MovingAI .scen file of starts and goals; random if omitted.",
@@ -69,7 +73,7 @@ MEANINGS = {
     "to_free": "Probability that a busy channel becomes free.",
     "to_safe": "Probability that `unsafe` becomes `safe`.",
     "to_unsafe": "Probability that `safe` becomes `unsafe`.",
-    "transformers": "Stations of each transformer or phase: north=P-01,P-02;south=P-1*, or a CSV file.",
+    "transformers": "Stations of each transformer or phase: north=P-01,P-02;south=P-1*;site=north,south, or a CSV.",
     "trips": "TNTP trip table; needs --network.",
     "unsafe_penalty": "What every step in `unsafe` costs each agent.",
     "vehicles": "Number of vehicles in a platoon; 3000 if omitted, 100 in static mode.",
@@ -378,12 +382,19 @@ def converted(option: str, text: str, hint: Any) -> Any:
     if bool in kinds:
         return chosen(option.removeprefix("--"), text, {"true": True, "false": False})
     if str in kinds or Path in kinds:
-        return text
+        return _number(option, text, float) if float in kinds and _is_number(text) else text
     lists = [kind for kind in kinds if typing.get_origin(kind) in (Sequence, tuple)]
     single = next((kind for kind in (int, float) if kind in kinds), None)
     if lists and (single is None or "," in text):
         return tuple(_number(option, part, typing.get_args(lists[0])[0]) for part in text.split(","))
     return _number(option, text, single or float)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _number(option: str, text: str, kind: Any) -> Any:

@@ -53,6 +53,7 @@ class Legend:
     need: Amount | None = None  # what the agents need, such as energy; `needs` says how much
     needs: tuple[tuple[float, ...], ...] = ()  # how much an agent still needs in each of its states, one row per kind
     needs_of: tuple[int, ...] = ()  # [n]: the row of each agent
+    wholes: tuple[str, ...] = ()  # [n]: what each agent is a part of, if agents are parts; tables add them up
     unpaid: float = 0.0  # the part of the value that one unit still needed at the end takes away, and no agent pays
     goals: tuple[int, ...] = ()  # [n]: the state in which each agent has arrived
     translation: tuple[tuple[str, str], ...] = ()  # what the scenario read, rounded, dropped or assumed: what, how
@@ -202,6 +203,10 @@ def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None
     ):
         raise GameError(
             f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {len(shapes)} agents is required."
+        )
+    if legend.wholes and len(legend.wholes) != len(shapes):
+        raise GameError(
+            f"legend.wholes has {len(legend.wholes)} names; {len(shapes)} are required, one for each agent."
         )
     if legend.needs or legend.needs_of:
         fits = len(legend.needs_of) == len(shapes) and all(0 <= kind < len(legend.needs) for kind in legend.needs_of)

@@ -81,20 +81,18 @@ def _schedule(result: Result) -> Iterator[Row]:
         yield from _joint_schedule(game, position)
         return
     if legend.need is not None and isinstance(game, SharedResources):
-        together = game.at(position.policy)
-        for i in range(game.num_agents):
-            usage = together.usage(i)
-            needed = Itinerary(position.induced_cmdp(i), position.policy[i]).means(legend.needs[legend.needs_of[i]])
-            for h, e in np.argwhere(usage > FLOOR).tolist():
+        for name, parts in wholes(game):
+            usages = np.stack([game.at(position.policy).usage(i) for i in parts])
+            needed = np.sum([_needed(game, position, i) for i in parts], axis=0)
+            used = usages[0] if len(parts) == 1 else 1 - np.prod(1 - usages, axis=0)
+            for h, e in np.argwhere(used > FLOOR).tolist():
                 yield {
-                    legend.agent: names.agent(i),
+                    legend.agent: name,
                     legend.step: names.step(h),
                     legend.resource: game.all_resource_names[e],
-                    "probability": float(usage[h, e]),
+                    "probability": float(used[h, e]),
                     # An agent that uses several resources in one step is served by all of them together.
-                    f"expected {legend.need.title}": float(
-                        needed[h] - needed[h + 1] if e == usage[h].argmax() else 0.0
-                    ),
+                    f"expected {legend.need.title}": float(needed[h] - needed[h + 1] if e == used[h].argmax() else 0.0),
                 }
         return
     for i in range(game.num_agents):
@@ -146,14 +144,13 @@ def _policy(result: Result) -> Iterator[Row]:
 
 def _outcomes(result: Result) -> Iterator[Row]:
     game, position = _at(result)
-    names, legend = game.names, game.names.legend
+    legend = game.names.legend
     own = game.information is Information.OWN_STATE
-    for i in range(game.num_agents):
-        value = float(position.values[i])
-        row: Row = {legend.agent: names.agent(i), "value": value}
+    for name, parts in wholes(game):
+        value = float(sum(position.values[i] for i in parts))
+        row: Row = {legend.agent: name, "value": value}
         if own:
-            way = Itinerary(position.induced_cmdp(i), position.policy[i])
-            needed = None if legend.need is None else way.means(legend.needs[legend.needs_of[i]])
+            needed = None if legend.need is None else np.sum([_needed(game, position, i) for i in parts], axis=0)
             missing = 0.0 if needed is None else float(needed[-1])
             if legend.value.name != "value":
                 row[legend.value.title] = legend.value.each * (value + legend.unpaid * missing) + 0.0
@@ -161,8 +158,27 @@ def _outcomes(result: Result) -> Iterator[Row]:
                 name, unit = legend.need.name, f" ({legend.need.unit})" if legend.need.unit else ""
                 row |= {f"{name}{unit}": float(needed[0]) - missing, f"{name} missing{unit}": missing}
             if legend.goals:
-                row |= way.arrival(legend.goals[i])
+                row |= Itinerary(position.induced_cmdp(parts[0]), position.policy[parts[0]]).arrival(
+                    legend.goals[parts[0]]
+                )
         yield row
+
+
+def wholes(game: Game) -> list[tuple[str, list[int]]]:
+    """Return the agents by what they are parts of, with its name: mostly each agent by itself."""
+    names = game.names
+    if not names.legend.wholes:
+        return [(name, [i]) for i, name in enumerate(names.all_agents(game.num_agents))]
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names.legend.wholes):
+        found.setdefault(name, []).append(i)
+    return list(found.items())
+
+
+def _needed(game: Game, position: Position, agent: int) -> FloatArray:
+    """Return what an agent is expected to need before each step and after the last: [H + 1]."""
+    legend = game.names.legend
+    return Itinerary(position.induced_cmdp(agent), position.policy[agent]).means(legend.needs[legend.needs_of[agent]])
 
 
 def outcomes_table(result: Result) -> Table | None:
@@ -333,7 +349,7 @@ def decisions_face(
     most = None if all_rows else MOST_ROWS
     if step is not None and not 0 <= step < steps:
         raise CMPGError(f"there is no step {step}; they count from 0 to {steps - 1}.")
-    told = f"{counted(game.num_agents, game.names.legend.agent)}, {counted(steps, game.names.legend.step)}"
+    told = f"{counted(len(wholes(game)), game.names.legend.agent)}, {counted(steps, game.names.legend.step)}"
     if agent is not None or step is not None:
         agents = range(game.num_agents) if agent is None else [found_agent(game, agent)]
         chosen = range(steps) if step is None else [step]
@@ -377,14 +393,15 @@ def _strips(game: SharedResources, result: Result, most: int | None) -> Table:
     names, legend, position = game.names, game.names.legend, game.at(result.policy.floats())
     outcomes = rows_of(result, "outcomes")
     titles = [title for title in outcomes[0] if title not in (legend.agent, "value")]
-    shown = list(range(game.num_agents))[:most]
+    agents = wholes(game)
     rows: list[tuple[Cell, ...]] = []
-    for i in shown:
-        usage = position.usage(i).sum(axis=1)
-        rows.append((names.agent(i), strip(usage), *(fixed(outcomes[i][title], 2) for title in titles)))
+    for number, (name, parts) in list(enumerate(agents))[:most]:
+        # An agent may load several resources at once, and be of several parts: the share of its power.
+        usage = np.mean([position.usage(i).max(axis=1) for i in parts], axis=0)
+        rows.append((name, strip(usage), *(fixed(outcomes[number][title], 2) for title in titles)))
     apart = max((steps := result.policy.shapes[0][0]) // 4, 1)
     ruler = "".join(names.step(h)[:2].ljust(apart) for h in range(0, steps - 1, apart))[:steps]
-    note = shown_of(shown, game.num_agents, f"{legend.agent}s; --all shows every one")
+    note = shown_of(range(len(rows)), len(agents), f"{legend.agent}s; --all shows every one")
     return Table((legend.agent, ruler, *titles), tuple(rows), note)
 
 

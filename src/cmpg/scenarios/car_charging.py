@@ -14,14 +14,20 @@ game: policies see the own state and the slot.
 
 In slots of m minutes, what a user and a car too many add is m/60 of that of an hour: an hour costs the same however
 the day is cut.
+
+Cars of different power, or with a smallest rate, are parts of one unit of power each (`charging_stays.py`); the agents
+are then the parts, and no part gains by deviating alone. "A car" of capacities, thresholds and prices is one with the
+largest power.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,16 +37,8 @@ from cmpg.errors import GameError
 from cmpg.faces import counted
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.scenarios.charging_site import (
-    HOURS,
-    ChargingSite,
-    Groups,
-    Stay,
-    charging_site,
-    one_each,
-    prices_of,
-    stay_of,
-)
+from cmpg.scenarios.charging_site import HOURS, ChargingSite, Groups, charging_site, one_each, prices_of
+from cmpg.scenarios.charging_stays import Presence, Stay, spread_of, stay_of
 from cmpg.scenarios.moves import move_table
 from cmpg.scenarios.readers.text import FilePath
 
@@ -61,13 +59,17 @@ def charging(
     energy: str = "delivered",
     columns: Mapping[str, str] | str | None = None,
     slot: int = 60,
-    power: float = 6.6,
+    power: float | Mapping[str, float] | str = 6.6,
+    min_rate: float | None = None,
     capacity: float | Sequence[float] = 8,
     capacity_kw: float | Sequence[float] | str | None = None,
+    base_load: float | Sequence[float] | str | None = None,
     threshold: float | Sequence[float] = 0.5,
     transformers: Groups | str | None = None,
     success: float = 0.9,
     attendance: float = 1.0,
+    arrival_spread: Mapping[Any, Any] | str | None = None,
+    departure_spread: Mapping[Any, Any] | str | None = None,
     prices: Sequence[float] = PRICES,
     tariff: FilePath | None = None,
     currency: str = "",
@@ -83,22 +85,31 @@ def charging(
     slot
         The length of a step in minutes: 15, 30 or 60.
     power
-        With which a car charges, in kW.
+        With which a car charges, in kW: one number, or one for each kind of station, such as "P-0*=11; *=6.6". A column
+        `power (kW)` of the session file goes first.
+    min_rate
+        The smallest rate at which a car can charge, in kW; it charges at multiples of that up to its power. If omitted,
+        cars of one power charge at that or not at all.
     capacity
         How many cars each transformer bears at once: one number for all, or one per transformer.
     capacity_kw
         The same in kW, instead: one number, one per transformer, or a CSV file of what is left for cars by the time of
         the day, beside solar power or other loads: columns `from` and `kw`, or one for each transformer.
+    base_load
+        What other loads take from the capacity, in kW: likewise.
     threshold
         Of each transformer, in cars too many times hours.
     transformers
-        Which stations hang on which transformer or phase, a partition of the stations: a mapping, text such as
-        "north=P-01,P-02; south=P-1*", or a CSV file with the columns `station` and `transformer`. One transformer for
-        all where it is left out.
+        Which stations hang on which transformer or phase: a mapping, text such as "north=P-01,P-02; south=P-1*", or a
+        CSV file with the columns `station` and `transformer`. A transformer among the members of another one hangs on
+        it: "site=north,south". One transformer for all where it is left out.
     success
         The probability that a slot of charging delivers its energy.
     attendance
         The probability that a car comes at all, each by itself.
+    arrival_spread, departure_spread
+        By how many minutes arrival and departure may differ from the file, with probabilities, such as
+        "0=0.7, 30=0.2, 60=0.1"; for each kind of station "P-0*: 0=0.5, 60=0.5; *: 0=1".
     prices : [24] or [H]
         The price of an hour of charging, in each hour or slot.
     tariff
@@ -106,7 +117,7 @@ def charging(
     currency
         What prices are in, for tables.
     load_price
-        What each car on the transformer adds to everybody's price, for an hour.
+        What each car on a transformer adds to the price of all cars on it, for an hour.
     shortfall
         The penalty for an hour's energy still needed after the last slot. Where it is left out, 2; with a tariff, six
         times what an hour's energy costs when it is most expensive, so that it pays to charge.
@@ -124,32 +135,58 @@ def charging(
         columns=columns,
         slot=slot,
         power=power,
+        min_rate=min_rate,
         capacity=capacity,
         capacity_kw=capacity_kw,
+        base_load=base_load,
         transformers=transformers,
     )
     cars, slots, hours = site.cars.sessions, site.slots, slot / 60
-    unit = power * hours  # kWh
-    transformer_of = {station: e for e, members in enumerate(site.transformers.values()) for station in members}
+    stays = [
+        stay_of(
+            car,
+            power=site.powers[i],
+            slots=slots,
+            arrival=spread_of("arrival_spread", arrival_spread, car.station),
+            departure=spread_of("departure_spread", departure_spread, car.station),
+            parts=site.parts[i],
+            part=part,
+        )
+        for i, car in enumerate(cars)
+        for part in range(site.parts[i])
+    ]
+    drawn = attendance < 1 or any(len(stay.arrivals) > 1 or stay.arrivals[0][0].departures for stay in stays)
+    if drawn and max(site.parts) > 1:
+        raise GameError(
+            f"a car has {max(site.parts)} parts of {site.unit:g} kW, which come and go together; attendance, "
+            "arrival_spread and departure_spread are for cars of one power without min_rate."
+        )
+    unit = site.largest * hours  # kWh
     prices_of_slots = prices_of(slots, prices=prices, tariff=tariff, unit=unit) / unit
-    usual = 2.0 / power if tariff is None else 6.0 * float(prices_of_slots.max())
-    terms = Tariff(prices_of_slots, usual if shortfall is None else shortfall / power, success)
-    stays = [stay_of(car, power=power, slots=slots) for car in cars]
-    kinds: dict[tuple[Stay, int], LocalAgent] = {}
-    for car, stay in zip(cars, stays, strict=True):
-        kind = (stay, transformer_of[car.station])
+    usual = 2.0 / site.largest if tariff is None else 6.0 * float(prices_of_slots.max())
+    terms = Tariff(prices_of_slots, usual if shortfall is None else shortfall / site.largest, success)
+    loaded = {station: site.loaded_by(station) for station in {car.station for car in cars}}
+    owners = [i for i, parts in enumerate(site.parts) for _ in range(parts)]
+    members = [(stay, loaded[cars[i].station]) for i, stay in zip(owners, stays, strict=True)]
+    kinds: dict[tuple[Stay, tuple[int, ...]], LocalAgent] = {}
+    for kind in members:
         if kind not in kinds:
-            kinds[kind] = _car(*kind, num_transformers=len(site.transformers), tariff=terms, attendance=attendance)
+            kinds[kind] = _car(*kind, num_resources=len(site.transformers), tariff=terms, attendance=attendance)
     rows = {kind: row for row, kind in enumerate(kinds)}
-    members = [(stay, transformer_of[car.station]) for car, stay in zip(cars, stays, strict=True)]
-    loads = np.arange(len(cars) + 1.0)
+    loads = np.arange(len(members) + 1.0)
+    share = site.unit / site.largest  # of a car, in a part
+    names = [f"car {i} at {car.station}" for i, car in enumerate(cars)]
     return LocalGame(
         agents=tuple(kinds[kind] for kind in members),
-        delay=frozen(np.broadcast_to(load_price * hours * loads, (1, len(site.transformers), len(loads)))),
-        load_costs=_overloads(loads, site.capacities, hours),
+        delay=frozen(np.broadcast_to(load_price * share**2 * hours * loads, (1, len(site.transformers), len(loads)))),
+        load_costs=_overloads(loads, site.capacities, hours * share),
         thresholds=one_each("threshold", threshold, len(site.transformers)),
         horizon=slots.count,
-        agent_names=tuple(f"car {i} at {car.station}" for i, car in enumerate(cars)),
+        agent_names=tuple(
+            name if parts == 1 else f"{name}, part {part + 1} of {parts}"
+            for name, parts in zip(names, site.parts, strict=True)
+            for part in range(parts)
+        ),
         constraint_names=tuple(f"overload of {name}" for name in site.transformers),
         resource_names=tuple(site.transformers),
         legend=Legend(
@@ -160,33 +197,42 @@ def charging(
             steps=slots.names,
             actions=("idle", "charge"),
             value=Amount("cost", currency, -1.0),
-            load=Amount("power", "kW", power),
+            load=Amount("power", "kW", site.unit),
             need=Amount("energy", "kWh"),
-            needs=tuple(tuple(map(float, stay.levels)) for stay, _ in kinds),
+            needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
             needs_of=tuple(rows[kind] for kind in members),
+            wholes=tuple(names[i] for i in owners) if max(site.parts) > 1 else (),
             unpaid=terms.shortfall,
-            translation=_translation(site, stays, power=power, energy=energy, success=success, attendance=attendance),
+            translation=_translation(site, stays, owners, energy=energy, success=success, attendance=attendance),
+            warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
         ),
     )
 
 
 def _translation(
-    site: ChargingSite, stays: Sequence[Stay], *, power: float, energy: str, success: float, attendance: float
+    site: ChargingSite, stays: Sequence[Stay], owners: Sequence[int], *, energy: str, success: float, attendance: float
 ) -> tuple[tuple[str, str], ...]:
     """Return what was read, cut and assumed, in the file's own units."""
-    cars, slots = site.cars, site.slots
-    asked, unmet = sum(stay.need for stay in stays), [stay.unmet for stay in stays if stay.unmet]
+    cars, slots, parts = site.cars, site.slots, site.parts
+    needed = sum(stay.need for stay in stays)
+    unmet: dict[int, Fraction] = {}  # by car
+    for i, stay in zip(owners, stays, strict=True):
+        if stay.unmet:
+            unmet[i] = unmet.get(i, Fraction(0)) + stay.unmet
     late = sum(slots.of(car.departure) > slots.count for car in cars.sessions)
     left_out = f"; {cars.left_out} without energy left out" if cars.left_out else ""
+    powers = sorted(set(site.powers))
+    rates = f"{powers[0]:g} kW" if len(powers) == 1 else f"{powers[0]:g} to {powers[-1]:g} kW"
+    in_file = math.fsum(car.energy for car in cars.sessions)
     rows = [
-        ("read", f"{counted(len(stays), 'session')} that arrived on {cars.day}, {cars.source}{left_out}"),
-        ("energy", f"{float(asked):.6g} kWh {energy} in the file, {float(asked):.6g} kWh in the game"),
+        ("read", f"{counted(len(parts), 'session')} that arrived on {cars.day}, {cars.source}{left_out}"),
+        ("energy", f"{in_file:.6g} kWh {energy} in the file, {float(needed):.6g} kWh in the game"),
     ]
     if unmet:
         rows.append(
             (
                 "not possible",
-                f"{float(sum(unmet)):.4g} kWh of {counted(len(unmet), 'car')} do not fit in at {power:g} kW",
+                f"{float(sum(unmet.values())):.4g} kWh of {counted(len(unmet), 'car')} do not fit in at {rates}",
             )
         )
     if late:
@@ -197,7 +243,28 @@ def _translation(
             f"{slots.count} of {slots.minutes} minutes; a car that charges in part of a slot counts for all of it",
         )
     )
-    assumed = [f"every car charges at {power:g} kW", "arrival and departure are known"]
+    if max(parts) > 1:
+        more = f", up to {site.overstated:.1%} more than it draws" if site.overstated > 1e-9 else ""
+        rows.append(
+            (
+                "parts",
+                f"{len(parts)} cars of {rates} are {sum(parts)} parts, each counted as {site.unit:.4g} kW{more}; a "
+                "part decides by itself, and what is proved is that no part gains by deviating alone",
+            )
+        )
+    if site.overfull:
+        where = f"{counted(site.overfull, 'slot')} of a transformer"
+        rows.append(("base load", f"exceeds the capacity by itself in {where}, where 0 kW are left for cars"))
+    assumed = [
+        f"every car charges at {rates}" if len(powers) == 1 else f"cars charge at {rates}, each at its own power"
+    ]
+    spread = any(len(stay.arrivals) > 1 for stay in stays), any(stay.arrivals[0][0].departures for stay in stays)
+    words = [word for word, drawn in zip(("arrival", "departure"), spread, strict=True) if not drawn]
+    if words:
+        assumed.append(f"{' and '.join(words)} {'are' if len(words) > 1 else 'is'} known")
+    if any(spread):
+        words = [word for word, drawn in zip(("arrival", "departure"), spread, strict=True) if drawn]
+        assumed.append(f"the spread of {' and '.join(words)} is as given, independent between cars")
     if success < 1:
         assumed.append(f"a slot of charging fails with probability {1 - success:.3g}, independently")
     if attendance < 1:
@@ -229,32 +296,88 @@ def _overloads(loads: FloatArray, capacity: FloatArray, hours: float) -> FloatAr
     return frozen(costs)
 
 
-def _car(stay: Stay, transformer: int, *, num_transformers: int, tariff: Tariff, attendance: float) -> LocalAgent:
-    levels = stay.levels
-    index = {level: s for s, level in enumerate(levels)}
-    needs, unmoved = np.array([float(level) for level in levels]), np.arange(len(levels))
+def _car(
+    stay: Stay, resources: tuple[int, ...], *, num_resources: int, tariff: Tariff, attendance: float
+) -> LocalAgent:
+    """Return a car, or a part of one; an action that cannot charge is to idle."""
+    states = stay.states
+    index = {state: s for s, state in enumerate(states)}
+    needs, unmoved = np.array([float(level) for _, level in states]), np.arange(len(states))
     resting = move_table(np.stack([unmoved, unmoved], axis=1))
-    unused = sp.csr_array((2 * len(levels), num_transformers))
+    unused = sp.csr_array((2 * len(states), num_resources))
     num_slots = len(tariff.prices)
     transition, uses = [resting] * num_slots, [unused] * num_slots
-    reward = np.zeros((num_slots, len(levels), 2))
-    missing = np.stack([needs, needs], axis=1)  # after the last slot, in expectation
-    tables: dict[Fraction, tuple[sp.csr_array, sp.csr_array, FloatArray]] = {}  # most slots offer the same
-    for h, offer in enumerate(stay.offers, stay.first):
-        if offer not in tables:
-            # A level that this slot cannot be entered with, as it is met only later, stays as it is.
-            after = np.array([index.get(max(Fraction(0), level - offer), s) for s, level in enumerate(levels)])
-            charges = np.flatnonzero(after != unmoved)
-            used = (np.ones(len(charges)), (2 * charges + CHARGE, np.full(len(charges), transformer)))
-            using = sp.csr_array(used, shape=unused.shape)
-            tables[offer] = move_table(np.stack([unmoved, after], axis=1), success=tariff.success), using, needs[after]
-        transition[h], uses[h], left = tables[offer]
-        reward[h, :, CHARGE] = -tariff.prices[h] * (needs - left)
-        if h == num_slots - 1:
-            missing[:, CHARGE] -= tariff.success * (needs - left)
+    reward = np.zeros((num_slots, len(states), 2))
+    tables: dict[Any, tuple[sp.csr_array, sp.csr_array, FloatArray]] = {}  # most slots offer the same
+    for h in range(num_slots):
+        slot = tuple(_offered(presence, h) for presence, _ in stay.arrivals)
+        if not any(slot):
+            continue
+        if slot not in tables:
+            tables[slot] = _slot_tables(index, slot, tariff.success, resources, num_resources)
+        transition[h], uses[h], energy = tables[slot]
+        reward[h, :, CHARGE] = -tariff.prices[h] * energy
     # The penalty falls after the last slot, so its expectation is part of that slot's reward.
-    reward[-1] -= tariff.shortfall * missing
-    initial = np.zeros(len(levels))
-    initial[index[stay.need]] += attendance
-    initial[0] += 1 - attendance
+    reward[-1] -= tariff.shortfall * (transition[-1] @ needs).reshape(len(states), 2)
+    initial = np.zeros(len(states))
+    for number, (_, probability) in enumerate(stay.arrivals):
+        initial[index[number, stay.need]] += attendance * probability
+    initial[index[0, Fraction(0)]] += 1 - attendance
     return LocalAgent(transition=tuple(transition), reward=frozen(reward), uses=tuple(uses), initial=frozen(initial))
+
+
+Offers = tuple[tuple[float, Fraction, bool], ...]
+"""What one slot offers: with which probability how much energy, and whether the car then leaves."""
+
+
+def _offered(presence: Presence, h: int) -> Offers:
+    """Return what slot h offers a car that arrived at one moment; nothing outside of its stay."""
+    number = h - presence.first
+    if not 0 <= number < len(presence.offers):
+        return ()
+    full = presence.offers[number]
+    if not presence.departures:
+        return ((1.0, full, False),)
+    slot = presence.departures[number]
+    stays: Offers = ((slot.stays, full, False),) if slot.stays else ()
+    return (*stays, *((probability, offer, True) for offer, probability in slot.leaves))
+
+
+def _move(
+    arrival: int, level: Fraction, offer: tuple[float, Fraction, bool]
+) -> tuple[float, Fraction, tuple[int, Fraction], tuple[int, Fraction]]:
+    """Return an outcome of one slot: its probability, the energy delivered, and the state after idling and charging."""
+    probability, offered, leaves = offer
+    delivered = min(level, offered)
+    idle, charged = level, level - delivered
+    return probability, delivered, (-1 if leaves else arrival, idle), (-1 if leaves and charged else arrival, charged)
+
+
+def _slot_tables(
+    index: Mapping[tuple[int, Fraction], int],
+    slot: Sequence[Offers],
+    success: float,
+    resources: tuple[int, ...],
+    num_resources: int,
+) -> tuple[sp.csr_array, sp.csr_array, FloatArray]:
+    """Return transition [S·2, S], uses [S·2, E], and the energy that charging is expected to be offered: [S]."""
+    rows: dict[tuple[int, int], float] = {}
+    energy, charging = np.zeros(len(index)), []
+    for (arrival, level), s in index.items():
+        moves = [] if arrival < 0 or not level else [_move(arrival, level, each) for each in slot[arrival]]
+        # A level that this slot cannot be entered with, as it is met only later, stays as it is.
+        if not moves or not all(target in index for _, _, *targets in moves for target in targets):
+            moves = [(1.0, Fraction(0), (arrival, level), (arrival, level))]
+        for probability, delivered, idle, charged in moves:
+            energy[s] += probability * float(delivered)
+            works = success if delivered else 0.0
+            for action, target, share in ((0, idle, 1.0), (CHARGE, idle, 1 - works), (CHARGE, charged, works)):
+                if share:
+                    key = (2 * s + action, index[target])
+                    rows[key] = rows.get(key, 0.0) + probability * share
+        if energy[s]:
+            charging.append(2 * s + CHARGE)
+    places, chances = np.array(list(rows)), np.array(list(rows.values()))
+    transition = sp.csr_array((chances, (places[:, 0], places[:, 1])), shape=(2 * len(index), len(index)))
+    used = (np.ones(len(charging) * len(resources)), (np.repeat(charging, len(resources)), resources * len(charging)))
+    return transition, sp.csr_array(used, shape=(2 * len(index), num_resources)), energy

@@ -1,4 +1,4 @@
-"""A charging site on one day: its slots, its cars, its tariff, its transformers and their capacities.
+"""A charging site on one day: its cars, its tariff, its transformers and their capacities.
 
 A day is cut into slots of 15, 30 or 60 minutes, from midnight to midnight on the site's clock. Where the time zone is
 known, a day on which the clock changes has 23 or 25 hours; where only offsets are known and they differ on that day,
@@ -6,24 +6,27 @@ it is refused, because the time of the change is unknown.
 
 A profile is a CSV file of what holds from a time of the day on: the column `from` with times such as 08:00, the first
 of them 00:00, and a column of numbers; for transformers, one column each.
+
+Transformers may form a tree: one that is named among the members of another hangs on it, and what its stations draw
+loads both.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, tzinfo
 from fnmatch import fnmatchcase
-from fractions import Fraction
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from cmpg.arrays import FloatArray, frozen, numbers, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.scenarios.charging_stays import Slots, parts_of, power_of
 from cmpg.scenarios.readers.acn import Session, read_sessions, zone_of
 from cmpg.scenarios.readers.text import FilePath, Line, number_in, read_lines
 from cmpg.scenarios.samples import sample_file
@@ -42,75 +45,6 @@ class ChargingDay:
     sessions: tuple[Session, ...]
     source: str
     left_out: int = 0  # sessions of that day without energy
-
-
-@dataclass(frozen=True)
-class Stay:
-    """How much one car needs, and how much each slot of its stay can deliver, in kWh.
-
-    A slot that the car is there for in part delivers that part. What the car needs beyond the sum of all slots cannot
-    be delivered at its power; it stays part of the need, so that it is missing in every plan.
-    """
-
-    first: int  # the first slot
-    offers: tuple[Fraction, ...]  # of the slots from the first on
-    need: Fraction
-
-    @property
-    def unmet(self) -> Fraction:
-        """What cannot be delivered whatever the plan."""
-        return max(Fraction(0), self.need - sum(self.offers, Fraction(0)))
-
-    @property
-    def levels(self) -> tuple[Fraction, ...]:
-        """What the car may still need at some time, ascending: the states of its problem."""
-        found = {self.need}
-        for offer in self.offers:
-            found |= {max(Fraction(0), level - offer) for level in found}
-        return tuple(sorted(found | {Fraction(0)}))
-
-
-@dataclass(frozen=True)
-class Slots:
-    """The slots of one day."""
-
-    day: date
-    minutes: int
-    zone: tzinfo | None = None
-
-    @property
-    def count(self) -> int:
-        """How many there are: those of 23, 24 or 25 hours."""
-        following = _midnight(self.day + timedelta(days=1), self.zone)
-        return int((following - _midnight(self.day, self.zone)) / timedelta(minutes=self.minutes))
-
-    def of(self, moment: datetime) -> Fraction:
-        """Return how many slots after midnight a moment is."""
-        if self.zone is None:
-            apart = moment.replace(tzinfo=None) - _midnight(self.day, None)
-        else:
-            apart = moment.astimezone(UTC) - _midnight(self.day, self.zone)
-        return Fraction(apart // timedelta(microseconds=1), self.minutes * 60_000_000)
-
-    @property
-    def clocks(self) -> tuple[int, ...]:
-        """The minute of the day that the clock shows when each slot begins."""
-        starts = (_midnight(self.day, self.zone) + k * timedelta(minutes=self.minutes) for k in range(self.count))
-        shown = [start if self.zone is None else start.astimezone(self.zone) for start in starts]
-        return tuple(60 * start.hour + start.minute for start in shown)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What each slot is called: the time at which it begins, and which of two where the clock shows it twice."""
-        names: list[str] = []
-        for clock in self.clocks:
-            name = f"{clock // 60:02}:{clock % 60:02}"
-            names.append(f"{name} again" if name in names else name)
-        return tuple(names)
-
-
-def _midnight(day: date, zone: tzinfo | None) -> datetime:
-    return datetime.combine(day, time(), zone).astimezone(UTC) if zone is not None else datetime.combine(day, time())
 
 
 def charging_day(
@@ -195,32 +129,11 @@ def _has_rules(zone: tzinfo | None) -> bool:
     return zone is not None and hasattr(zone, "key")
 
 
-def stay_of(session: Session, *, power: float = 6.6, slots: Slots | None = None) -> Stay:
-    """Return what a car needs, and what each slot of its stay delivers at a power in kW; slots are hours by default.
-
-    Examples
-    --------
-    >>> from datetime import datetime
-    >>> stay = stay_of(Session(datetime(2024, 3, 12, 8, 30), datetime(2024, 3, 12, 11, 0), 14.2, "P-01", "a"))
-    >>> stay.first, [float(each) for each in stay.offers], [float(each) for each in stay.levels]
-    (8, [3.3, 6.6, 6.6], [0.0, 1.0, 4.3, 7.6, 10.9, 14.2])
-    """
-    if not 0 < power < math.inf:
-        raise GameError(f"power is {power}; a charger needs a positive number of kW.")
-    cut = Slots(session.arrival.date(), 60) if slots is None else slots
-    # The decimals that the file shows are meant, not their binary neighbours: 19.8 kWh at 6.6 kW are three hours.
-    unit = Fraction(str(power)) * Fraction(cut.minutes, 60)
-    begin, end = cut.of(session.arrival), min(Fraction(cut.count), cut.of(session.departure))
-    first = math.floor(begin)
-    overlaps = (min(end, Fraction(h + 1)) - max(begin, Fraction(h)) for h in range(first, math.ceil(end)))
-    return Stay(first, tuple(unit * overlap for overlap in overlaps), Fraction(str(session.energy)))
-
-
 def grouped(cars: Sequence[Session], transformers: Groups | str | None) -> dict[str, set[str]]:
-    """Return the stations of each transformer, or of each phase.
+    """Return the stations that load each transformer, or each phase.
 
     They are given as a mapping, as text such as "north=P-01,P-02; south=P-1*", where a star stands for any letters, or
-    as a CSV file with the columns `station` and `transformer`.
+    as a CSV file with the columns `station` and `transformer`. In "site=north,south" two transformers hang on a third.
     """
     stations = sorted({car.station for car in cars})
     if transformers is None:
@@ -232,12 +145,37 @@ def grouped(cars: Sequence[Session], transformers: Groups | str | None) -> dict[
             f"transformers is {transformers!r}; for each transformer its name and its stations are required, such as "
             "north=P-01,P-02; south=P-1*."
         )
-    groups = {
-        str(name): {each for given in members for each in _matching(given, stations)}
-        for name, members in transformers.items()
+    given = {str(name): [str(each) for each in members] for name, members in transformers.items()}
+    direct = {
+        name: {each for member in members if member not in given for each in _matching(member, stations)}
+        for name, members in given.items()
     }
-    _check_partition(groups, stations)
-    return groups
+    _check_partition(direct, stations)
+    hanging = {name: [member for member in members if member in given] for name, members in given.items()}
+    _check_tree(hanging)
+    return {name: set().union(*(direct[each] for each in _below(name, hanging))) for name in given}
+
+
+def _check_tree(hanging: Mapping[str, Sequence[str]]) -> None:
+    """Raise unless every transformer hangs on at most one other, and none on itself."""
+    above: dict[str, str] = {}
+    for name, members in hanging.items():
+        for member in members:
+            if member in above:
+                raise GameError(f"transformer {member} hangs on {above[member]} and on {name}; one is required.")
+            above[member] = name
+    for name in above:
+        way, up = {name}, above[name]
+        while up in above and up not in way:
+            way.add(up)
+            up = above[up]
+        if up in way:
+            raise GameError(f"transformer {up} hangs on itself; a tree of transformers is required.")
+
+
+def _below(name: str, hanging: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a transformer and all that hang on it."""
+    return [name, *(each for member in hanging[name] for each in _below(member, hanging))]
 
 
 def _from_text(text: str) -> dict[str, list[str]]:
@@ -331,30 +269,19 @@ def _table(path: FilePath, columns: Sequence[str]) -> list[tuple[dict[str, str],
     return found
 
 
-def capacities(
-    groups: Mapping[str, Collection[str]],
-    slots: Slots,
-    *,
-    cars: float | Sequence[float],
-    kilowatts: float | Sequence[float] | FilePath | None,
-    power: float,
+def kilowatts(
+    name: str, groups: Mapping[str, Collection[str]], slots: Slots, given: float | Sequence[float] | FilePath
 ) -> FloatArray:
-    """Return how many cars each transformer bears in each slot: [E, H].
-
-    Where kilowatts are given, one number for all, one each, or a profile, they are divided by the power of a car.
-    """
-    if isinstance(kilowatts, str):
-        found_numbers = _numbers_in(kilowatts)
-        kilowatts = kilowatts if found_numbers is None else found_numbers
-    if isinstance(kilowatts, (str, Path)):
-        found = read_profile(kilowatts, slots, list(groups)) / power
+    """Return a power in kW of each transformer in each slot: one number for all, one each, or a profile: [E, H]."""
+    if isinstance(given, str):
+        found_numbers = _numbers_in(given)
+        given = given if found_numbers is None else found_numbers
+    if isinstance(given, (str, Path)):
+        found = read_profile(given, slots, list(groups))
         if (found < 0).any():
-            raise FileError(f"{kilowatts} has a power below 0; what is left for cars is required.")
+            raise FileError(f"{given} has a power below 0; a power in kW of at least 0 is required.")
         return frozen(found)
-    given = one_each("capacity", cars, len(groups)) if kilowatts is None else None
-    if given is None:
-        given = one_each("capacity_kw", kilowatts, len(groups)) / power  # type: ignore[arg-type]
-    return frozen(np.repeat(given[:, None], slots.count, axis=1))
+    return frozen(np.repeat(one_each(name, cast(float, given), len(groups))[:, None], slots.count, axis=1))
 
 
 def _numbers_in(text: str) -> Sequence[float] | float | None:
@@ -397,8 +324,28 @@ class ChargingSite:
 
     cars: ChargingDay
     slots: Slots
-    transformers: dict[str, set[str]]
-    capacities: FloatArray  # [E, H], in cars
+    transformers: dict[str, set[str]]  # the stations that load each
+    powers: tuple[float, ...]  # of each car, in kW
+    parts: tuple[int, ...]  # of how many parts each car is
+    unit: float  # kW of a part
+    capacities: FloatArray  # [E, H]: what is left for cars, in units of power
+    overfull: int = 0  # slots of transformers in which the base load alone exceeds the capacity
+
+    @property
+    def largest(self) -> float:
+        """The largest power of a car, in kW: what "a car" means in capacities and thresholds."""
+        return max(self.powers)
+
+    @property
+    def overstated(self) -> float:
+        """By which share the power of some car is counted too high, at most."""
+        return max(self.unit * parts / power - 1 for power, parts in zip(self.powers, self.parts, strict=True))
+
+    def loaded_by(self, station: str) -> tuple[int, ...]:
+        """Return the transformers that a station loads, the nearest first."""
+        found = [e for e, members in enumerate(self.transformers.values()) if station in members]
+        sizes = [len(members) for members in self.transformers.values()]
+        return tuple(sorted(found, key=lambda e: sizes[e]))
 
 
 def charging_site(
@@ -409,16 +356,28 @@ def charging_site(
     energy: str = "delivered",
     columns: Mapping[str, str] | str | None = None,
     slot: int = 60,
-    power: float = 6.6,
+    power: float | Mapping[str, float] | str = 6.6,
+    min_rate: float | None = None,
     capacity: float | Sequence[float] = 8,
     capacity_kw: float | Sequence[float] | str | None = None,
+    base_load: float | Sequence[float] | str | None = None,
     transformers: Groups | str | None = None,
 ) -> ChargingSite:
-    """Read the cars of one day, and what the transformers bear; options as in `charging`."""
-    if not 0 < power < np.inf:
-        raise GameError(f"power is {power}; a charger needs a positive number of kW.")
+    """Read the cars of one day, and the capacities of the transformers; options as in `charging`."""
+    if isinstance(power, (int, float)):
+        power_of(power, "")  # refused before any file is read
     cars = charging_day(sessions=sessions, day=day, timezone=timezone, energy=energy, columns=columns)
     slots = slots_of(cars, minutes=slot, timezone=timezone)
     groups = grouped(cars.sessions, transformers)
-    borne = capacities(groups, slots, cars=capacity, kilowatts=capacity_kw, power=power)
-    return ChargingSite(cars, slots, groups, borne)
+    powers = tuple(power_of(power, car.station) if car.power is None else car.power for car in cars.sessions)
+    parts, unit = parts_of(powers, smallest=min_rate)
+    if capacity_kw is None:
+        each = one_each("capacity", capacity, len(groups)) * (max(powers) / unit)
+        left = np.repeat(each[:, None], slots.count, axis=1)
+    else:
+        left = kilowatts("capacity_kw", groups, slots, capacity_kw) / unit
+    overfull = 0
+    if base_load is not None:
+        left = left - kilowatts("base_load", groups, slots, base_load) / unit
+        overfull = int((left < 0).sum())
+    return ChargingSite(cars, slots, groups, powers, parts, unit, frozen(np.maximum(left, 0.0)), overfull)

@@ -1,9 +1,10 @@
 """Charging sessions of ACN-Data: one row of a CSV, or one item of the site's own JSON, per stay of a car at a station.
 
 The first line of a CSV names the columns; `arrival`, `departure`, `station_id`, an energy and, where there is one,
-`session_id` are read, in any order, and others are passed over. The energy is `delivered_energy (kWh)`, or
-`requested_energy (kWh)` if that is wanted. A file with other names is read by a mapping of columns. Fields may be
-separated by semicolons or tabs; numbers may then have decimal commas. In JSON, `_items` is a list of objects of which
+`session_id` and `power (kW)` are read, in any order, and others are passed over. The energy is
+`delivered_energy (kWh)`, or `requested_energy (kWh)` if that is wanted. A file with other names is read by a mapping of
+columns. Fields may be separated by semicolons or tabs; numbers may then have decimal commas. In JSON, `_items` is a
+list of objects of which
 `connectionTime`, `disconnectTime`, `kWhDelivered` (or the last `kWhRequested` of `userInputs`), `spaceID` (or
 `stationID`), `sessionID` and `timezone` are read.
 
@@ -37,10 +38,17 @@ COLUMNS = {
     "energy": "delivered_energy (kWh)",
     "station": "station_id",
     "session": "session_id",
+    "power": "power (kW)",
 }
-"""What is read of a CSV, and how ACN-Data calls its column."""
+"""What is read of a CSV, and how ACN-Data calls its column; the power is a column of our own."""
+
+OPTIONAL = ("session", "power")
+"""Columns that a file may lack, unless they are named."""
 
 ENERGIES = ("delivered", "requested")
+
+Columns = tuple[tuple[str, bool], ...]
+"""What the columns are called, in the order of `COLUMNS`, and whether they are required."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class Session:
     energy: float  # kWh, delivered or requested
     station: str
     identifier: str
+    power: float | None = None  # kW with which it charges, if the file says
 
 
 def read_sessions(
@@ -72,8 +81,8 @@ def read_sessions(
     energy
         Which energy a car needs: "delivered" or "requested".
     columns
-        What the columns of a CSV are called if not as in ACN-Data: a mapping of arrival, departure, energy, station
-        and session, or text such as "arrival=Start; departure=End; energy=kWh; station=Charger".
+        What the columns of a CSV are called if not as in ACN-Data: a mapping of arrival, departure, energy, station,
+        session and power, or text such as "arrival=Start; departure=End; energy=kWh; station=Charger".
 
     Raises
     ------
@@ -83,8 +92,10 @@ def read_sessions(
     """
     if energy not in ENERGIES:
         raise GameError(f"energy is {energy!r}; delivered or requested is required.")
-    wanted = {**COLUMNS, "energy": f"{energy}_energy (kWh)", **_given_columns(columns)}
-    stamp, named = _stamp(path), tuple(wanted.values())
+    given = _given_columns(columns)
+    wanted = {**COLUMNS, "energy": f"{energy}_energy (kWh)", **given}
+    named = tuple((name, what not in OPTIONAL or what in given) for what, name in wanted.items())
+    stamp = _stamp(path)
     if stamp is None:
         return _read(Path(path), timezone, energy, named)
     return _read_once(Path(path), timezone, energy, named, stamp)
@@ -116,12 +127,12 @@ def _stamp(path: FilePath) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=1)  # a sweep over days and capacities asks for the same months again and again
 def _read_once(
-    path: Path, timezone: str | None, energy: str, columns: tuple[str, ...], _: tuple[int, ...]
+    path: Path, timezone: str | None, energy: str, columns: Columns, _: tuple[int, ...]
 ) -> tuple[Session, ...]:
     return _read(path, timezone, energy, columns)
 
 
-def _read(path: Path, timezone: str | None, energy: str, columns: tuple[str, ...]) -> tuple[Session, ...]:
+def _read(path: Path, timezone: str | None, energy: str, columns: Columns) -> tuple[Session, ...]:
     zone = None if timezone is None else zone_of(timezone)
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
@@ -144,7 +155,7 @@ def zone_of(name: str) -> tzinfo:
         raise GameError(f"timezone is {name!r}; a name such as America/Los_Angeles or UTC is required.") from None
 
 
-def _rows(path: FilePath, columns: tuple[str, ...]) -> Iterator[tuple[list[str], Line]]:
+def _rows(path: FilePath, columns: Columns) -> Iterator[tuple[list[str], Line]]:
     first = next(read_lines(path), None)
     # Where fields are separated by semicolons or tabs, a comma is a decimal comma.
     separator = "," if first is None else max(",;\t", key=first.text.count)
@@ -159,17 +170,17 @@ def _rows(path: FilePath, columns: tuple[str, ...]) -> Iterator[tuple[list[str],
             if row:
                 fields = ["" if index is None else row[index].strip() for index in indices]
                 if separator != ",":
-                    fields[2] = fields[2].replace(",", ".")
+                    fields[2], fields[5] = fields[2].replace(",", "."), fields[5].replace(",", ".")
                 yield fields, line
     except csv.Error as problem:
         raise at_line(path, rows.line_num, f"this is not CSV ({problem}).") from None
 
 
-def _column_indices(header: list[str], path: FilePath, columns: tuple[str, ...]) -> list[int | None]:
+def _column_indices(header: list[str], path: FilePath, columns: Columns) -> list[int | None]:
     if not header:
-        raise FileError(f"{path} is empty; a first line that names the columns {', '.join(columns)} is required.")
-    required = columns[:-1]  # a session needs no name
-    missing = [name for name in required if name not in header]
+        names = ", ".join(name for name, _ in columns)
+        raise FileError(f"{path} is empty; a first line that names the columns {names} is required.")
+    missing = [name for name, required in columns if required and name not in header]
     if missing:
         found = ", ".join(header)
         shown = found if len(found) <= 120 else found[:120] + "…"
@@ -179,25 +190,30 @@ def _column_indices(header: list[str], path: FilePath, columns: tuple[str, ...])
             f"the columns are: {shown}; missing: {', '.join(missing)}. If they have other names here, say which by "
             "`columns`, such as arrival=Start; departure=End; energy=kWh; station=Charger.",
         )
-    return [header.index(name) if name in header else None for name in columns]
+    return [header.index(name) if name in header else None for name, _ in columns]
 
 
-def _session(fields: list[str], line: Line, zone: tzinfo | None, columns: tuple[str, ...]) -> Session:
-    arrival_text, departure_text, energy_text, station, identifier = fields
+def _session(fields: list[str], line: Line, zone: tzinfo | None, columns: Columns) -> Session:
+    arrival_text, departure_text, energy_text, station, identifier, power_text = fields
+    (energy_name, _), (station_name, _), _, (power_name, _) = columns[2:]
     arrival = _time(arrival_text, line, name="arrival")
     departure = _time(departure_text, line, name="departure")
     if (arrival.tzinfo is None) != (departure.tzinfo is None):
         raise line.error("one of arrival and departure has an offset from UTC, and the other has none.")
     if departure < arrival:
         raise line.error(f"the stay ends ({departure_text}) before it begins ({arrival_text}).")
-    energy = number_in(energy_text, line, name=columns[2])
+    energy = number_in(energy_text, line, name=energy_name)
     if energy < 0:
-        raise line.error(f"{columns[2]} is {energy_text}; it cannot be negative.")
+        raise line.error(f"{energy_name} is {energy_text}; it cannot be negative.")
+    power = number_in(power_text, line, name=power_name) if power_text else None
+    if power is not None and power <= 0:
+        raise line.error(f"{power_name} is {power_text}; a charger needs a positive number of kW.")
     if not station:
-        raise line.error(f"{columns[3]} is blank.")
+        raise line.error(f"{station_name} is blank.")
     if zone is None and arrival.tzinfo is not None and arrival.utcoffset() == departure.utcoffset() == timedelta(0):
         raise line.error(_IN_UTC.format(arrival_text))
-    return Session(_local(arrival, zone), _local(departure, zone), energy, station, identifier or f"line {line.number}")
+    name = identifier or f"line {line.number}"
+    return Session(_local(arrival, zone), _local(departure, zone), energy, station, name, power)
 
 
 _IN_UTC = (
