@@ -28,8 +28,9 @@ ROOMS = [
     "simulation",
     "equilibrium",
     "duality",
-    "comparison",
     "learning",
+    "judging",
+    "comparison",
     "plugins",
     "scenarios",
     "interop",
@@ -51,6 +52,8 @@ ON_DEMAND = {
     ("equilibrium/result.py", "cmpg.report.page"),
     ("equilibrium/result.py", "cmpg.report.tables"),
     ("learning/outcome.py", "cmpg.report.display"),
+    ("judging/known.py", "cmpg.report.judging"),
+    ("judging/side_by_side.py", "cmpg.report.judging"),
 }
 """Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 

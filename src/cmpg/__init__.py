@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cmpg import equilibrium as equilibrium
     from cmpg import games as games
     from cmpg import interop as interop
+    from cmpg import judging as judging
     from cmpg import learning as learning
     from cmpg import paper as paper
     from cmpg import plugins as plugins
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from cmpg.files.games import load_game as load_game
     from cmpg.files.games import save_game as save_game
     from cmpg.files.policies import load_policy as load_policy
+    from cmpg.files.policy_tables import read_policy as read_policy
     from cmpg.files.run_folder import load_run as load_run
     from cmpg.games.check import check_game as check_game
     from cmpg.games.contract import Game as Game
@@ -62,6 +64,9 @@ if TYPE_CHECKING:
     from cmpg.games.local.agent import LocalAgent as LocalAgent
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.potential.check import check_potential as check_potential
+    from cmpg.judging.judge import judge as judge
+    from cmpg.judging.known import JudgedPolicy as JudgedPolicy
+    from cmpg.judging.side_by_side import judge_side_by_side as judge_side_by_side
     from cmpg.policy import JointPolicy as JointPolicy
     from cmpg.simulation.episodes import simulate as simulate
 
@@ -112,6 +117,7 @@ __all__, __getattr__, __dir__ = front_door(
             "save_game",
         ),
         "files.policies": ("load_policy",),
+        "files.policy_tables": ("read_policy",),
         "files.run_folder": ("load_run",),
         "games.check": ("check_game",),
         "games.contract": (
@@ -123,6 +129,9 @@ __all__, __getattr__, __dir__ = front_door(
         "games.local.agent": ("LocalAgent",),
         "games.local.game": ("LocalGame",),
         "games.potential.check": ("check_potential",),
+        "judging.judge": ("judge",),
+        "judging.known": ("JudgedPolicy",),
+        "judging.side_by_side": ("judge_side_by_side",),
         "policy": ("JointPolicy",),
         "simulation.episodes": ("simulate",),
     },
@@ -132,6 +141,7 @@ __all__, __getattr__, __dir__ = front_door(
         "equilibrium",
         "games",
         "interop",
+        "judging",
         "learning",
         "paper",
         "plugins",

@@ -7,7 +7,7 @@ that mix (`CompactTable`); the table [H, S, A] appears when somebody asks for it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -206,6 +206,55 @@ class JointPolicy:
         """Every row is drawn uniformly from the simplex."""
         return cls(tuple(rng.dirichlet(np.ones(shape[-1]), size=shape[:2]) for shape in shapes))
 
+    @classmethod
+    def from_callable(
+        cls,
+        shapes: Sequence[PolicyShape],
+        function: Callable[[int, Any, int], Any],
+        *,
+        observations: Sequence[Sequence[Any]] | None = None,
+    ) -> JointPolicy:
+        """Write a function down as tables: it is called for every agent, state and step, and once more to compare.
+
+        Parameters
+        ----------
+        shapes
+            [H, S_i, A_i] of each agent: `game.policy_shapes`.
+        function
+            Called as `function(agent, observation, step)`. It returns the number of an action, or the probability of
+            each. It must have no memory: the same arguments, the same answer.
+        observations
+            What agent i observes in state s, `observations[i][s]`; the number of the state unless given.
+
+        Examples
+        --------
+        >>> policy = JointPolicy.from_callable([(2, 2, 2)], lambda agent, state, step: state)
+        >>> policy[0][1].tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> JointPolicy.from_callable([(1, 1, 2)], lambda agent, state, step: 2)
+        Traceback (most recent call last):
+        cmpg.errors.PolicyError: the policy of agent 0 answers 2 at step 0 in state 0; there are 2 actions, from 0 to 1.
+        """
+
+        def answers() -> Iterator[tuple[int, int, int, FloatArray]]:
+            for i, (steps, states, actions) in enumerate(shapes):
+                for h, s in np.ndindex(steps, states):
+                    seen = s if observations is None else observations[i][s]
+                    where = f"the policy of agent {i} answers {{}} at step {h} in state {s}"
+                    yield i, h, s, action_probabilities(function(i, seen, h), actions, where)
+
+        tables = [np.zeros(shape) for shape in shapes]
+        for i, h, s, row in answers():
+            tables[i][h, s] = row
+        for i, h, s, row in answers():
+            if not np.array_equal(tables[i][h, s], row):
+                raise PolicyError(
+                    f"the policy of agent {i} answers twice, and differently, at step {h} in state {s}: it has memory, "
+                    "or draws its actions. Return the probability of each action, or judge it by episodes in a "
+                    "simulator."
+                )
+        return cls(tuple(tables))
+
     @property
     def shapes(self) -> tuple[PolicyShape, ...]:
         """The shape of each agent's table."""
@@ -337,6 +386,36 @@ class JointPolicy:
     @cached_property
     def _digests(self) -> tuple[bytes, ...]:
         return tuple(_table_digest(table) for table in self.stored)
+
+
+def action_probabilities(answer: Any, num_actions: int, where: str = "the policy answers {}") -> FloatArray:
+    """Return what a policy answered, the number of an action or probabilities, as probabilities: [A].
+
+    Examples
+    --------
+    >>> action_probabilities(1, 3).tolist(), action_probabilities([0.5, 0.5], 2).tolist()
+    ([0.0, 1.0, 0.0], [0.5, 0.5])
+    """
+    given = np.asarray(answer)
+    if given.ndim == 0 or given.size == 1:
+        if given.dtype.kind in "iub" and 0 <= int(given.reshape(-1)[0]) < num_actions:
+            return np.asarray(np.eye(num_actions)[int(given.reshape(-1)[0])])
+        raise PolicyError(
+            f"{where.format(_told(answer))}; there are {num_actions} actions, from 0 to {num_actions - 1}."
+        )
+    if given.dtype.kind not in "iuf" or given.shape != (num_actions,):
+        raise PolicyError(
+            f"{where.format(_told(answer))}; the number of an action, or {num_actions} probabilities, are required."
+        )
+    row = np.asarray(given, dtype=np.float64)
+    if not (np.isfinite(row).all() and (row >= 0).all() and abs(row.sum() - 1) <= 1e-6):
+        raise PolicyError(f"{where.format(_told(answer))}; probabilities must be at least 0 and sum to 1.")
+    return np.asarray(row / row.sum())
+
+
+def _told(answer: Any) -> str:
+    told = repr(answer)
+    return told if len(told) <= 60 else told[:59] + "…"
 
 
 def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:

@@ -363,7 +363,7 @@ def test_the_threshold_that_is_exceeded_most_is_told():
 
 
 def test_the_greatest_gain_of_all_agents_counts():
-    certificate = certify(pair(), IDLE)
+    certificate = certify(pair(), IDLE, np.zeros((2, len(pair().thresholds))))
     assert certificate.gains == pytest.approx([1.0, 4.0], abs=1e-12)
     assert certificate.epsilon == certificate.gains[1]
 

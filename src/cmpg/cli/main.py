@@ -1,4 +1,4 @@
-"""The command: `cmpg scenarios | solve | check | certify | show | simulate | export | report | learn | bounds |
+"""The command: `cmpg scenarios | solve | check | certify | judge | show | simulate | export | report | learn | bounds |
 convert | compare | reproduce`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
@@ -30,6 +30,7 @@ HOMES = {
     "solve": "solve",
     "check": "check",
     "certify": "check",
+    "judge": "judging",
     "show": "runs",
     "simulate": "runs",
     "export": "runs",

@@ -433,11 +433,10 @@ def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPoli
     """Load a policy that fits the game, with its multipliers if the file has them."""
     from cmpg.equilibrium.certificate import check_multipliers
     from cmpg.errors import PolicyError
-    from cmpg.files.policies import load_policy
+    from cmpg.files.policy_tables import read_policy
 
-    policy, multipliers = load_policy(path, exact=exact)
+    policy, multipliers = read_policy(path, game, exact=exact)
     try:
-        policy.check_fits(game.policy_shapes)
         return policy, None if multipliers is None else check_multipliers(game, multipliers)
     except PolicyError as problem:
         raise PolicyError(f"{path}: {problem} Is it the policy of another game?") from None

@@ -1,8 +1,8 @@
 """One game, every method, the same start, the same judge: what a certificate is worth.
 
-The start is a random feasible policy. The judge is `certify_with_best_responses`, the same for all methods, ours among
-them: for a feasible policy it says how much an agent could gain at most by deviating, and up to rounding how much it
-does gain. For an infeasible policy that gap means nothing.
+The start is a random feasible policy. The judge is that of `cmpg.judge`, the same for all methods, ours among them: for
+a feasible policy it says how much an agent could gain at most by deviating, and up to rounding how much it does gain.
+For an infeasible policy that gap means nothing.
 
 An iterate is a joint policy that a method goes through, the start and the answer among them. Had the agents played
 while they computed, these are the policies that they would have played.
@@ -20,7 +20,6 @@ from cmpg.arrays import FloatArray
 from cmpg.comparison.gradients import IndependentGradient, LagrangianGradient, SwitchingGradient
 from cmpg.comparison.methods import COMPARATORS, JointPlanner, LagrangianDual, NashCA
 from cmpg.comparison.record import Comparator, Comparison
-from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import Restarts, uninterrupted
@@ -31,6 +30,7 @@ from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.games.potential.check import Verdict, check_potential
+from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.policy import JointPolicy
 
 ALLOWED = 1e-9
@@ -87,13 +87,18 @@ class Judged:
     """What a method returned, and what the judge says of it."""
 
     found: Comparison
-    certificate: Certificate
+    policy: JudgedPolicy
     potential_gained: float  # Φ(answer) − Φ(start); nan if the game has no potential
 
     @property
     def name(self) -> str:
         """The method."""
         return self.found.name
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved of the policy."""
+        return self.policy.certificate
 
     @property
     def welfare(self) -> float:
@@ -187,7 +192,8 @@ def compare(
             entries.append(Refusal(type(method).__name__, str(reason)))
             continue
         gained = game.potential(found.policy) - level if is_potential else np.nan
-        entries.append(Judged(found, certify_with_best_responses(game, found.policy), gained))
+        judged = judge_known(game, found.policy, name=found.name, time_limit=0.0)
+        entries.append(Judged(found, judged, gained))
     on_progress("restarts")
     began = time.perf_counter()
     best = uninterrupted(solve(game, restarts=Restarts(restarts), rng=restart))

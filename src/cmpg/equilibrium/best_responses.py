@@ -287,13 +287,16 @@ class Responses:
 
 def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
     """Return the prices at which each agent's best response trades: [n, k]; zeros where it has no feasible one."""
-    position = game.at(policy)
     prices = np.zeros((game.num_agents, len(game.thresholds)))
-    for agent in range(game.num_agents):
-        try:
-            prices[agent] = best_response(position, agent, Exact()).multipliers
-        except (InfeasibleError, SolverError):
-            continue  # no deviation is feasible, or floats cannot weigh them: zero proves what it proves
+    # Overflow gives inf or nan, of which no multipliers can be made; zeros prove what they prove.
+    with np.errstate(over="ignore", invalid="ignore"):
+        position = game.at(policy)
+        for agent in range(game.num_agents):
+            try:
+                found = best_response(position, agent, Exact()).multipliers
+            except (InfeasibleError, SolverError):
+                continue  # no deviation is feasible, or floats cannot weigh them
+            prices[agent] = np.where(np.isnan(found), 0.0, found)
     return only_binding(game, prices)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,10 +134,17 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     policy
         One table per agent.
     multipliers : [n, k]
-        The multipliers that prove the gains; zeros where they are not given, which is enough where no constraint binds.
-        Infinity stands for a proof by support: nothing is left of that budget, and what would cost more is forbidden.
+        The multipliers that prove the gains. If they are not given, the best response of each agent is computed and
+        proposes them, so that the gains are as small as they can be proved; multipliers of zero prove the gain of an
+        agent that may break the constraints. Infinity stands for a proof by support: nothing is left of that budget,
+        and what would cost more is forbidden.
     exact
         Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
+
+    Raises
+    ------
+    GameError, PolicyError
+        What is given is not a game, or not a JointPolicy that fits it.
 
     Examples
     --------
@@ -146,7 +154,11 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
-    policy.check_fits(game.policy_shapes)
+    check_claim(game, policy)
+    if multipliers is None and len(game.thresholds):
+        from cmpg.equilibrium.best_responses import proposed_multipliers  # the only solver, and its word is checked
+
+        multipliers = proposed_multipliers(in_floats(game), policy.floats())
     given = check_multipliers(game, multipliers)
     tables = _tables_of(game)
     if tables is None and exact:
@@ -167,6 +179,36 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
             "the claim is too large for exact arithmetic; leave `exact` out, and pass floats instead of rationals: "
             "rounding is bounded then."
         ) from None
+
+
+def check_claim(game: Any, policy: Any) -> None:
+    """Raise unless these are a game and a joint policy of it; the message says what to pass instead."""
+    check_is_game(game)
+    if not isinstance(policy, JointPolicy):
+        raise PolicyError(f"the policy is a {type(policy).__name__}; {_as_policy(policy)}")
+    policy.check_fits(game.policy_shapes)
+
+
+def check_is_game(game: Any) -> None:
+    """Raise unless this is a game; the message says what to pass instead."""
+    if isinstance(game, (str, Path)):
+        raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
+    if not hasattr(type(game), "at") or not hasattr(type(game), "policy_shapes"):
+        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
+
+
+def _as_policy(given: Any) -> str:
+    """Say how something that is no JointPolicy becomes one."""
+    if isinstance(given, (str, Path)):
+        return f"a JointPolicy is required, such as cmpg.read_policy({str(given)!r}, game)[0]."
+    if isinstance(given, (list, tuple)) and len(given):
+        return "a JointPolicy is required: JointPolicy(tables), with one table [H, S, A_i] for each agent."
+    if callable(given) or hasattr(given, "predict"):
+        return (
+            "a JointPolicy is required: JointPolicy.from_callable(game.policy_shapes, function) writes a function of "
+            "(agent, observation, step) down as tables."
+        )
+    return "a JointPolicy is required, such as JointPolicy((table_0, table_1)), each table [H, S, A_i]."
 
 
 def kernel_judges(game: Game) -> bool:

@@ -10,14 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import Ascent
-from cmpg.equilibrium.certificate import certify, feasibility_text, kernel_judges, proved_text
+from cmpg.equilibrium.certificate import certify, check_is_game, feasibility_text, kernel_judges, proved_text
 from cmpg.equilibrium.loop import OnProgress, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.runs import Preference, Restarts, RunContext, Runs, by_potential, by_welfare
@@ -26,7 +25,7 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible
-from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
+from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, in_floats, planner
 from cmpg.policy import JointPolicy
 
@@ -142,10 +141,7 @@ def _check_arguments(
     game: Game, start: object, restarts: Restarts, time_limit: float, rng: np.random.Generator | int | None
 ) -> np.random.Generator | None:
     """Return the random generator, if there is one; reject what is not a game, a start, or too large."""
-    if isinstance(game, (str, Path)):
-        raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
-    if not hasattr(type(game), "at") or not hasattr(type(game), "policy_shapes"):
-        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
+    check_is_game(game)
     if start is not None and not isinstance(start, JointPolicy) and not callable(start):
         raise PolicyError(
             f"start is a {type(start).__name__}; a JointPolicy is required, such as JointPolicy((table_0, table_1)), "

@@ -1,0 +1,295 @@
+"""What terminals, notebooks and pages show of policies that were judged. No solver is imported here."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from cmpg.equilibrium.certificate import Feasibility, excess_text
+from cmpg.faces import (
+    MOST_ROWS,
+    Cell,
+    Face,
+    Table,
+    fixed,
+    largest,
+    plain,
+    shown_of,
+    significant,
+    table_html,
+)
+from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
+from cmpg.judging.side_by_side import SideBySide
+from cmpg.report.certificates import constraints_table
+from cmpg.report.display import gap_sentence
+
+MAX_COSTS = 3
+"""A row of a table shows the costs of so many constraints, those with the least slack."""
+
+
+def judged_summary(judged: JudgedPolicy) -> Face:
+    """Show whether the thresholds are met, what each agent could gain and by what, and how good the policy is."""
+    certificate = judged.certificate
+    if certificate.feasibility is Feasibility.VIOLATED:
+        word = "VIOLATED"
+        sentence = f"{judged.name} exceeds a threshold: {excess_text(certificate)}."
+    else:
+        word = "FEASIBLE" if judged.feasible else certificate.feasibility.name
+        rest = "" if judged.feasible else f" ({excess_text(certificate)})"
+        sentence = (
+            f"{judged.name} {certificate.feasibility.value}{rest}; no agent gains more than "
+            f"{judged.exploitability:.3g} by deviating ({certificate.information})."
+        )
+    parts: list[str | Table] = [_agents(judged)]
+    worst = max((each for each in judged.deviations if each is not None), key=lambda each: each.gain, default=None)
+    if worst is not None and worst.changes:
+        parts += _deviation_lines(judged, worst)
+    parts.append(constraints_table(certificate) if len(certificate.costs) else "no constraints")
+    if certificate.feasibility is not Feasibility.VIOLATED:
+        parts.append(gap_sentence(judged.quality))
+        if math.isfinite(judged.best_known):
+            parts.append(f"total value {judged.welfare:.6g}, {judged.to_best_known:.6g} below the best known")
+    return Face(word, sentence, tuple(parts), good=judged.feasible)
+
+
+def _agents(judged: JudgedPolicy) -> Table:
+    shown = largest(judged.gains)
+    rows: list[tuple[Cell, ...]] = []
+    for i in shown:
+        deviation = judged.deviations[i]
+        cells: tuple[Cell, ...] = ("none is feasible", "")
+        if deviation is not None:
+            cells = (fixed(deviation.value), significant(judged.gains[i], 3))
+        rows.append((judged.names.agent(i), fixed(judged.values[i]), *cells))
+    note = shown_of(shown, len(judged.values), "agents with the largest gains; --json has all")
+    return Table(("agent", "value", "best deviation", "gains at most"), tuple(rows), note)
+
+
+def _deviation_lines(judged: JudgedPolicy, deviation: Deviation) -> list[str]:
+    names, agent = judged.names, deviation.agent
+    title = f"what {names.agent(agent)} would do instead, to gain {deviation.gain:.4g}:"
+    return [title, *(f"  {change_text(judged, agent, change)}" for change in deviation.changes)]
+
+
+def change_text(judged: JudgedPolicy, agent: int, change: Change) -> str:
+    """Say what a deviation does in one place."""
+    names = judged.names
+    before, after = (names.action(agent, a, change.state) for a in (change.before, change.after))
+    where = f"step {names.step(change.step)}, {names.state(agent, change.state)}"
+    return f"{where}: {after} instead of {before} (seen with probability {change.probability:.3g})"
+
+
+# --- Side by side -----------------------------------------------------------------------------------------------------
+
+
+def side_by_side_summary(together: SideBySide) -> Face:
+    """Show a row for each policy, and the bound for all."""
+    bound = together.bound
+    told = "no upper bound on the total value is known"
+    if bound is not None:
+        told = f"no feasible policy is worth more than {bound.value:.6g} in total ({bound.proof})"
+    table = side_by_side_table(together)
+    head, *rest = _lines(table)
+    return Face(head, "", (*rest, told))
+
+
+def _lines(table: Table) -> list[str]:
+    from cmpg.faces import table_text
+
+    return table_text(table).splitlines()
+
+
+def side_by_side_table(together: SideBySide) -> Table:
+    """Return a row for each policy: exploitability, costs, value, distance to the best known, verdict."""
+    columns = ("policy", "exploitability", "cost", "total value", "below best known", "verdict")
+    rows = []
+    for judged in together.judged:
+        violated = not judged.certificate.meets(together.allow_rounding)
+        cells: tuple[Cell, ...] = (
+            "–" if violated else significant(_rounded(judged.exploitability), 3),
+            costs_text(judged.costs, judged.certificate.thresholds),
+            fixed(judged.welfare),
+            "–"
+            if violated or not math.isfinite(judged.to_best_known)
+            else significant(_rounded(judged.to_best_known), 3),
+            verdict(judged, epsilon=together.epsilon, allow_rounding=together.allow_rounding),
+        )
+        rows.append((judged.name, *cells))
+    return Table(columns, tuple(rows))
+
+
+def _rounded(gain: float) -> float:
+    """Return a gain as tables show it: what rounding alone leaves is nothing."""
+    return 0.0 if abs(gain) < 1e-12 else gain
+
+
+def costs_text(costs: Any, thresholds: Any) -> str:
+    """Write costs beside their thresholds, those with the least slack first.
+
+    Examples
+    --------
+    >>> costs_text(np.array([0.25]), np.array([0.5]))
+    '0.25/0.5'
+    """
+    order = np.argsort(np.asarray(thresholds) - np.asarray(costs), kind="stable")[:MAX_COSTS].tolist()
+    told = ", ".join(f"{costs[j]:.4g}/{thresholds[j]:.4g}" for j in order)
+    return (told or "none") + (f", … ({len(costs)})" if len(costs) > MAX_COSTS else "")
+
+
+def side_by_side_record(together: SideBySide) -> dict[str, Any]:
+    """Return the table as a record of plain numbers and strings."""
+    bound = together.bound
+    return {
+        "format": "cmpg-judged",
+        "version": 1,
+        "best_known": _or_none(together.best_known),
+        "bound": None if bound is None else _or_none(bound.value),
+        "policies": [_record(together, judged) for judged in together.judged],
+    }
+
+
+def _record(together: SideBySide, judged: JudgedPolicy) -> dict[str, Any]:
+    certificate = judged.certificate
+    deviations = [
+        None
+        if each is None
+        else {
+            "agent": judged.names.agent(each.agent),
+            "gain": each.gain,
+            "value": each.value,
+            "costs": each.costs.tolist(),
+            "changes": [change_text(judged, each.agent, change) for change in each.changes],
+        }
+        for each in judged.deviations
+    ]
+    return {
+        "policy": judged.name,
+        "verdict": verdict(judged, epsilon=together.epsilon, allow_rounding=together.allow_rounding),
+        "feasible": judged.feasible,
+        "feasibility": certificate.feasibility.name,
+        "exploitability": _or_none(judged.exploitability),
+        "gains": [_or_none(gain) for gain in judged.gains.tolist()],
+        "values": judged.values.tolist(),
+        "costs": judged.costs.tolist(),
+        "thresholds": certificate.thresholds.tolist(),
+        "welfare": judged.welfare,
+        "below_best_known": _or_none(judged.to_best_known),
+        "information": str(certificate.information),
+        "judged_by": certificate.judged_by,
+        "deviations": deviations,
+    }
+
+
+def _or_none(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def table_csv(table: Table) -> str:
+    """Return a table as CSV, numbers with all of their digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([cell if isinstance(cell, str) else repr(cell.value) for cell in row])
+    return text.getvalue()
+
+
+def table_latex(table: Table) -> str:
+    """Return a table as a LaTeX tabular, for a paper; its first column is at the left, the others at the right."""
+    lines = [r"\begin{tabular}{l" + "r" * (len(table.columns) - 1) + "}", r"\hline"]
+    rows = [table.columns, *([cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows)]
+    for number, row in enumerate(rows):
+        lines.append(" & ".join(_latex(cell) for cell in row) + r" \\")
+        if number == 0:
+            lines.append(r"\hline")
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "…": r"\dots{}"}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+
+
+def _latex(cell: str) -> str:
+    return "".join(LATEX.get(character, character) for character in plain(cell))
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; --line: #8884; --soft: #8881; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }}
+th, td {{ padding: .3rem .8rem; border-bottom: 1px solid var(--line); text-align: right; }}
+th:first-child, td.words {{ text-align: left; }}
+.scroll {{ overflow-x: auto; }}
+section {{ border-top: 1px solid var(--line); margin-top: 2rem; }}
+.bar {{ fill: #3a7bd5; }} .over {{ fill: #c0392b; }} .limit {{ stroke: currentColor; stroke-dasharray: 3 3; }}
+text {{ fill: currentColor; font-size: 12px; }}
+</style></head><body>
+<h1>{title}</h1>
+{body}
+</body></html>
+"""
+
+
+def side_by_side_page(together: SideBySide, *, title: str) -> str:
+    """Return one self-contained page: the table, a picture of what agents could gain and what is spent, each policy."""
+    bound = together.bound
+    parts = [f'<div class="scroll">{table_html(side_by_side_table(together))}</div>']
+    if bound is not None:
+        parts.append(
+            f"<p>No feasible policy is worth more than {bound.value:.6g} in total ({escape(bound.proof)}).</p>"
+        )
+    for judged in together.judged:
+        face = judged_summary(judged)
+        shown = [_part(part) for part in face.parts]
+        picture = _picture(judged)
+        parts.append(
+            f"<section><h2>{escape(plain(judged.name))}</h2><p><b>{escape(face.word)}</b>: "
+            f"{escape(plain(face.sentence))}</p>{picture}{''.join(shown)}</section>"
+        )
+    return PAGE.format(title=escape(plain(title)), body="\n".join(parts))
+
+
+def _part(part: str | Table) -> str:
+    if isinstance(part, str):
+        return f"<p>{escape(plain(part))}</p>"
+    return f'<div class="scroll">{table_html(part)}</div>'
+
+
+def _picture(judged: JudgedPolicy) -> str:
+    """Draw bars: what each agent has and could get, and what each constraint costs beside its threshold."""
+    agents, limits = largest(judged.gains, MOST_ROWS), largest(-judged.certificate.slacks, MOST_ROWS)
+    bars: Bars = [(judged.names.agent(i), judged.gains[i], None) for i in agents]
+    spent: Bars = [(judged.names.constraint(j), judged.costs[j], judged.certificate.thresholds[j]) for j in limits]
+    return _bars("what each agent could gain", bars) + (_bars("what each constraint costs", spent) if spent else "")
+
+
+Bars = list[tuple[str, float, float | None]]
+"""Names, numbers, and what the number should not exceed."""
+
+
+def _bars(title: str, bars: Bars) -> str:
+    ends = [float(end) for _, value, limit in bars for end in (value, limit) if end is not None]
+    most = 1.1 * max([1e-12, *(abs(end) for end in ends if math.isfinite(end))])
+    rows, height = [], 22
+    for place, (name, value, limit) in enumerate(bars):
+        y, width = 20 + height * place, 300 * max(min(float(value), most), 0.0) / most
+        over = " over" if limit is not None and value > limit else ""
+        rows.append(f'<text x="0" y="{y + 14}">{escape(plain(name)[:22])}</text>')
+        rows.append(f'<rect class="bar{over}" x="160" y="{y + 3}" width="{width:.1f}" height="14"/>')
+        told = f"{_rounded(float(value)):.4g}" + ("" if limit is None else f" of {float(limit):.4g}")
+        end = max(width, 0.0 if limit is None else 300 * float(limit) / most)
+        rows.append(f'<text x="{166 + end:.1f}" y="{y + 14}">{told}</text>')
+        if limit is not None:
+            x = 160 + 300 * float(limit) / most
+            rows.append(f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 20}"/>')
+    label = f'<text x="0" y="12" font-weight="bold">{escape(title)}</text>'
+    size = 24 + height * len(bars)
+    return f'<svg viewBox="0 0 600 {size}" width="100%" style="max-width:600px" role="img">{label}{"".join(rows)}</svg>'
