@@ -193,7 +193,7 @@ def check_is_game(game: Any) -> None:
     """Raise unless this is a game; the message says what to pass instead."""
     if isinstance(game, (str, Path)):
         raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
-    if not hasattr(type(game), "at") or not hasattr(type(game), "policy_shapes"):
+    if isinstance(game, type) or not hasattr(game, "at") or not hasattr(game, "policy_shapes"):
         raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
 
 
