@@ -76,13 +76,9 @@ TARGETS = (
         0.95,
     ),
     Target(
-        "independent check",
-        "cmpg/report/independent_check.py",
-        (
-            "tests/test_report/test_independent_check_parts.py",
-            "tests/test_report/test_independent_check.py",
-            "tests/test_report/test_independent_check_by_support.py",
-        ),
+        "run files",
+        "cmpg/proof/run_files.py",
+        ("tests/test_proof/test_script.py",),
         0.95,
     ),
     Target(

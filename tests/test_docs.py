@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cmpg as cmpg_package
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.solve import solve
 from cmpg.files.games import save_game
 from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
+from cmpg.proof.script import stand_alone
 from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
 from command_line import cmpg
 
@@ -38,13 +38,7 @@ def blocks(page, language):
 
 def stand_alone_check():
     """The script that pages hand out, and certificates.md describes."""
-    return (Path(cmpg_package.__file__).parent / "report" / "independent_check.py").read_text("utf-8")
-
-
-def test_the_heart_of_the_script_is_printed_as_it_is():
-    (heart,) = [block for block in blocks("certificates.md", "python") if not block.startswith(">>>")]
-    assert heart in stand_alone_check()
-    assert len([line for line in heart.splitlines() if line.strip()]) <= 45
+    return stand_alone()
 
 
 def commands(page):
@@ -153,7 +147,7 @@ def run_check(folder):
     done = subprocess.run(
         [sys.executable, folder / "independent_check.py", *files], capture_output=True, text=True, check=False
     )
-    assert not done.stderr or "is required" in done.stderr, done.stderr
+    assert not done.stderr or done.stderr.startswith("not proved: "), done.stderr
     return done
 
 
@@ -213,18 +207,12 @@ def test_the_stand_alone_check_refuses_negative_prices_and_rows_that_are_no_prob
     game = spectrum()
     result = solve(game)
     write_claim(tmp_path, game, result.policy, -np.ones((3, 1)))
-    assert "λ ≥ 0 is required" in run_check(tmp_path).stderr
+    assert "multipliers has a negative entry" in run_check(tmp_path).stderr
     result.policy.save(tmp_path / "policy.npz", multipliers=result.multipliers)
     fields = dict(np.load(tmp_path / "policy.npz"))
     fields["agent_0"] = fields["agent_0"] * 1.1
     np.savez(tmp_path / "policy.npz", **fields)
-    assert "rows that sum to 1 is required" in run_check(tmp_path).stderr
-
-
-def test_the_stand_alone_check_needs_numpy_only():
-    program = stand_alone_check()
-    assert re.findall(r"^(?:import|from) (\S+)", program, re.MULTILINE) == ["sys", "fractions", "typing", "numpy"]
-    assert len([line for line in program.splitlines() if line.strip()]) <= 250
+    assert "policy[0] has a row that is no probability distribution" in run_check(tmp_path).stderr
 
 
 def test_a_run_folder_is_checked_as_its_certificate_says(tmp_path):

@@ -1,12 +1,9 @@
 """Budgets of which nothing is left: proofs by support instead of by a multiplier."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,10 +21,9 @@ from cmpg.files.run_folder import load_run
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
+from cmpg.proof import run_files
 from oracles.judge import judge
 from test_equilibrium.small_crowds import always, crowd
-
-SCRIPT = Path(cmpg.__file__).parent / "report" / "independent_check.py"
 
 
 def shared_cost_game(rng, *, threshold=0.0, scale=1.0, states=2, horizon=2):
@@ -305,9 +301,7 @@ def test_a_policy_in_json_says_support_in_words(tmp_path):
 
 
 def script(game, policy, epsilon=1e-6):
-    done = subprocess.run([sys.executable, SCRIPT, game, policy, str(epsilon)], capture_output=True, text=True)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode
+    return run_files.main([str(game), str(policy), str(epsilon)])
 
 
 @pytest.mark.parametrize("seed", range(4))

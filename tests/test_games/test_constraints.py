@@ -1,12 +1,9 @@
 """Whose constraint it is, and when: masks, private budgets, and budgets per window, before exact judges."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,12 +24,11 @@ from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import to_joint
 from cmpg.policy import JointPolicy
+from cmpg.proof import run_files
 from oracles.judge import judge
 from oracles.random_games import draw, suitable_epsilon
 from oracles.sweeping import build
 from test_equilibrium.small_crowds import crowd
-
-SCRIPT = Path(cmpg.__file__).parent / "report" / "independent_check.py"
 
 
 def two_budgets(rng, *, horizon=2, states=1):
@@ -170,8 +166,7 @@ def test_a_run_folder_of_a_masked_game_is_read_and_checked(tmp_path):
 
 
 def script(run):
-    files = [run / "game.npz", run / "policy.npz"]
-    return subprocess.run([sys.executable, SCRIPT, *files], capture_output=True, text=True).returncode
+    return run_files.main([str(run / "game.npz"), str(run / "policy.npz")])
 
 
 def test_a_mask_in_a_file_is_checked(tmp_path):

@@ -5,5 +5,7 @@
 - `support`: what no feasible deviation can do, where nothing is left of a budget.
 - `check`: the check in floats.
 - `exact`: the check in rationals.
-- `infeasibility`: the check that no policy meets the thresholds.
+- `verdict`: what is proved, in floats or in rationals.
+- `format`: claims as proof files.
+- `run_files`, `script`: claims from a run's files, and the check in floats as one script of numpy alone.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,9 @@ def _check_shared(tables: JointTables | CountingTables, claim: Claim) -> None:
     else:
         actions, classes = tables.rewards.shape[2], tables.class_rewards.shape[3]
         outcomes = (classes,)
+        every = comb(agents + actions - 1, actions - 1) if tables.boundaries is None else len(tables.boundaries) + 1
+        if classes != every:
+            raise ClaimError(f"class_rewards has {classes} classes; the counts have {every}.")
         _stepped("rewards", tables.rewards, claim, (), (states, actions, agents + 1))
         _stepped("private_rewards", tables.private_rewards, claim, (agents,), (states, actions))
         _stepped("class_rewards", tables.class_rewards, claim, (), (states, actions, classes))

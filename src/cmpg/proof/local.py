@@ -85,6 +85,9 @@ class Fleet:
         self.has_private_costs = any(member.costs is not None for member in members)
         self._known: dict[Any, Rows] = {}
         self._stages: dict[Any, Array] = {}
+        self._possible: dict[int, list[Rows]] = {}
+        self._whole: dict[int, WholeCosts] = {}
+        self._steps = claim.steps
 
     def moves(self, step: int) -> Rows:
         """Return the transition of a step: [pairs, states]."""
@@ -119,12 +122,41 @@ class Fleet:
             return self._stages[name]
         return np.concatenate([at_step(table, step).ravel() for table in tables])
 
+    def possible(self, matrices: tuple[Csr, ...]) -> list[Rows]:
+        """Return ones where matrices of an agent have an entry; once for all agents that share them."""
+        key = id(matrices)
+        if key not in self._possible:
+            self._possible[key] = rows_of(matrices, support=True)
+        return self._possible[key]
+
+    def whole_costs(self, constraint: int) -> WholeCosts:
+        """Return what a constraint pays as whole numbers; once for all agents."""
+        if constraint not in self._whole:
+            private = {id(each.costs): each.costs for each in self.members if each.costs is not None}
+            uses = {id(matrix): matrix for each in self.members for matrix in each.uses}
+            most_used = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in uses.values())
+            tables = [self.tables.load_costs[constraint], *(table[constraint] for table in private.values())]
+            (loads, *parts), unit = whole(*tables, times=4 * self._steps * (most_used + 1))
+            changes = np.cumsum(np.diff(loads, axis=-1, prepend=loads[..., :1]) != 0, axis=-1)
+            self._whole[constraint] = WholeCosts(loads, changes, dict(zip(private, parts, strict=True)), unit)
+        return self._whole[constraint]
+
     def private_costs(self, constraint: int, step: int) -> Array:
         """Return what constraint j pays for each agent by itself at a step: [pairs]."""
         none = [np.zeros((1, each.reward[0].size)) for each in self.members]
         each = zip(self.members, none, strict=True)
         given = [zeros if member.costs is None else member.costs[constraint] for member, zeros in each]
         return self._stage(constraint, given, step)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeCosts:
+    """What a constraint pays, as whole multiples of 1/unit."""
+
+    loads: Array  # [H or 1, E, n + 1]
+    changes: Array  # [H or 1, E, n + 1]: how often the load costs change up to each load
+    private: dict[int, Array]  # by the identity of the private costs of agents: [H or 1, S, A]
+    unit: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +355,7 @@ def closed_local(
     masks = [np.zeros(claim.policy[agent].shape, dtype=bool)]
     if not constraints:
         return masks[0]
-    moves = rows_of(game.members[agent].transition, support=True)
+    moves = game.possible(game.members[agent].transition)
     for j in constraints:
         found = _forbidden(claim, game, agent, j, reached, moves)
         if found is None:
@@ -347,26 +379,19 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, reached: 
     """
     members, steps = game.members, claim.steps
     others = np.arange(len(members)) != agent
-    private = {id(each.costs): each.costs for each in members if each.costs is not None}
-    most_used = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in members[agent].uses)
-    (loads, *parts), unit = whole(
-        game.tables.load_costs[constraint],
-        *(table[constraint] for table in private.values()),
-        times=4 * steps * (most_used + 1),
-    )
-    paid = dict(zip(private, parts, strict=True))
-    left = Fraction(claim.thresholds[constraint]) * unit
+    costs = game.whole_costs(constraint)
+    left = Fraction(claim.thresholds[constraint]) * costs.unit
     for i in np.flatnonzero(others).tolist():
         if members[i].costs is not None:
             ways = reached.pairs_of(game, i)
             for step in range(steps):
-                spent = at_step(paid[id(members[i].costs)], step)[ways[step]]
+                spent = at_step(costs.private[id(members[i].costs)], step)[ways[step]]
                 if (spent != spent[0]).any():
                     return None
                 left -= int(spent[0])
-    loads = np.broadcast_to(loads, (steps, *loads.shape[1:]))
     low, high = reached.sure[others].sum(axis=0)[..., None], reached.may[others].sum(axis=0)[..., None]
-    changes = np.cumsum(np.diff(loads, axis=-1, prepend=loads[..., :1]) != 0, axis=-1)
+    # Tables that do not change with the step are looked up, and not copied for every step.
+    loads, changes = (np.broadcast_to(table, (steps, *table.shape[1:])) for table in (costs.loads, costs.changes))
     if (np.take_along_axis(changes, low, axis=-1) != np.take_along_axis(changes, high, axis=-1)).any():
         return None
     before, after = (np.take_along_axis(loads, index, axis=-1)[..., 0] for index in (low, high + 1))
@@ -374,11 +399,10 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, reached: 
     rises, open_ = after - before, (high > low)[..., 0]
     least, most = np.where(open_, np.minimum(rises, 0), rises), np.where(open_, np.maximum(rises, 0), rises)
     shape = claim.policy[agent].shape
-    uses = rows_of(members[agent].uses, support=True)
-    own = members[agent].costs
+    uses, own = game.possible(members[agent].uses), members[agent].costs
 
     def outcomes(step: int, ahead: Array) -> tuple[Array, Array]:
-        stage: Any = 0 if own is None else at_step(paid[id(own)], step).ravel()
+        stage: Any = 0 if own is None else at_step(costs.private[id(own)], step).ravel()
         low = stage + _added(at_step(uses, step), least[step]) + at_step(moves, step).lowest(ahead)
         high = stage + _added(at_step(uses, step), most[step]) + at_step(moves, step).highest(ahead)
         return low.reshape(shape[1:]), high.reshape(shape[1:])
@@ -389,5 +413,7 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, reached: 
 def _added(uses: Rows, prices: Array) -> Array:
     """Return the sum of whole numbers [E] over what is used: [S·A]."""
     total = np.zeros(len(uses.counts), dtype=prices.dtype)
-    np.add.at(total, uses.row, prices[uses.indices])
+    some = uses.counts > 0
+    if some.any():
+        total[some] = np.add.reduceat(prices[uses.indices], (np.cumsum(uses.counts) - uses.counts)[some])
     return total

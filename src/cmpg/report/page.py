@@ -35,6 +35,7 @@ from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
 from cmpg.games.contract import in_floats
 from cmpg.proof.format import write as write_proof
+from cmpg.proof.script import stand_alone
 from cmpg.report.certificates import agents_table
 from cmpg.report.charts import (
     Chart,
@@ -87,9 +88,6 @@ MAX_UNASKED_CLAIM = 1_500_000
 
 MOST_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
-
-CHECKED_BY_HAND = ("joint", "local")
-"""The forms of games that the script inside the page reads, where the horizon is finite."""
 
 VIEW_WORDS = {
     "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there. A "
@@ -236,7 +234,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "sweep": None,
         "knees": None,
         "chart_groups": [],
-        "script": _part("independent_check.py") if _is_checked_by_hand(run) else None,
+        "script": _has_script(run),
         "claim": _claim(run),
         "checker": _part("check.js"),
         "translation": _translation(run),
@@ -315,9 +313,9 @@ def _inside_script(text: str) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _is_checked_by_hand(run: FinishedRun) -> bool:
-    """Whether the script inside the page reads this form of game."""
-    return run.folder is not None and run.game.discount is None and form_of(run.game) in CHECKED_BY_HAND
+def _has_script(run: FinishedRun) -> bool:
+    """Whether the page hands out the check as a script: there is a claim, in files of floats that it reads."""
+    return run.folder is not None and run.result.incumbent is not None and (run.folder / "game.npz").is_file()
 
 
 class _Limited(io.StringIO):
@@ -480,8 +478,8 @@ def _downloads(run: FinishedRun) -> dict[str, Any]:
     here = [] if run.folder is None else [path for path in (run.folder / name for name in FILES) if path.is_file()]
     small = [path for path in here if path.stat().st_size <= LARGEST_FILE]
     contents = {path.name: path.read_bytes() for path in small}
-    if _is_checked_by_hand(run) and run.result.incumbent is not None:
-        contents["independent_check.py"] = _part("independent_check.py").encode()
+    if _has_script(run):
+        contents["independent_check.py"] = stand_alone().encode()
     links = [{"name": name, "href": _data_uri(name, body), "size": _size(len(body))} for name, body in contents.items()]
     return {"downloads": links, "too_large": [path.name for path in here if path not in small]}
 
