@@ -95,9 +95,6 @@ def idle(game):
 
 SEEDS = st.integers(0, 2**32 - 1)
 
-MOVES_OF = 3
-"""The place among the packed arrays of which matrices each agent goes through."""
-
 
 def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
@@ -455,7 +452,7 @@ def test_whoever_walks_on_a_map_moves_as_by_any_other_matrix(seed, price):
     # With matrices of their own the same walkers are on no common map.
     own = [sp.csr_array(game.agents[0].transition[0]) for _ in game.agents]
     apart = replace(game, agents=tuple(replace(a, transition=[m]) for a, m in zip(game.agents, own, strict=True)))
-    kinds = {len(set(each.at(idle(each)).loads.packed.arrays[MOVES_OF].tolist())) for each in (game, apart)}
+    kinds = {len(set(each.at(idle(each)).loads.packed.fields["moves_of"].tolist())) for each in (game, apart)}
     assert kinds == {1, game.num_agents}
     multipliers = np.array([price])
     found, expected = (
@@ -685,13 +682,17 @@ def test_kernels_refuse_arrays_that_do_not_fit():
     packed, loads = position.loads.packed, position.loads
     totals = np.zeros(1)
     with pytest.raises(ValueError, match="do not fit together"):
-        packed.kernels.totals(packed.arrays, (loads.start, loads.place + 10**6, loads.probability), totals)
+        packed.kernels.totals(packed.fields, (loads.start, loads.place + 10**6, loads.probability), totals)
     with pytest.raises(ValueError, match="do not fit together"):
-        packed.kernels.totals(packed.arrays, (loads.start[::-1].copy(), loads.place, loads.probability), totals)
+        packed.kernels.totals(packed.fields, (loads.start[::-1].copy(), loads.place, loads.probability), totals)
     with pytest.raises(ValueError, match="start has 2 entries; 3 are required"):
-        packed.kernels.totals(packed.arrays, (loads.start[:2], loads.place, loads.probability), totals)
-    with pytest.raises(TypeError, match="41 arrays"):
-        packed.kernels.totals(packed.arrays[:-1], loads.arrays, totals)
+        packed.kernels.totals(packed.fields, (loads.start[:2], loads.place, loads.probability), totals)
+    with pytest.raises(KeyError, match="needs reach"):
+        packed.kernels.totals({name: x for name, x in packed.fields.items() if name != "reach"}, loads.arrays, totals)
+    with pytest.raises(TypeError, match="target holds entries of the format d; i is required"):
+        packed.kernels.totals(packed.fields | {"target": np.zeros(3)}, loads.arrays, totals)
+    with pytest.raises(TypeError, match="53 fields; 52 are known"):
+        packed.kernels.totals(packed.fields | {"later": 1}, loads.arrays, totals)
     with pytest.raises(IndexError, match="no such agent"):
         packed.accounts([position.policy[0]], [2])
     with pytest.raises(ValueError, match="does not fit agent 0"):
@@ -742,16 +743,16 @@ def test_everybody_outside_of_a_block_is_counted_once_and_burdens_have_the_same_
 def test_what_was_counted_outside_of_other_agents_is_refused():
     game = routing(num_agents=9, seed=3)
     loads = game.at(JointPolicy([np.full(shape, 1 / shape[2]) for shape in game.policy_shapes])).loads
-    counted, first, last = loads.packed.kernels.outside(loads.packed.arrays, loads.arrays, 0, 4)
+    counted, first, last = loads.packed.kernels.outside(loads.packed.fields, loads.arrays, 0, 4)
     assert (first, last) == (0, 4)
     shape = loads.packed.table_shape
     outputs = [np.empty(shape if loads.packed.has_delay else 0), np.empty((1, *shape)), np.empty(1)]
     with pytest.raises(ValueError, match="other agents"):
-        loads.packed.kernels.burden(loads.packed.arrays, loads.arrays, counted, 5, *outputs)
+        loads.packed.kernels.burden(loads.packed.fields, loads.arrays, counted, 5, *outputs)
     with pytest.raises(ValueError, match="PyCapsule"):
-        loads.packed.kernels.burden(loads.packed.arrays, loads.arrays, "nothing", 5, *outputs)
+        loads.packed.kernels.burden(loads.packed.fields, loads.arrays, "nothing", 5, *outputs)
     with pytest.raises(IndexError):
-        loads.packed.kernels.outside(loads.packed.arrays, loads.arrays, 9, 4)
+        loads.packed.kernels.outside(loads.packed.fields, loads.arrays, 9, 4)
 
 
 @settings(deadline=None)

@@ -1,6 +1,6 @@
 """A local game as the compiled kernels read it: every table in one array of its kind, and what agents share once.
 
-The order of the arrays is that of `World` in kernels/local.h. What agents can reach, by any policy, is found here too:
+Names, formats and shapes are those of kernels/world_fields.h. What agents can reach, by any policy, is found here too:
 kernels visit no other state, and no policy needs an action elsewhere.
 """
 
@@ -26,9 +26,6 @@ from cmpg.policy import CompactTable, Stored
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
-REWARDS = 19
-"""The place of all private rewards among the arrays."""
-
 WIDEST_ROW = 4
 """Matrices with at most this many entries per row are padded to rows of the same length, which kernels read faster."""
 
@@ -45,7 +42,7 @@ entry, and have at most one more.
 class PackedGame:
     """The arrays of a game, and where the actions of each agent stand among those of all."""
 
-    arrays: tuple[Any, ...]
+    fields: dict[str, Any]  # sizes and arrays, by the names of kernels/world_fields.h
     actions_of: IntArray  # [n], in entries
     num_entries: int  # Σ_i H·S_i
     action_type: Any  # int8 or int16
@@ -59,8 +56,8 @@ class PackedGame:
         sizes = [game.horizon * agent.num_states for agent in game.agents]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         most = max(agent.num_actions for agent in game.agents)
-        arrays = _with_reach(kernels, game, _packed(game))
-        return cls(arrays, starts[:-1], int(starts[-1]), np.int8 if most <= 2**7 else np.int16)
+        fields = _with_reach(kernels, game, _packed(game))
+        return cls(fields, starts[:-1], int(starts[-1]), np.int8 if most <= 2**7 else np.int16)
 
     @property
     def kernels(self) -> Any:
@@ -70,28 +67,26 @@ class PackedGame:
     @cached_property
     def table_shape(self) -> tuple[int, int]:
         """[H, E]."""
-        return int(self.arrays[0][1]), int(self.arrays[0][2])
+        return self.fields["steps"], self.fields["resources"]
 
     @cached_property
     def num_constraints(self) -> int:
         """k."""
-        return int(self.arrays[0][3])
+        return int(self.fields["constraints"])
 
     @cached_property
     def has_delay(self) -> bool:
         """Whether any resource delays its users."""
-        return bool(self.arrays[0][6])
+        return bool(self.fields["has_delay"])
 
     @property
     def rounding(self) -> FloatArray:
         """The `rounding` of each agent's CMDP: [n]."""
-        return np.asarray(self.arrays[-1])
+        return np.asarray(self.fields["rounding"])
 
     def without_rewards(self) -> PackedGame:
         """Return the game in which nothing is worth anything."""
-        arrays = list(self.arrays)
-        arrays[REWARDS] = np.zeros_like(arrays[REWARDS])
-        return replace(self, arrays=tuple(arrays))
+        return replace(self, fields=self.fields | {"rewards": np.zeros_like(self.fields["rewards"])})
 
     def accounts(
         self, tables: Sequence[Stored], agents: Sequence[int]
@@ -99,7 +94,7 @@ class PackedGame:
         """Return what agents do by their tables: usages (start, place, probability), private values, private costs."""
         plain = [_readable(table) for table in tables]
         values, costs = np.empty(len(agents)), np.zeros((len(agents), self.num_constraints))
-        told = self.kernels.accounts(self.arrays, tuple(agents), tuple(plain), values, costs)
+        told = self.kernels.accounts(self.fields, tuple(agents), tuple(plain), values, costs)
         return read_usages(told), values, costs
 
     def settle(
@@ -137,7 +132,7 @@ class PackedGame:
         if not multipliers.all():
             weights.append(np.concatenate([[0.0], free + 1]))
         told, moves = self.kernels.settle(
-            self.arrays,
+            self.fields,
             usages,
             *private,
             multipliers,
@@ -161,7 +156,7 @@ class PackedGame:
         maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
         own = [np.ascontiguousarray(each[agents.start : agents.stop]) for each in private]
         told = (*own, multipliers, maxima, present, sizes)
-        self.kernels.judge(self.arrays, usages, outside, agents.start, agents.stop, *told)
+        self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *told)
         return maxima, present, sizes
 
 
@@ -175,7 +170,7 @@ class GridKernel:
     @classmethod
     def of(cls, packed: PackedGame, agent: int, burden: FloatArray) -> GridKernel | None:
         """Return the kernel of an agent whose uses add `burden` [H, E] to the only cost; None if there is no grid."""
-        capsule = packed.kernels.walker(packed.arrays, agent, burden)
+        capsule = packed.kernels.walker(packed.fields, agent, burden)
         return None if capsule is None else cls(packed.kernels, capsule)
 
     def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
@@ -237,12 +232,19 @@ def _packed(game: LocalGame) -> dict[str, Any]:
     by_load += [np.ascontiguousarray(np.moveaxis(table, 1, -1)) for table in (tables.rough_steps, tables.rough_costs)]
     rough_of = np.full(game.num_resources, -1, dtype=np.int32)
     rough_of[tables.rough] = np.arange(len(tables.rough))
-    sizes = [game.num_agents, game.horizon, game.num_resources, game.num_constraints]
-    sizes += [len(tables.rough), tables.rough_costs.shape[-1], int(tables.has_delay)]
-    steps = [len(tables.first_delay), tables.slopes.shape[1], tables.first_costs.shape[1]]
-    steps += [tables.rough_delay.shape[1], tables.rough_costs.shape[2]]
     return {
-        "sizes": _long([*sizes, *(int(length > 1) for length in steps)]),
+        "agents": game.num_agents,
+        "steps": game.horizon,
+        "resources": game.num_resources,
+        "constraints": game.num_constraints,
+        "rough": len(tables.rough),
+        "charged": tables.rough_costs.shape[-1],
+        "has_delay": int(tables.has_delay),
+        "delay_stride": _stride(len(tables.first_delay), game.num_resources),
+        "slope_stride": _stride(tables.slopes.shape[1], game.num_resources),
+        "first_stride": _stride(tables.first_costs.shape[1], game.num_resources),
+        "rough_delay_stride": _stride(tables.rough_delay.shape[1], 1),
+        "rough_cost_stride": _stride(tables.rough_costs.shape[2], 1),
         "states": _int([agent.num_states for agent in agents]),
         "actions": _int([agent.num_actions for agent in agents]),
         "moves_of": _int(of_moves),
@@ -286,7 +288,12 @@ def _packed(game: LocalGame) -> dict[str, Any]:
     }
 
 
-def _with_reach(kernels: Any, game: LocalGame, fields: dict[str, Any]) -> tuple[Any, ...]:
+def _stride(steps: int, entries: int) -> int:
+    """Return the entries from one step of a table to the next: none if it is the same at all steps."""
+    return entries if steps > 1 else 0
+
+
+def _with_reach(kernels: Any, game: LocalGame, fields: dict[str, Any]) -> dict[str, Any]:
     """Add which states each agent can reach: those of one kind and one start share them."""
     orders, of_agent, reaches = _Once(), [], []
     for i, agent in enumerate(game.agents):
@@ -294,16 +301,17 @@ def _with_reach(kernels: Any, game: LocalGame, fields: dict[str, Any]) -> tuple[
 
         def reached(i: int = i, agent: LocalAgent = agent) -> tuple[Any, Any]:
             order, reach = np.zeros(agent.num_states, dtype=np.int32), np.zeros(game.horizon, dtype=np.int32)
-            kernels.reach(tuple(fields.values()), i, order, reach)
+            kernels.reach(fields, i, order, reach)
             return order[: reach[-1]].copy(), reach
 
         of_agent.append(orders.place((id(agent.transition), start), reached))
         reaches.append(orders.items[of_agent[-1]][1])
     starts = np.concatenate([[0], np.cumsum([len(order) for order, _ in orders.items])])
-    fields["order"] = np.concatenate([order for order, _ in orders.items])
-    fields["order_of"] = _long(starts[of_agent])
-    fields["reach"] = np.ascontiguousarray(np.stack(reaches), dtype=np.int32)
-    return tuple(fields.values())
+    return fields | {
+        "order": np.concatenate([order for order, _ in orders.items]),
+        "order_of": _long(starts[of_agent]),
+        "reach": np.ascontiguousarray(np.stack(reaches), dtype=np.int32),
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,7 +149,7 @@ class Relaxation:
         loads, costs, maxima = np.zeros(shape), np.zeros((game.num_agents, families)), np.zeros(game.num_agents)
         if packed is not None and respond is not None:
             respond(
-                packed.arrays, np.ascontiguousarray(prices), np.ascontiguousarray(multipliers), maxima, costs, loads
+                packed.fields, np.ascontiguousarray(prices), np.ascontiguousarray(multipliers), maxima, costs, loads
             )
             roundings = packed.rounding
         else:

@@ -87,7 +87,7 @@ class SparseLoads:
     def costs(self) -> FloatArray:
         """Σ_{h,e} E[g_j(N)] of all agents: [k]."""
         totals = np.zeros(self.packed.num_constraints)
-        self.packed.kernels.totals(self.packed.arrays, self.arrays, totals)
+        self.packed.kernels.totals(self.packed.fields, self.arrays, totals)
         return frozen(totals)
 
     def burden(self, agent: int) -> Burden:
@@ -105,7 +105,7 @@ class SparseLoads:
             delay = np.empty(shape if has_delay else 0)
             costs, totals = np.empty((self.packed.num_constraints, *shape)), np.empty(self.packed.num_constraints)
             counted = self.outside(agent).counted
-            self.packed.kernels.burden(self.packed.arrays, self.arrays, counted, agent, delay, costs, totals)
+            self.packed.kernels.burden(self.packed.fields, self.arrays, counted, agent, delay, costs, totals)
             told = Burden(delay if has_delay else None, costs), totals
             self._last[0] = (agent, told)
         return told
@@ -116,7 +116,7 @@ class SparseLoads:
         if known is None or agent not in known.block:
             # Then the others of the block are few to count, for each of those who are few to ask for.
             size = max(MOST_APART, math.isqrt(len(self.start) - 1))
-            counted, first, last = self.packed.kernels.outside(self.packed.arrays, self.arrays, agent, size)
+            counted, first, last = self.packed.kernels.outside(self.packed.fields, self.arrays, agent, size)
             known = self._outside[0] = Outside(range(first, last), counted)
         return known
 

@@ -9,14 +9,14 @@ INTERFACE: int  # a digest of this file, as it was when the module was built
 Usages = tuple[Any, Any, Any]
 
 def convolve(one: FloatArray, other: FloatArray, width: int, total: FloatArray) -> None: ...
-def reach(packed: tuple[Any, ...], agent: int, order: Any, reach: Any) -> None: ...
+def reach(packed: dict[str, Any], agent: int, order: Any, reach: Any) -> None: ...
 def accounts(
-    packed: tuple[Any, ...], agents: tuple[int, ...], policies: tuple[Any, ...], values: FloatArray, costs: FloatArray
+    packed: dict[str, Any], agents: tuple[int, ...], policies: tuple[Any, ...], values: FloatArray, costs: FloatArray
 ) -> tuple[bytes, bytes, bytes]: ...
-def totals(packed: tuple[Any, ...], usages: Usages, totals: FloatArray) -> None: ...
-def outside(packed: tuple[Any, ...], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
+def totals(packed: dict[str, Any], usages: Usages, totals: FloatArray) -> None: ...
+def outside(packed: dict[str, Any], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
 def burden(
-    packed: tuple[Any, ...],
+    packed: dict[str, Any],
     usages: Usages,
     outside: Any,
     agent: int,
@@ -25,7 +25,7 @@ def burden(
     totals: FloatArray,
 ) -> None: ...
 def judge(
-    packed: tuple[Any, ...],
+    packed: dict[str, Any],
     usages: Usages,
     outside: Any,
     first: int,
@@ -38,7 +38,7 @@ def judge(
     sizes: FloatArray,
 ) -> None: ...
 def settle(
-    packed: tuple[Any, ...],
+    packed: dict[str, Any],
     usages: Usages,
     values: FloatArray,
     costs: FloatArray,
@@ -56,13 +56,13 @@ def settle(
     waiting: Any,
     actions_of: Any,
 ) -> tuple[tuple[bytes, bytes, bytes], int]: ...
-def walker(packed: tuple[Any, ...], agent: int, burden: FloatArray) -> Any | None: ...
+def walker(packed: dict[str, Any], agent: int, burden: FloatArray) -> Any | None: ...
 def walker_plan(
     walker: Any, price: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray
 ) -> None: ...
 def walker_bound(walker: Any, price: float) -> float: ...
 def respond(
-    packed: tuple[Any, ...],
+    packed: dict[str, Any],
     prices: FloatArray,
     multipliers: FloatArray,
     maxima: FloatArray,

@@ -8,6 +8,7 @@
 #define CMPG_LOCAL_H
 
 #include "arrays.h"
+#include "world_fields.h"
 
 #define MOST_WEIGHTINGS 3
 #define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
@@ -27,51 +28,14 @@
 #define USE_ONE_EACH 2
 #define USE_ONE_MORE 4
 
-/* A game as it was packed (games/local/packed.py, in the same order); nothing here changes. */
+/* A game as it was packed; nothing here changes. */
 typedef struct {
-    int32_t agents, steps, resources, constraints; /* n, H, E, k */
-    int32_t rough, charged;                        /* R, C */
-    int64_t delay_stride, slope_stride, first_stride; /* E where a table has a step axis, 0 where it is the same at all */
-    int64_t rough_delay_stride, rough_cost_stride; /* 1 or 0 */
-    int32_t has_delay;
-
-    const int32_t *states, *actions; /* [n] */
-    /* Transitions: rows of all matrices, one after the other. */
-    const int32_t *moves_of;   /* [n]: which sequence of matrices */
-    const int32_t *moves_at;   /* [sequences, H]: the matrix of each step */
-    const int64_t *first_row;  /* [matrices] */
-    const int32_t *row_width;  /* [matrices]: entries in each row where all have as many, else 0; and ROW_STAYS */
-    const int64_t *row_start;  /* [rows + 1] */
-    const int32_t *target;     /* [entries] */
-    const double *probability; /* [entries] */
-    /* Uses of resources, in the same way; a row for each state where the action does not matter. */
-    const int32_t *uses_of, *uses_at;
-    const int64_t *first_use_row;
-    const int8_t *use_by_state; /* [matrices]: USE_BY_STATE, USE_ONE_EACH and USE_ONE_MORE */
-    const int64_t *use_start;
-    const int32_t *used;
-    /* Private rewards and costs: entry (h, s, a) is at of + h·step + s·columns + (a where there are several columns). */
-    const int64_t *reward_of, *reward_step;
-    const int32_t *reward_columns;
-    const double *rewards;
-    const int64_t *cost_of, *cost_family, *cost_step; /* of −1: none */
-    const int32_t *cost_columns;
-    const double *costs;
-    /* Where agents start, and which states they can reach: the first reach[i, h] of order_i at step h. */
-    const int64_t *initial_of; /* [n + 1] */
-    const int32_t *initial_state;
-    const double *initial_probability;
-    const int64_t *order_of; /* [n] */
-    const int32_t *order;
-    const int32_t *reach; /* [n, H] */
-    /* Loads; see `LoadTables`. */
-    const double *first_delay, *slopes, *first_costs, *idle_costs;
-    const int32_t *rough_of;    /* [E]: which rough resource, or −1 */
-    const double *rough_delay;  /* [H or 1, R, n] */
-    const double *rough_steps;  /* [k, H or 1, C, n] */
-    const double *rough_costs;  /* [k, H or 1, C, n + 1] */
-    const double *reward_range; /* [n]: where nothing is delayed */
-    const double *rounding;     /* [n]: of an agent's CMDP, relative */
+#define SIZE(name, type) type name;
+#define TABLE(name, type, format) const type *name;
+    WORLD_SIZES(SIZE)
+    WORLD_TABLES(TABLE)
+#undef SIZE
+#undef TABLE
 } World;
 
 static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
@@ -86,8 +50,8 @@ static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
 #endif
 }
 
-/* Fills a world from the tuple of its arrays; the arrays are held. Returns −1 with an exception. */
-int world_of(World *world, Arrays *arrays, PyObject *tuple);
+/* Fills a world from the dict of its sizes and tables; the arrays are held. Returns −1 with an exception. */
+int world_of(World *world, Arrays *arrays, PyObject *fields);
 
 /* Whether two agents have the same matrices, rewards, costs, starts and states that they can reach. */
 int same_kind(const World *world, int32_t one, int32_t other);

@@ -1,81 +1,51 @@
-/* A packed game, as it comes from Python: a tuple of arrays. */
+/* A packed game, as it comes from Python: a dict of sizes and arrays. */
 #include "local.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZES 12
-
-int world_of(World *world, Arrays *arrays, PyObject *tuple)
+static PyObject *field_of(PyObject *fields, const char *name)
 {
-    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != 41) {
-        PyErr_SetString(PyExc_TypeError, "a packed game is a tuple of 41 arrays");
+    PyObject *field = PyDict_GetItemString(fields, name);
+    if (field == NULL)
+        PyErr_Format(PyExc_KeyError, "a packed game needs %s", name);
+    return field;
+}
+
+static int size_of(int64_t *size, PyObject *fields, const char *name)
+{
+    PyObject *field = field_of(fields, name);
+    *size = field == NULL ? -1 : PyLong_AsLongLong(field);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int world_of(World *world, Arrays *arrays, PyObject *fields)
+{
+    int64_t size;
+    Py_ssize_t count = 0;
+    PyObject *field;
+    if (!PyDict_Check(fields)) {
+        PyErr_SetString(PyExc_TypeError, "a packed game is a dict of sizes and arrays");
         return -1;
     }
-    Py_ssize_t next = 0;
-    const int64_t *sizes = array_with(arrays, PyTuple_GET_ITEM(tuple, next++), 'q', 0, "sizes", SIZES);
-    if (sizes == NULL)
-        return -1;
-    world->agents = (int32_t)sizes[0];
-    world->steps = (int32_t)sizes[1];
-    world->resources = (int32_t)sizes[2];
-    world->constraints = (int32_t)sizes[3];
-    world->rough = (int32_t)sizes[4];
-    world->charged = (int32_t)sizes[5];
-    world->has_delay = (int32_t)sizes[6];
-    world->delay_stride = sizes[7] ? sizes[2] : 0;
-    world->slope_stride = sizes[8] ? sizes[2] : 0;
-    world->first_stride = sizes[9] ? sizes[2] : 0;
-    world->rough_delay_stride = sizes[10];
-    world->rough_cost_stride = sizes[11];
-#define TAKE(field, kind)                                                                                              \
-    do {                                                                                                               \
-        world->field = array_of(arrays, PyTuple_GET_ITEM(tuple, next++), kind, 0, #field, NULL);                       \
-        if (world->field == NULL)                                                                                      \
-            return -1;                                                                                                 \
-    } while (0)
-    TAKE(states, 'i');
-    TAKE(actions, 'i');
-    TAKE(moves_of, 'i');
-    TAKE(moves_at, 'i');
-    TAKE(first_row, 'q');
-    TAKE(row_width, 'i');
-    TAKE(row_start, 'q');
-    TAKE(target, 'i');
-    TAKE(probability, 'd');
-    TAKE(uses_of, 'i');
-    TAKE(uses_at, 'i');
-    TAKE(first_use_row, 'q');
-    TAKE(use_by_state, 'b');
-    TAKE(use_start, 'q');
-    TAKE(used, 'i');
-    TAKE(reward_of, 'q');
-    TAKE(reward_step, 'q');
-    TAKE(reward_columns, 'i');
-    TAKE(rewards, 'd');
-    TAKE(cost_of, 'q');
-    TAKE(cost_family, 'q');
-    TAKE(cost_step, 'q');
-    TAKE(cost_columns, 'i');
-    TAKE(costs, 'd');
-    TAKE(initial_of, 'q');
-    TAKE(initial_state, 'i');
-    TAKE(initial_probability, 'd');
-    TAKE(order_of, 'q');
-    TAKE(order, 'i');
-    TAKE(reach, 'i');
-    TAKE(first_delay, 'd');
-    TAKE(slopes, 'd');
-    TAKE(first_costs, 'd');
-    TAKE(idle_costs, 'd');
-    TAKE(rough_of, 'i');
-    TAKE(rough_delay, 'd');
-    TAKE(rough_steps, 'd');
-    TAKE(rough_costs, 'd');
-    TAKE(reward_range, 'd');
-    TAKE(rounding, 'd');
-#undef TAKE
-    return 0;
+#define SIZE(name, type)                                                                                               \
+    if (size_of(&size, fields, #name) < 0)                                                                             \
+        return -1;                                                                                                     \
+    world->name = (type)size;                                                                                          \
+    count++;
+#define TABLE(name, type, format)                                                                                      \
+    if ((field = field_of(fields, #name)) == NULL ||                                                                   \
+        (world->name = array_of(arrays, field, format, 0, #name, NULL)) == NULL)                                       \
+        return -1;                                                                                                     \
+    count++;
+    WORLD_SIZES(SIZE)
+    WORLD_TABLES(TABLE)
+#undef SIZE
+#undef TABLE
+    if (PyDict_Size(fields) == count)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "a packed game has %zd fields; %zd are known", PyDict_Size(fields), count);
+    return -1;
 }
 
 int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple)
