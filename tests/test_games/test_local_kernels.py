@@ -387,13 +387,13 @@ def test_two_who_would_leave_one_resource_for_the_same_other_do_not_follow_each_
 
 
 def test_more_agents_are_asked_at_once_the_more_there_are_and_only_where_plans_are_long(monkeypatch):
-    asked, settle = [], PackedGame.settle
+    asked, settle = [], PackedGame.best_response_dynamics
 
     def noted(*given, limits, **more):
         asked.append(limits[3:])
         return settle(*given, limits=limits, **more)
 
-    monkeypatch.setattr(PackedGame, "settle", noted)
+    monkeypatch.setattr(PackedGame, "best_response_dynamics", noted)
     fleets = {size: robots(num_agents=size, horizon=24, seed=1) for size in (24, 49, 50)}
     short, cars = robots(num_agents=50, horizon=16, seed=1), crowd_of_cars(60)
     for game in (*fleets.values(), short, cars):
@@ -540,7 +540,7 @@ def test_what_is_too_improbable_to_be_felt_is_counted_all_the_same(edges):
     assert settled.loads.probability.min() < 1e-20
     afresh = game.at(settled.policy)
     assert settled.costs.tobytes() == afresh.costs.tobytes()
-    assert settled.loads.place.tobytes() == afresh.loads.place.tobytes()
+    assert settled.loads.index.tobytes() == afresh.loads.index.tobytes()
     assert settled.loads.probability.tobytes() == afresh.loads.probability.tobytes()
     with kernels("numpy"):
         assert settled.costs == pytest.approx(replace(game).at(settled.policy).costs)
@@ -682,11 +682,11 @@ def test_kernels_refuse_arrays_that_do_not_fit():
     packed, loads = position.loads.packed, position.loads
     totals = np.zeros(1)
     with pytest.raises(ValueError, match="do not fit together"):
-        packed.kernels.totals(packed.fields, (loads.start, loads.place + 10**6, loads.probability), totals)
+        packed.kernels.totals(packed.fields, (loads.start, loads.index + 10**6, loads.probability), totals)
     with pytest.raises(ValueError, match="do not fit together"):
-        packed.kernels.totals(packed.fields, (loads.start[::-1].copy(), loads.place, loads.probability), totals)
+        packed.kernels.totals(packed.fields, (loads.start[::-1].copy(), loads.index, loads.probability), totals)
     with pytest.raises(ValueError, match="start has 2 entries; 3 are required"):
-        packed.kernels.totals(packed.fields, (loads.start[:2], loads.place, loads.probability), totals)
+        packed.kernels.totals(packed.fields, (loads.start[:2], loads.index, loads.probability), totals)
     with pytest.raises(KeyError, match="needs reach"):
         packed.kernels.totals({name: x for name, x in packed.fields.items() if name != "reach"}, loads.arrays, totals)
     with pytest.raises(TypeError, match="target holds entries of the format d; i is required"):
@@ -724,7 +724,7 @@ def test_everybody_outside_of_a_block_is_counted_once_and_burdens_have_the_same_
     start = JointPolicy([np.full(shape, 1 / shape[2]) for shape in game.policy_shapes])
 
     def walk(most_apart):
-        monkeypatch.setattr("cmpg.games.local.sparse.MOST_APART", most_apart)
+        monkeypatch.setattr("cmpg.games.local.sparse.MAX_APART", most_apart)
         position, seen = game.at(start), []
         for agent in (0, 1, 1, agents - 1, agents // 2, 0):
             cmdp = position.induced_cmdp(agent)
@@ -748,9 +748,9 @@ def test_what_was_counted_outside_of_other_agents_is_refused():
     shape = loads.packed.table_shape
     outputs = [np.empty(shape if loads.packed.has_delay else 0), np.empty((1, *shape)), np.empty(1)]
     with pytest.raises(ValueError, match="other agents"):
-        loads.packed.kernels.burden(loads.packed.fields, loads.arrays, counted, 5, *outputs)
+        loads.packed.kernels.marginal_costs(loads.packed.fields, loads.arrays, counted, 5, *outputs)
     with pytest.raises(ValueError, match="PyCapsule"):
-        loads.packed.kernels.burden(loads.packed.fields, loads.arrays, "nothing", 5, *outputs)
+        loads.packed.kernels.marginal_costs(loads.packed.fields, loads.arrays, "nothing", 5, *outputs)
     with pytest.raises(IndexError):
         loads.packed.kernels.outside(loads.packed.fields, loads.arrays, 9, 4)
 

@@ -53,7 +53,7 @@ def test_expectations_are_those_of_brute_force(crowd):
     np.testing.assert_array_equal(tree.costs, tables.costs(tree.everybody))
     assert tables.total_delay(tree.everybody) == pytest.approx(waited, rel=1e-12)
     for agent in range(len(usages)):
-        burden = tables.burden(tree.without(agent))
+        burden = tables.marginal_costs(tree.without(agent))
         for h, e in np.ndindex(usages[0].shape):
             others = [usage[h, e] for i, usage in enumerate(usages) if i != agent]
             assert burden.delay[h, e] == pytest.approx(brute_force(delay[0, e, 1:], others), rel=1e-12)
@@ -70,12 +70,12 @@ def test_means_and_pairs_say_what_whole_distributions_say(crowd):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loads, "FIT", -1.0)
         full = load_tables(delay, costs, horizon=steps)
-    assert len(full.rough) == delay.shape[1]
+    assert len(full.general) == delay.shape[1]
     thin, thick = LoadTree.grow(lean, usages), LoadTree.grow(full, usages)
     np.testing.assert_allclose(lean.costs(thin.everybody), full.costs(thick.everybody), rtol=1e-12, atol=1e-13)
     assert lean.total_delay(thin.everybody) == pytest.approx(full.total_delay(thick.everybody), rel=1e-12)
     for agent in range(len(usages)):
-        one, other = lean.burden(thin.without(agent)), full.burden(thick.without(agent))
+        one, other = lean.marginal_costs(thin.without(agent)), full.marginal_costs(thick.without(agent))
         np.testing.assert_allclose(one.delay, other.delay, rtol=1e-12)
         np.testing.assert_allclose(one.costs, other.costs, rtol=1e-12, atol=1e-13)
 
@@ -98,7 +98,7 @@ def test_the_tree_is_the_direct_product_whatever_moved(agents, seed):
             outside = tree.without(i)
             np.testing.assert_array_equal(outside.distribution, fresh.without(i).distribution)
             np.testing.assert_array_equal(outside.mean, fresh.without(i).mean)
-            for e in range(2 if len(tables.rough) else 0):
+            for e in range(2 if len(tables.general) else 0):
                 chances = np.ones(1)
                 for other in range(agents):
                     if other != i:
@@ -156,7 +156,7 @@ def test_tables_that_need_only_means_are_recognised(delay, cost, smooth):
     tables = load_tables(
         np.array(delay(load) * 1.0)[None, None], np.array(cost(load) * 1.0)[None, None, None], horizon=3
     )
-    assert (len(tables.rough) == 0) == smooth
+    assert (len(tables.general) == 0) == smooth
 
 
 # --- Fits, sums and roundings, each by itself -------------------------------------------------------------------------
@@ -245,16 +245,16 @@ def mixed_tables(*, steps=2, horizon=2):
 
 def test_tables_are_split_by_what_each_resource_needs():
     tables = mixed_tables()
-    assert tables.rough.tolist() == [2, 1]  # what has load costs comes first
+    assert tables.general.tolist() == [2, 1]  # what has load costs comes first
     assert (tables.steps, tables.num_agents, tables.has_delay, tables.has_pairs) == (2, 3, True, True)
     assert tables.first_delay.tolist() == [[1.0, 0.0, 0.0]] * 2
     assert tables.slopes[0].tolist() == [[0.5, 0.0, 0.0]] * 2
     assert tables.slopes[1].tolist() == [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
     assert tables.idle_costs.tolist() == [0.25 + 0.5]
     assert tables.first_costs.tolist() == [[[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]]
-    assert tables.rough_delay[:, 0].tolist() == [[0.0, 1.0], [0.0, 1.0], [0.0, 7.0]]
-    assert tables.rough_costs[0, :, 0, 0].tolist() == [0.0, 0.0, 4.0, 5.0]
-    assert tables.rough_steps[0, :, 0, 0].tolist() == [0.0, 4.0, 1.0]
+    assert tables.general_delay[:, 0].tolist() == [[0.0, 1.0], [0.0, 1.0], [0.0, 7.0]]
+    assert tables.general_costs[0, :, 0, 0].tolist() == [0.0, 0.0, 4.0, 5.0]
+    assert tables.general_steps[0, :, 0, 0].tolist() == [0.0, 4.0, 1.0]
     for horizon in (1, 5):
         assert mixed_tables(steps=1, horizon=horizon).idle_costs.tolist() == [0.25 * horizon]
     idle = load_tables(np.zeros((1, 2, 3)), np.zeros((0, 1, 2, 3)), horizon=4)
@@ -291,7 +291,7 @@ def test_two_groups_have_the_pairs_of_each_and_those_between_them():
     assert len(alone.distribution) == 3
     charged = tables.charged(both)
     assert (charged.distribution.shape, charged.users.shape) == ((3, 2, 1), (2, 1))
-    burden = tables.burden(both)
+    burden = tables.marginal_costs(both)
     # One more user meets d(1 + N) and adds g(1 + N) − g(N), N being 0, 1 or 2 with 3/8, 1/2 and 1/8.
     assert burden.delay[0].tolist() == [1 + 0.5 * 0.75, 0.375 + 0.5 + 7 / 8, 0.0]
     assert burden.costs[0].tolist() == [[1 + 0.75, 0.0, 4 * 0.5 + 0.125], [2 + 2 * 0.75, 0.0, 4 * 0.5 + 0.125]]
@@ -303,7 +303,7 @@ def test_a_game_without_delays_has_none():
     load = np.arange(4.0)
     tables = load_tables(np.zeros((1, 1, 4)), np.maximum(load - 1.5, 0.0)[None, None, None], horizon=1)
     leaf = tables.leaf(np.full((1, 1), 0.5))
-    assert tables.burden(leaf).delay is None
+    assert tables.marginal_costs(leaf).delay is None
     assert tables.total_delay(tables.union(leaf, leaf)) == 0.0
 
 
@@ -322,7 +322,7 @@ def test_a_tree_knows_everybody_each_and_all_but_one(agents):
     for agent in range(agents):
         assert tree.usage(agent).tolist() == usages[agent].tolist()
         assert tree.without(agent).mean[0, 0] == pytest.approx(tree.mean[0, 0] - (agent + 1) / 16)
-        assert tree.burden(agent).costs[0, 0, 0] == tables.burden(tree.without(agent)).costs[0, 0, 0]
+        assert tree.marginal_costs(agent).costs[0, 0, 0] == tables.marginal_costs(tree.without(agent)).costs[0, 0, 0]
         assert tree.costs_without(agent).tolist() == tables.costs(tree.without(agent)).tolist()
         moved = tree.replace(agent, np.full((1, 1), 0.5))
         assert moved.usage(agent).tolist() == [[0.5]]

@@ -29,7 +29,7 @@ static int is_kind(const Py_buffer *view, char kind)
 
 void *array_of(Arrays *arrays, PyObject *object, char kind, int writable, const char *name, Py_ssize_t *length)
 {
-    if (arrays->count == MOST_ARRAYS) {
+    if (arrays->count == MAX_ARRAYS) {
         PyErr_SetString(PyExc_SystemError, "a kernel was given too many arrays");
         return NULL;
     }

@@ -6,11 +6,11 @@
 #include <Python.h>
 #include <stdint.h>
 
-#define MOST_ARRAYS 64
+#define MAX_ARRAYS 64
 
 /* The buffers that a call holds; they are given back together. */
 typedef struct {
-    Py_buffer held[MOST_ARRAYS];
+    Py_buffer held[MAX_ARRAYS];
     int count;
 } Arrays;
 

@@ -5,11 +5,11 @@ Poisson-binomial. Three expectations are needed: of a delay that a newcomer meet
 to a cost, E[g(1 + N) − g(N)]; and of totals, E[g(N)] and Rosenthal's E Σ_{m ≤ N} d(m).
 
 Resources come in two kinds, found once from the tables.
-* Smooth: d is affine and every g is at most quadratic in the load. Then d(1 + N) = d_1 + d'·N and
+* Quadratic: d is affine and every g is at most quadratic in the load. Then d(1 + N) = d_1 + d'·N and
   g(N) = g_0 + g'·N + g''·N(N − 1)/2, so that the newcomer's expectations need the mean load alone. Pairs are counted
   where two groups meet, E[N(N − 1)/2] of both = the pairs of each + mean·mean, which needs no difference of large
   numbers.
-* Rough: anything else. The distribution of the load is kept, up to the largest load that has any probability, and the
+* General: anything else. The distribution of the load is kept, up to the largest load that has any probability, and the
   distribution of two groups is a convolution.
 
 A `LoadTree` holds these for a balanced tree of groups. Replacing one agent changes the groups on one path, and
@@ -46,13 +46,13 @@ class Load:
     """The load that a group of agents puts on all resources."""
 
     mean: FloatArray  # [H, E]
-    pairs: FloatArray  # [1 + k]: Σ_{h,e} (d' or g_j'')·E[N(N − 1)/2], over the smooth resources
-    users: IntArray  # [H, R]: how many members may use each rough resource
+    pairs: FloatArray  # [1 + k]: Σ_{h,e} (d' or g_j'')·E[N(N − 1)/2], over the quadratic resources
+    users: IntArray  # [H, R]: how many members may use each general resource
     distribution: FloatArray  # [1 + max users, H, R]: P(N = m)
 
 
 @dataclass(frozen=True, eq=False)
-class Burden:
+class MarginalCosts:
     """What one more user of each resource meets, and adds."""
 
     delay: FloatArray | None  # [H, E]: E[d(1 + N)]; None where no delay is ever other than zero
@@ -61,25 +61,25 @@ class Burden:
 
 @dataclass(frozen=True, eq=False)
 class LoadTables:
-    """The delay and the load costs of a game, by kind of resource; coefficients are zero on rough resources."""
+    """The delay and the load costs of a game, by kind of resource; coefficients are zero on general resources."""
 
     steps: int
     num_agents: int
     first_delay: FloatArray  # [H or 1, E]: d(1)
     slopes: FloatArray  # [1 + k, H or 1, E]: d' and g''
-    idle_costs: FloatArray  # [k]: Σ_{h,e smooth} g(0)
+    idle_costs: FloatArray  # [k]: Σ_{h,e quadratic} g(0)
     first_costs: FloatArray  # [k, H or 1, E]: g' = g(1) − g(0)
-    rough: IntArray  # [R]: the rough resources, and first the C of them that have load costs
-    rough_delay: FloatArray  # [n, H or 1, R]: d(1), …, d(n)
-    rough_costs: FloatArray  # [k, n + 1, H or 1, C]
-    rough_steps: FloatArray  # [k, n, H or 1, C]: g(m + 1) − g(m)
+    general: IntArray  # [R]: the general resources, and first the C of them that have load costs
+    general_delay: FloatArray  # [n, H or 1, R]: d(1), …, d(n)
+    general_costs: FloatArray  # [k, n + 1, H or 1, C]
+    general_steps: FloatArray  # [k, n, H or 1, C]: g(m + 1) − g(m)
     has_delay: bool
     has_pairs: bool
 
     @property
     def entry_roundings(self) -> int:
         """Roundings between the usages and an expectation: those of a convolution are at most those of its lengths."""
-        return 24 + (4 * self.num_agents if len(self.rough) else self.num_agents.bit_length())
+        return 24 + (4 * self.num_agents if len(self.general) else self.num_agents.bit_length())
 
     @property
     def total_roundings(self) -> int:
@@ -89,7 +89,7 @@ class LoadTables:
     @cached_property
     def order(self) -> float:
         """κ: how many times a relative error of the usages counts in any expectation."""
-        tables = [self.rough_delay, *self.rough_costs, *self.rough_steps]
+        tables = [self.general_delay, *self.general_costs, *self.general_steps]
         return max([2.0, *(_elasticity(table, limit=self.num_agents) for table in tables)])
 
     @cached_property
@@ -102,14 +102,14 @@ class LoadTables:
         Increments of a load cost need nothing of the kind. What their error is relative to is at most the increment
         plus E[g(N)], and the rounding of all costs is a part of every bound.
         """
-        by_step = _falling_size(self.rough_delay)
+        by_step = _falling_size(self.general_delay)
         return float(by_step.sum()) * (self.steps if len(by_step) == 1 else 1)
 
     def leaf(self, usage: FloatArray) -> Load:
         """Return the load of one agent, from its usage [H, E]."""
-        rough = usage[:, self.rough]
-        users = (rough > 0).astype(np.int64)
-        distribution = np.stack([1 - rough, rough])[: 1 + users.max(initial=0)]
+        general = usage[:, self.general]
+        users = (general > 0).astype(np.int64)
+        distribution = np.stack([1 - general, general])[: 1 + users.max(initial=0)]
         return Load(usage, np.zeros(len(self.slopes)), users, distribution)
 
     def nobody(self) -> Load:
@@ -127,35 +127,35 @@ class LoadTables:
 
     def charged(self, load: Load) -> Load:
         """Return a load without the distributions that no load cost needs."""
-        count = self.rough_costs.shape[-1]
+        count = self.general_costs.shape[-1]
         return Load(load.mean, load.pairs, load.users[:, :count], load.distribution[..., :count])
 
-    def burden(self, load: Load) -> Burden:
+    def marginal_costs(self, load: Load) -> MarginalCosts:
         """Return what a newcomer meets, and adds, where the others put `load` on the resources."""
         costs = self.first_costs + self.slopes[1:] * load.mean
         delay = self.first_delay + self.slopes[0] * load.mean if self.has_delay else None
-        if len(self.rough):
+        if len(self.general):
             charged = self.charged(load).distribution
-            for cost, table in zip(costs, self.rough_steps, strict=True):
-                cost[:, self.rough[: charged.shape[-1]]] = _expect(table, charged)
+            for cost, table in zip(costs, self.general_steps, strict=True):
+                cost[:, self.general[: charged.shape[-1]]] = _expect(table, charged)
             if delay is not None:
-                delay[:, self.rough] = _expect(self.rough_delay, load.distribution)
-        return Burden(delay, costs)
+                delay[:, self.general] = _expect(self.general_delay, load.distribution)
+        return MarginalCosts(delay, costs)
 
     def costs(self, load: Load) -> FloatArray:
         """Return Σ_{h,e} E[g_j(N)]: [k]."""
-        smooth = self.idle_costs + _totals(self.first_costs, load.mean) + load.pairs[1:]
+        quadratic = self.idle_costs + _totals(self.first_costs, load.mean) + load.pairs[1:]
         charged = self.charged(load).distribution
-        return np.asarray(smooth + np.array([_expect(table, charged).sum() for table in self.rough_costs]))
+        return np.asarray(quadratic + np.array([_expect(table, charged).sum() for table in self.general_costs]))
 
     def total_delay(self, load: Load) -> float:
         """Return Rosenthal's Σ_{h,e} E Σ_{m = 1..N} d(m)."""
-        smooth = float(_totals(self.first_delay[None], load.mean)[0] + load.pairs[0])
-        if not self.has_delay or not len(self.rough):
-            return smooth
+        quadratic = float(_totals(self.first_delay[None], load.mean)[0] + load.pairs[0])
+        if not self.has_delay or not len(self.general):
+            return quadratic
         # Σ_{m ≤ N} d(m) = Σ_m d(m)·[N ≥ m]: tails of the distribution, so that no table of sums is stored.
         tails = np.cumsum(load.distribution[::-1], axis=0)[::-1][1:]
-        return smooth + float(_expect(self.rough_delay, tails).sum())
+        return quadratic + float(_expect(self.general_delay, tails).sum())
 
 
 def load_tables(delay: FloatArray, load_costs: FloatArray, *, horizon: int) -> LoadTables:
@@ -172,10 +172,10 @@ def load_tables(delay: FloatArray, load_costs: FloatArray, *, horizon: int) -> L
     """
     first_delay, slope, affine = _affine(delay[..., 1:])
     idle, first, second, quadratic = _quadratic(load_costs)
-    smooth = affine & quadratic
+    quadratic = affine & quadratic
     costly = load_costs.any(axis=(0, 1, 3))
-    charged = np.flatnonzero(~smooth & costly)
-    rough = np.concatenate([charged, np.flatnonzero(~smooth & ~costly)])
+    charged = np.flatnonzero(~quadratic & costly)
+    general = np.concatenate([charged, np.flatnonzero(~quadratic & ~costly)])
     steps = max(len(slope), second.shape[1])
     slopes = np.stack([np.broadcast_to(slope, (steps, delay.shape[1])), *(_stretch(each, steps) for each in second)])
     repeats = horizon if load_costs.shape[1] == 1 else 1
@@ -183,16 +183,16 @@ def load_tables(delay: FloatArray, load_costs: FloatArray, *, horizon: int) -> L
     return LoadTables(
         steps=horizon,
         num_agents=delay.shape[-1] - 1,
-        first_delay=frozen(first_delay * smooth),
-        slopes=frozen(slopes * smooth),
-        idle_costs=frozen((idle * smooth).sum(axis=(1, 2)) * repeats),
-        first_costs=frozen(first * smooth),
-        rough=rough,
-        rough_delay=frozen(np.ascontiguousarray(np.moveaxis(delay[:, rough, 1:], -1, 0))),
-        rough_costs=frozen(by_load),
-        rough_steps=frozen(np.diff(by_load, axis=1)),
+        first_delay=frozen(first_delay * quadratic),
+        slopes=frozen(slopes * quadratic),
+        idle_costs=frozen((idle * quadratic).sum(axis=(1, 2)) * repeats),
+        first_costs=frozen(first * quadratic),
+        general=general,
+        general_delay=frozen(np.ascontiguousarray(np.moveaxis(delay[:, general, 1:], -1, 0))),
+        general_costs=frozen(by_load),
+        general_steps=frozen(np.diff(by_load, axis=1)),
         has_delay=bool(delay[..., 1:].any()),
-        has_pairs=bool((slopes * smooth).any()),
+        has_pairs=bool((slopes * quadratic).any()),
     )
 
 
@@ -243,9 +243,9 @@ class LoadTree:
         """Return the usage of one agent: [H, E]."""
         return self.nodes[len(self.nodes) // 2 + agent].mean
 
-    def burden(self, agent: int) -> Burden:
+    def marginal_costs(self, agent: int) -> MarginalCosts:
         """Return what one agent meets and adds on every resource, beside the others."""
-        return self.tables.burden(self.without(agent))
+        return self.tables.marginal_costs(self.without(agent))
 
     def costs_without(self, agent: int) -> FloatArray:
         """Return Σ_{h,e} E[g_j(N)] of everybody but one: [k]."""

@@ -91,13 +91,13 @@ class PackedGame:
     def accounts(
         self, tables: Sequence[Stored], agents: Sequence[int]
     ) -> tuple[tuple[Any, ...], FloatArray, FloatArray]:
-        """Return what agents do by their tables: usages (start, place, probability), private values, private costs."""
+        """Return what agents do by their tables: usages (start, index, probability), private values, private costs."""
         plain = [_readable(table) for table in tables]
         values, costs = np.empty(len(agents)), np.zeros((len(agents), self.num_constraints))
-        told = self.kernels.accounts(self.fields, tuple(agents), tuple(plain), values, costs)
-        return read_usages(told), values, costs
+        found = self.kernels.accounts(self.fields, tuple(agents), tuple(plain), values, costs)
+        return read_usages(found), values, costs
 
-    def settle(
+    def best_response_dynamics(
         self,
         usages: tuple[Any, ...],
         private: tuple[FloatArray, FloatArray],
@@ -112,7 +112,7 @@ class PackedGame:
         Parameters
         ----------
         usages
-            Start, place and probability.
+            Start, index and probability.
         private
             Values [n] and costs [n, k] of all agents; written.
         agents
@@ -131,7 +131,7 @@ class PackedGame:
             weights.append(np.concatenate([[1.0], free]))
         if not multipliers.all():
             weights.append(np.concatenate([[0.0], free + 1]))
-        told, moves = self.kernels.settle(
+        found, moves = self.kernels.best_response_dynamics(
             self.fields,
             usages,
             *private,
@@ -143,7 +143,7 @@ class PackedGame:
             *agents,
             self.actions_of,
         )
-        return read_usages(told), moves
+        return read_usages(found), moves
 
     def judge(
         self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray, outside: Any
@@ -155,8 +155,8 @@ class PackedGame:
         shape = (len(multipliers), 1 + self.num_constraints)
         maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
         own = [np.ascontiguousarray(each[agents.start : agents.stop]) for each in private]
-        told = (*own, multipliers, maxima, present, sizes)
-        self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *told)
+        found = (*own, multipliers, maxima, present, sizes)
+        self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *found)
         return maxima, present, sizes
 
 
@@ -168,24 +168,24 @@ class GridKernel:
     capsule: Any
 
     @classmethod
-    def of(cls, packed: PackedGame, agent: int, burden: FloatArray) -> GridKernel | None:
-        """Return the kernel of an agent whose uses add `burden` [H, E] to the only cost; None if there is no grid."""
-        capsule = packed.kernels.walker(packed.fields, agent, burden)
+    def of(cls, packed: PackedGame, agent: int, marginal_costs: FloatArray) -> GridKernel | None:
+        """Return the kernel of an agent with these marginal costs [H, E] of the only cost; None without a grid."""
+        capsule = packed.kernels.grid_kernel(packed.fields, agent, marginal_costs)
         return None if capsule is None else cls(packed.kernels, capsule)
 
     def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
         """Write the actions [H, S] of the best plan for r − λc, and its reward and cost [2]; ties as in `plan`."""
-        self.kernels.walker_plan(self.capsule, multiplier, tie, second_tie, chosen, totals)
+        self.kernels.grid_kernel_plan(self.capsule, multiplier, tie, second_tie, chosen, totals)
 
     def bound(self, multiplier: float) -> float:
         """Return the largest V^{r − λc}."""
-        return float(self.kernels.walker_bound(self.capsule, multiplier))
+        return float(self.kernels.grid_kernel_bound(self.capsule, multiplier))
 
 
-def read_usages(told: tuple[bytes, bytes, bytes]) -> tuple[Any, ...]:
-    """Return (start, place, probability) as arrays."""
+def read_usages(found: tuple[bytes, bytes, bytes]) -> tuple[Any, ...]:
+    """Return (start, index, probability) as arrays."""
     return tuple(
-        np.frombuffer(each, dtype=kind) for each, kind in zip(told, (np.int64, np.int32, np.float64), strict=True)
+        np.frombuffer(each, dtype=kind) for each, kind in zip(found, (np.int64, np.int32, np.float64), strict=True)
     )
 
 
@@ -228,23 +228,25 @@ def _packed(game: LocalGame) -> dict[str, Any]:
     of_rewards = [rewards.place(agent.reward[None]) for agent in agents]
     of_costs = [(-1, 0, 0, 1) if agent.costs is None else costs.place(agent.costs) for agent in agents]
     starts = [np.flatnonzero(agent.initial) for agent in agents]
-    by_load = [np.ascontiguousarray(np.moveaxis(tables.rough_delay, 0, -1))]
-    by_load += [np.ascontiguousarray(np.moveaxis(table, 1, -1)) for table in (tables.rough_steps, tables.rough_costs)]
-    rough_of = np.full(game.num_resources, -1, dtype=np.int32)
-    rough_of[tables.rough] = np.arange(len(tables.rough))
+    by_load = [np.ascontiguousarray(np.moveaxis(tables.general_delay, 0, -1))]
+    by_load += [
+        np.ascontiguousarray(np.moveaxis(table, 1, -1)) for table in (tables.general_steps, tables.general_costs)
+    ]
+    general_of = np.full(game.num_resources, -1, dtype=np.int32)
+    general_of[tables.general] = np.arange(len(tables.general))
     return {
         "agents": game.num_agents,
         "steps": game.horizon,
         "resources": game.num_resources,
         "constraints": game.num_constraints,
-        "rough": len(tables.rough),
-        "charged": tables.rough_costs.shape[-1],
+        "general": len(tables.general),
+        "charged": tables.general_costs.shape[-1],
         "has_delay": int(tables.has_delay),
         "delay_stride": _stride(len(tables.first_delay), game.num_resources),
         "slope_stride": _stride(tables.slopes.shape[1], game.num_resources),
         "first_stride": _stride(tables.first_costs.shape[1], game.num_resources),
-        "rough_delay_stride": _stride(tables.rough_delay.shape[1], 1),
-        "rough_cost_stride": _stride(tables.rough_costs.shape[2], 1),
+        "general_delay_stride": _stride(tables.general_delay.shape[1], 1),
+        "general_cost_stride": _stride(tables.general_costs.shape[2], 1),
         "states": _int([agent.num_states for agent in agents]),
         "actions": _int([agent.num_actions for agent in agents]),
         "moves_of": _int(of_moves),
@@ -279,10 +281,10 @@ def _packed(game: LocalGame) -> dict[str, Any]:
         "slopes": np.ascontiguousarray(tables.slopes),
         "first_costs": np.ascontiguousarray(tables.first_costs),
         "idle_costs": np.ascontiguousarray(tables.idle_costs),
-        "rough_of": rough_of,
-        "rough_delay": by_load[0],
-        "rough_steps": by_load[1],
-        "rough_costs": by_load[2],
+        "general_of": general_of,
+        "general_delay": by_load[0],
+        "general_steps": by_load[1],
+        "general_costs": by_load[2],
         "reward_range": np.array(_ranges(game)),
         "rounding": np.array(_roundings(game)),
     }

@@ -21,7 +21,7 @@ from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
 from cmpg.games.contract import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
-from cmpg.games.local.loads import Burden, LoadTree
+from cmpg.games.local.loads import LoadTree, MarginalCosts
 from cmpg.games.local.packed import GridKernel
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
@@ -138,13 +138,13 @@ class LocalPosition:
 
     def _own_costs(self, agent: int) -> FloatArray:
         """What one agent adds to each cost: [k]."""
-        prices = self._burden(agent).costs
+        prices = self._marginal_costs(agent).costs
         return np.asarray(self.private_costs[agent] + np.einsum("jhe,he->j", prices, self.usage(agent)))
 
     def value_of(self, agent: int) -> float:
         """Return V^{r_i} of one agent."""
         private = float(self.private_values[agent])
-        delay = self._burden(agent).delay if self.game.tables.has_delay else None
+        delay = self._marginal_costs(agent).delay if self.game.tables.has_delay else None
         return private if delay is None else private - float((self.usage(agent) * delay).sum())
 
     def induced_cmdp(self, agent: int) -> CMDP:
@@ -171,7 +171,7 @@ class LocalPosition:
         absent = -1 if agent == self.absent else self.absent
         moved = LocalPosition(self.game, policy, loads, values, costs, absent)
         # What the others do has not changed.
-        moved._last_burden[0] = (agent, self._burden(agent))
+        moved._last_marginal_costs[0] = (agent, self._marginal_costs(agent))
         if self._possible[0] is not None:
             moved._possible[0] = self._possible[0].replace(agent, policy[agent])
         return moved
@@ -182,7 +182,7 @@ class LocalPosition:
         values[agent], costs[agent] = 0.0, 0.0
         loads: LoadTree | SparseLoads
         if isinstance(self.loads, SparseLoads):
-            loads = self.loads.replace(agent, (None, self.loads.place[:0], self.loads.probability[:0]))
+            loads = self.loads.replace(agent, (None, self.loads.index[:0], self.loads.probability[:0]))
         else:
             loads = self.loads.replace(agent, np.zeros_like(self.usage(agent)))
         left = LocalPosition(self.game, self.policy, loads, values, costs, absent=agent)
@@ -233,7 +233,7 @@ class LocalPosition:
 
         Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
         """
-        # Burdens take long, and where costs or mean loads differ they differ too, but for a coincidence of bits.
+        # Marginal costs take long, and where costs or mean loads differ they differ too, but for a coincidence of bits.
         if isinstance(self.loads, SparseLoads) and isinstance(earlier.loads, SparseLoads):
             if not np.array_equal(self.costs, earlier.costs):
                 return False
@@ -241,7 +241,7 @@ class LocalPosition:
                 return False
         if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
             return False
-        able, here, there = self.game.reach(agent), self._burden(agent), earlier._burden(agent)
+        able, here, there = self.game.reach(agent), self._marginal_costs(agent), earlier._marginal_costs(agent)
         pairs = [(here.costs[:, able], there.costs[:, able])]
         if here.delay is not None and there.delay is not None:
             pairs.append((here.delay[able], there.delay[able]))
@@ -287,7 +287,7 @@ class LocalPosition:
         seconds = min(deadline - time.monotonic(), 1e9)
         block = 1 if seed else _asked_at_once(packed)  # random ties are drawn turn by turn
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
-        usages, moves = packed.settle(
+        usages, moves = packed.best_response_dynamics(
             self.loads.arrays,
             (values, costs),
             (actions, moved, waits),
@@ -349,25 +349,25 @@ class LocalPosition:
         return [None]
 
     @cached_property
-    def _last_burden(self) -> list[tuple[int, Burden]]:
-        return [(-1, Burden(None, np.zeros(0)))]
+    def _last_marginal_costs(self) -> list[tuple[int, MarginalCosts]]:
+        return [(-1, MarginalCosts(None, np.zeros(0)))]
 
-    def _burden(self, agent: int) -> Burden:
-        known, burden = self._last_burden[0]
+    def _marginal_costs(self, agent: int) -> MarginalCosts:
+        known, marginal_costs = self._last_marginal_costs[0]
         if known != agent:
-            burden = self.loads.burden(agent)
-            self._last_burden[0] = (agent, burden)
-        return burden
+            marginal_costs = self.loads.marginal_costs(agent)
+            self._last_marginal_costs[0] = (agent, marginal_costs)
+        return marginal_costs
 
     def _induce(self, agent: int) -> CMDP:
         game, member = self.game, self.game.agents[agent]
-        burden = self._burden(agent)
+        marginal = self._marginal_costs(agent)
         shape = (game.horizon, *member.reward.shape[1:])
-        charged = [member.charge(prices) for prices in burden.costs]
+        charged = [member.charge(prices) for prices in marginal.costs]
         costs = np.stack(charged) if charged else np.zeros((0, *shape))
         if member.costs is not None:
             costs = costs + thin(member.costs)
-        reward = member.reward if burden.delay is None else thin(member.reward) - member.charge(burden.delay)
+        reward = member.reward if marginal.delay is None else thin(member.reward) - member.charge(marginal.delay)
         behind = game.tables.entry_roundings + self.loads.more_roundings
         roundings = game.usage_roundings + behind + member.most_uses + 4
         cmdp = CMDP(
@@ -382,9 +382,9 @@ class LocalPosition:
             averaged=np.concatenate([[game.cancelling[agent]], game.largest_costs]),
             trusted=True,
         )
-        if isinstance(self.loads, SparseLoads) and len(burden.costs) == 1 and burden.delay is None:
+        if isinstance(self.loads, SparseLoads) and len(marginal.costs) == 1 and marginal.delay is None:
             packed = self.loads.packed
-            cmdp.with_walker(GridKernel.of(packed, agent, burden.costs[0]))
+            cmdp.with_walker(GridKernel.of(packed, agent, marginal.costs[0]))
         return bound_cmdp(cmdp, binds_of(game)[agent])
 
     def _thresholds(self, agent: int) -> FloatArray:

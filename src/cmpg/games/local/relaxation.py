@@ -58,7 +58,7 @@ PROGRESS = 0.02
 TIGHT = 1e-9
 """The search is over when the bound is this close, relative to its size."""
 
-MOST_WORK = 200_000_000
+MAX_WORK = 200_000_000
 """Fewer points where this many entries (agent, step, state, action) would be visited; no bound where not a few fit."""
 
 
@@ -80,7 +80,7 @@ class Relaxation:
     objective: Objective | None  # None: nothing is worth anything, and only costs count
 
     @cached_property
-    def burden(self) -> FloatArray:
+    def load_loss(self) -> FloatArray:
         """What a load takes from the objective: [H or 1, E, n + 1]."""
         loads = np.arange(self.game.num_agents + 1)
         delay = np.where(loads > 0, self.game.delay, 0.0)
@@ -124,7 +124,7 @@ class Relaxation:
 
     def _loss(self, multipliers: FloatArray) -> FloatArray:
         """f(m): [H, E, n + 1]."""
-        total = self.burden + np.tensordot(multipliers, self.game.load_costs, axes=1)
+        total = self.load_loss + np.tensordot(multipliers, self.game.load_costs, axes=1)
         return np.broadcast_to(total, (self.game.horizon, *total.shape[1:]))
 
     @cached_property
@@ -326,7 +326,7 @@ def local_bound(
     None where that takes too long, or where the bound is beyond all floats.
     """
     entries = sum(int(np.prod(shape)) for shape in game.policy_shapes)
-    steps = min(STEPS, MOST_WORK // entries)
+    steps = min(STEPS, MAX_WORK // entries)
     if steps < FEWEST:
         return None
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,12 +1,12 @@
 """Who uses what, as lists: the loads of a local game behind the compiled kernels.
 
-An agent that follows a policy uses few of all pairs of step and resource, its places; only those are kept, and loads
-are counted from them when they are asked for. The twin is `LoadTree`, which keeps a dense table for every group.
+An agent that follows a policy uses few of all pairs of step and resource; only the indices h·E + e of those are kept,
+and loads are counted from them when they are needed. The twin is `LoadTree`, which keeps a dense table for every group.
 All sums are of non-negative numbers, added agent by agent: each has at most one rounding per agent behind it.
 
-What is possible, whatever its probability, are lists of places, too: agents move independently, so the load that others
-put on a resource can be any number from those who use it for sure to those who may use it. That is all that a hard
-budget needs (`cmpg.cmdp.support`): if the others' loads cost the same in every case that is possible, it is known
+What is possible, whatever its probability, are lists of indices, too: agents move independently, so the load that
+others put on a resource can be any number from those who use it for sure to those who may use it. That is all that a
+hard budget needs (`cmpg.cmdp.support`): if the others' loads cost the same in every case that is possible, it is known
 without rounding what they spend, and what is left for one agent.
 """
 
@@ -32,13 +32,13 @@ from cmpg.cmdp.support import (
     whole_multiples,
 )
 from cmpg.games.local.agent import LocalAgent, distinct
-from cmpg.games.local.loads import Burden
+from cmpg.games.local.loads import MarginalCosts
 from cmpg.games.local.packed import PackedGame
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
-MOST_APART = 4
+MAX_APART = 4
 """Blocks of no more agents than this are not worth counting apart."""
 
 
@@ -52,18 +52,18 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class SparseLoads:
-    """The places of all agents, one agent after the other; those of one agent are in ascending order."""
+    """The indices (step, resource) that agents use, one agent after the other; those of one agent ascend."""
 
     packed: PackedGame
     start: IntArray  # [n + 1]
-    place: Any  # [m] of int32: h·E + e
+    index: Any  # [m] of int32: h·E + e
     probability: FloatArray  # [m]
     known: Outside | None = None
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
-        """Start, place and probability, as kernels take them."""
-        return (self.start, self.place, self.probability)
+        """Start, index and probability, as kernels take them."""
+        return (self.start, self.index, self.probability)
 
     @property
     def more_roundings(self) -> int:
@@ -74,13 +74,13 @@ class SparseLoads:
         """Return the usage of one agent: [H, E]."""
         used = np.zeros(self.packed.table_shape)
         own = slice(self.start[agent], self.start[agent + 1])
-        used.reshape(-1)[self.place[own]] = self.probability[own]
+        used.reshape(-1)[self.index[own]] = self.probability[own]
         return used
 
     @cached_property
     def mean(self) -> FloatArray:
         """The mean load: [H, E]."""
-        total = np.bincount(self.place, weights=self.probability, minlength=int(np.prod(self.packed.table_shape)))
+        total = np.bincount(self.index, weights=self.probability, minlength=int(np.prod(self.packed.table_shape)))
         return frozen(total.reshape(self.packed.table_shape))
 
     @cached_property
@@ -90,7 +90,7 @@ class SparseLoads:
         self.packed.kernels.totals(self.packed.fields, self.arrays, totals)
         return frozen(totals)
 
-    def burden(self, agent: int) -> Burden:
+    def marginal_costs(self, agent: int) -> MarginalCosts:
         """Return what one agent meets and adds on every resource, beside the others."""
         return self._beside(agent)[0]
 
@@ -98,24 +98,24 @@ class SparseLoads:
         """Return Σ_{h,e} E[g_j(N)] of everybody but one: [k]."""
         return self._beside(agent)[1]
 
-    def _beside(self, agent: int) -> tuple[Burden, FloatArray]:
-        known, told = self._last[0]
-        if known != agent or told is None:
+    def _beside(self, agent: int) -> tuple[MarginalCosts, FloatArray]:
+        known, found = self._last[0]
+        if known != agent or found is None:
             shape, has_delay = self.packed.table_shape, self.packed.has_delay
             delay = np.empty(shape if has_delay else 0)
             costs, totals = np.empty((self.packed.num_constraints, *shape)), np.empty(self.packed.num_constraints)
             counted = self.outside(agent).counted
-            self.packed.kernels.burden(self.packed.fields, self.arrays, counted, agent, delay, costs, totals)
-            told = Burden(delay if has_delay else None, costs), totals
-            self._last[0] = (agent, told)
-        return told
+            self.packed.kernels.marginal_costs(self.packed.fields, self.arrays, counted, agent, delay, costs, totals)
+            found = MarginalCosts(delay if has_delay else None, costs), totals
+            self._last[0] = (agent, found)
+        return found
 
     def outside(self, agent: int) -> Outside:
         """Count everybody outside of a block of agents around one, unless that has been done."""
         known = self._outside[0]
         if known is None or agent not in known.block:
             # Then the others of the block are few to count, for each of those who are few to ask for.
-            size = max(MOST_APART, math.isqrt(len(self.start) - 1))
+            size = max(MAX_APART, math.isqrt(len(self.start) - 1))
             counted, first, last = self.packed.kernels.outside(self.packed.fields, self.arrays, agent, size)
             known = self._outside[0] = Outside(range(first, last), counted)
         return known
@@ -126,28 +126,28 @@ class SparseLoads:
         return [self.known]
 
     @cached_property
-    def _last(self) -> list[tuple[int, tuple[Burden, FloatArray] | None]]:
+    def _last(self) -> list[tuple[int, tuple[MarginalCosts, FloatArray] | None]]:
         # One cell that is replaced whole, so that threads may share it.
         return [(-1, None)]
 
     def replace(self, agent: int, usage: tuple[Any, Any, Any]) -> SparseLoads:
         """Return the loads after one agent has changed its usage, which is given as arrays of a single agent."""
-        _, place, probability = usage
+        _, index, probability = usage
         first, last = self.start[agent], self.start[agent + 1]
         start = self.start.copy()
-        start[agent + 1 :] += len(place) - (last - first)
-        places = np.concatenate([self.place[:first], place, self.place[last:]])
+        start[agent + 1 :] += len(index) - (last - first)
+        indices = np.concatenate([self.index[:first], index, self.index[last:]])
         probabilities = np.concatenate([self.probability[:first], probability, self.probability[last:]])
         known = self._outside[0]
         still_known = known if known is not None and agent in known.block else None
-        return SparseLoads(self.packed, frozen(start), frozen(places), frozen(probabilities), still_known)
+        return SparseLoads(self.packed, frozen(start), frozen(indices), frozen(probabilities), still_known)
 
 
 @dataclass(frozen=True, eq=False)
 class PossibleUse:
     """What one agent may use by its policy, what it uses for sure, and what it spends by itself."""
 
-    may: IntArray  # places h·E + e
+    may: IntArray  # indices h·E + e
     must: IntArray
     spent: tuple[Fraction | None, ...]  # [k]: privately; None where that depends on chance
 

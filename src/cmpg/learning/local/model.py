@@ -312,9 +312,9 @@ class LoadEnds:
         return Burdens(low, high), Ends(least, most)
 
     def _from(self, tree: LoadTree, agent: int) -> tuple[Prices, FloatArray]:
-        burden = tree.burden(agent)
-        delay = np.zeros(self.shape[1:]) if burden.delay is None else np.broadcast_to(burden.delay, self.shape[1:])
-        return Prices(delay, np.broadcast_to(burden.costs, self.shape)), tree.costs_without(agent)
+        marginal = tree.marginal_costs(agent)
+        delay = np.zeros(self.shape[1:]) if marginal.delay is None else np.broadcast_to(marginal.delay, self.shape[1:])
+        return Prices(delay, np.broadcast_to(marginal.costs, self.shape)), tree.costs_without(agent)
 
 
 def _payoffs(member: LocalAgent, prices: Prices, *, horizon: int) -> tuple[FloatArray, FloatArray]:

@@ -15,13 +15,13 @@ def accounts(
 ) -> tuple[bytes, bytes, bytes]: ...
 def totals(packed: dict[str, Any], usages: Usages, totals: FloatArray) -> None: ...
 def outside(packed: dict[str, Any], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
-def burden(
+def marginal_costs(
     packed: dict[str, Any],
     usages: Usages,
     outside: Any,
     agent: int,
     delays: FloatArray,
-    burdens: FloatArray,
+    marginals: FloatArray,
     totals: FloatArray,
 ) -> None: ...
 def judge(
@@ -37,7 +37,7 @@ def judge(
     present: FloatArray,
     sizes: FloatArray,
 ) -> None: ...
-def settle(
+def best_response_dynamics(
     packed: dict[str, Any],
     usages: Usages,
     values: FloatArray,
@@ -47,7 +47,7 @@ def settle(
     cheapest: bool,
     seed: int,
     turns: int,
-    worth: float,
+    min_gain: float,
     seconds: float,
     block: int,
     threads: int,
@@ -56,11 +56,11 @@ def settle(
     waiting: Any,
     actions_of: Any,
 ) -> tuple[tuple[bytes, bytes, bytes], int]: ...
-def walker(packed: dict[str, Any], agent: int, burden: FloatArray) -> Any | None: ...
-def walker_plan(
-    walker: Any, price: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray
+def grid_kernel(packed: dict[str, Any], agent: int, marginal_costs: FloatArray) -> Any | None: ...
+def grid_kernel_plan(
+    grid_kernel: Any, price: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray
 ) -> None: ...
-def walker_bound(walker: Any, price: float) -> float: ...
+def grid_kernel_bound(grid_kernel: Any, price: float) -> float: ...
 def respond(
     packed: dict[str, Any],
     prices: FloatArray,

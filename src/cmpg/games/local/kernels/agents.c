@@ -16,7 +16,7 @@ static PyObject *reach_kernel(PyObject *module, PyObject *args)
     Arrays arrays = {.count = 0};
     World world;
     int8_t *known = NULL;
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     if (world_of(&world, &arrays, packed) < 0)
         goto done;
     if (agent < 0 || agent >= world.agents) {
@@ -40,7 +40,7 @@ static PyObject *reach_kernel(PyObject *module, PyObject *args)
     for (int32_t h = 0; h < world.steps; h++) {
         reach[h] = count;
         const int32_t matrix = world.moves_at[(int64_t)world.moves_of[agent] * world.steps + h];
-        /* Whoever was followed by the same matrix before leads nowhere else. */
+        /* An agent that was followed by the same matrix before leads nowhere else. */
         const int same = h > 0 && matrix == world.moves_at[(int64_t)world.moves_of[agent] * world.steps + h - 1];
         for (int32_t p = same ? reach[h - 1] : 0; p < reach[h] && count < S; p++) {
             const int64_t row = world.first_row[matrix] + (int64_t)order[p] * A;
@@ -51,11 +51,11 @@ static PyObject *reach_kernel(PyObject *module, PyObject *args)
                 }
         }
     }
-    told = Py_NewRef(Py_None);
+    answer = Py_NewRef(Py_None);
 done:
     free(known);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
 /* What agents do by actions [H, S] or by tables [H, S, A]: their usages; values and costs are written. */
@@ -70,7 +70,7 @@ static PyObject *accounts_kernel(PyObject *module, PyObject *args)
     Planner planner;
     Usages usages = {NULL, (int32_t)PyTuple_GET_SIZE(agents)};
     memset(&planner, 0, sizeof planner);
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     double *value, *spent;
     if (PyTuple_GET_SIZE(policies) != usages.count) {
         PyErr_SetString(PyExc_ValueError, "one policy for each agent is required");
@@ -106,12 +106,12 @@ static PyObject *accounts_kernel(PyObject *module, PyObject *args)
             goto done;
         }
     }
-    told = usages_told(&usages);
+    answer = usages_to_python(&usages);
 done:
     planner_end(&planner);
     usages_end(&usages);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
 /* What all agents together spend by their loads: written to totals [k]. */
@@ -124,7 +124,7 @@ static PyObject *totals_kernel(PyObject *module, PyObject *args)
     Arrays arrays = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     double *total;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0 ||
         (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
@@ -136,14 +136,14 @@ static PyObject *totals_kernel(PyObject *module, PyObject *args)
     if (failed)
         PyErr_NoMemory();
     else
-        told = Py_NewRef(Py_None);
+        answer = Py_NewRef(Py_None);
 done:
     usages_end(&usages);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
-/* Everybody plans alone at given prices of places, as if nobody else were there: values, private costs and the sum of
+/* Every agent plans alone at given prices [H, E], as if there were no other: values, private costs and the sum of
    all usages are written. The twin is `_alone` in games/local/relaxation.py. */
 static PyObject *respond_kernel(PyObject *module, PyObject *args)
 {
@@ -156,48 +156,48 @@ static PyObject *respond_kernel(PyObject *module, PyObject *args)
     Planner planner;
     Usage fresh = {NULL, NULL, 0, 0};
     memset(&planner, 0, sizeof planner);
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     const double *price, *multiplier;
-    double *maximum, *spent, *load, *laid = NULL;
+    double *maximum, *spent, *load, *gridded = NULL;
     if (world_of(&world, &arrays, packed) < 0)
         goto done;
-    const Py_ssize_t n = world.agents, k = world.constraints, places = (Py_ssize_t)world.steps * world.resources;
-    if ((price = array_with(&arrays, prices, 'd', 0, "prices", places)) == NULL ||
+    const Py_ssize_t n = world.agents, k = world.constraints, indices = (Py_ssize_t)world.steps * world.resources;
+    if ((price = array_with(&arrays, prices, 'd', 0, "prices", indices)) == NULL ||
         (multiplier = array_with(&arrays, multipliers, 'd', 0, "multipliers", k)) == NULL ||
         (maximum = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
         (spent = array_with(&arrays, costs, 'd', 1, "costs", n * k)) == NULL ||
-        (load = array_with(&arrays, loads, 'd', 1, "loads", places)) == NULL)
+        (load = array_with(&arrays, loads, 'd', 1, "loads", indices)) == NULL)
         goto done;
     Watch watch;
     Stop stop = GO_ON;
     begin_without_lock(&watch, 1e9);
     int failed = planner_begin(&planner, &world, 0) < 0;
     if (!failed && planner.grid.cells > 0) {
-        laid = calloc((size_t)(grid_stride(&planner.grid) * world.steps), sizeof *laid);
-        failed = laid == NULL;
+        gridded = calloc((size_t)(grid_stride(&planner.grid) * world.steps), sizeof *gridded);
+        failed = gridded == NULL;
         if (!failed)
-            grid_lay(&planner.grid, price, world.resources, laid);
-        planner.laid[0] = laid;
+            grid_scatter(&planner.grid, price, world.resources, gridded);
+        planner.gridded[0] = gridded;
     }
     for (int32_t i = 0; !failed && i < n && (stop = must_stop(&watch)) == GO_ON; i++) {
         double value;
         maximum[i] = plan_best(&planner, i, price, multiplier);
         failed = account(&planner, i, NULL, &fresh, &value, spent + (int64_t)i * k) < 0;
         for (int64_t entry = 0; !failed && entry < fresh.count; entry++)
-            load[fresh.place[entry]] += fresh.probability[entry];
+            load[fresh.index[entry]] += fresh.probability[entry];
     }
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();
     else if (stop != INTERRUPTED)
-        told = Py_NewRef(Py_None);
+        answer = Py_NewRef(Py_None);
 done:
     planner_end(&planner);
-    free(laid);
-    free(fresh.place);
+    free(gridded);
+    free(fresh.index);
     free(fresh.probability);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
 PyMethodDef agent_kernels[] = {

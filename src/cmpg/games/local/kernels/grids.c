@@ -3,7 +3,7 @@
    Every cell then meets its neighbours at the same distances in memory, walls included, and backward induction runs over
    whole rows of cells, several at once. Walls are worth −∞ and stay so. Values and actions have the bits of `maps.c`,
    which is the twin, wherever an agent can come; elsewhere inside of the rectangle around that, values mean nothing, and
-   nobody asks for them. */
+   they are not read. */
 #include "local.h"
 
 #include <math.h>
@@ -53,14 +53,14 @@ static inline double larger(double one, double other)
 void grid_end(Grid *grid)
 {
     free(grid->cell);
-    free(grid->home);
+    free(grid->grid_index);
     free(grid->boxes);
     free(grid->rest);
     free(grid->reward);
     free(grid->chosen);
     free(grid->picked);
     free(grid->tables);
-    free(grid->rough_of);
+    free(grid->general_of);
     for (int z = 0; z < 3; z++) {
         free(grid->here[z]);
         free(grid->ahead[z]);
@@ -93,7 +93,7 @@ static int find_pairs(const Map *map, int back[4])
 
 /* Columns and rows of all states, from 0, parts that are not connected beside each other; at [S] the numbers of both. 0:
    they lie in no rows. −1: no memory. */
-static int find_places(const Map *map, const int along[4], const int down[4], int32_t *column, int32_t *row)
+static int find_coordinates(const Map *map, const int along[4], const int down[4], int32_t *column, int32_t *row)
 {
     const int32_t S = map->states;
     int32_t *list = malloc((size_t)S * sizeof *list), right = 0, lowest = 0;
@@ -135,8 +135,8 @@ static int find_places(const Map *map, const int along[4], const int down[4], in
     return fits;
 }
 
-/* Where everybody's neighbours are, and where burdens are laid. 0: there is another way between two cells, or none. */
-static int lay_out(Grid *grid, const Map *map, const World *world, const int32_t *column, const int32_t *row,
+/* Where the neighbours of each cell are, and where marginal costs lie. 0: there is another way between two cells, or none. */
+static int find_layout(Grid *grid, const Map *map, const World *world, const int32_t *column, const int32_t *row,
                    const int along[4], const int down[4], int32_t *state)
 {
     const int32_t S = map->states;
@@ -149,16 +149,16 @@ static int lay_out(Grid *grid, const Map *map, const World *world, const int32_t
         state[grid->cell[s]] = s;
     }
     for (int32_t e = 0; e < world->resources; e++)
-        grid->home[e] = -1;
+        grid->grid_index[e] = -1;
     for (int j = 0; j < 4; j++) {
         grid->shift[j] = along[j] + down[j] * grid->width;
         /* The edge between two cells lies where the first of them does. */
         grid->edge[j] = (along[j] ? 1 : 2) * grid->cells + (grid->shift[j] < 0 ? grid->shift[j] : 0);
     }
     for (int32_t s = 0; s < S; s++) {
-        if (grid->home[map->place[s]] >= 0)
+        if (grid->grid_index[map->index[s]] >= 0)
             return 0;
-        grid->home[map->place[s]] = grid->cell[s];
+        grid->grid_index[map->index[s]] = grid->cell[s];
         grid->rest[grid->cell[s]] = map->rest[s];
     }
     for (int32_t s = 0; s < S; s++)
@@ -168,10 +168,10 @@ static int lay_out(Grid *grid, const Map *map, const World *world, const int32_t
                 return 0;
             if (map->edge == NULL || map->target[slot] == S)
                 continue;
-            const int32_t lies = grid->cell[s] + grid->edge[j], known = grid->home[map->edge[slot]];
+            const int32_t lies = grid->cell[s] + grid->edge[j], known = grid->grid_index[map->edge[slot]];
             if (known >= 0 && known != lies)
                 return 0;
-            grid->home[map->edge[slot]] = lies;
+            grid->grid_index[map->edge[slot]] = lies;
         }
     return 1;
 }
@@ -194,7 +194,7 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
             break;
         }
     int32_t *column = malloc(((size_t)S + 1) * sizeof *column), *row = malloc(((size_t)S + 1) * sizeof *row);
-    int fits = column == NULL || row == NULL ? -1 : find_places(map, along, down, column, row);
+    int fits = column == NULL || row == NULL ? -1 : find_coordinates(map, along, down, column, row);
     /* A grid that is mostly walls would take longer than the map. */
     if (fits > 0)
         fits = ((int64_t)row[S] + 2) * ((int64_t)column[S] + 1) <= 3 * (int64_t)S + 64;
@@ -208,13 +208,13 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
         const size_t cells = (size_t)grid->cells;
         state = malloc(cells * sizeof *state);
         grid->cell = malloc((size_t)S * sizeof *grid->cell);
-        grid->home = malloc((size_t)world->resources * sizeof *grid->home);
+        grid->grid_index = malloc((size_t)world->resources * sizeof *grid->grid_index);
         grid->boxes = malloc((size_t)world->steps * sizeof *grid->boxes);
         grid->rest = calloc(cells, sizeof *grid->rest);
         grid->reward = calloc(cells, sizeof *grid->reward);
         grid->chosen = calloc(cells * (size_t)world->steps, sizeof *grid->chosen);
         grid->picked = calloc(cells, sizeof *grid->picked);
-        int there = state != NULL && grid->cell != NULL && grid->home != NULL && grid->boxes != NULL &&
+        int there = state != NULL && grid->cell != NULL && grid->grid_index != NULL && grid->boxes != NULL &&
                     grid->rest != NULL && grid->reward != NULL && grid->chosen != NULL && grid->picked != NULL;
         for (int z = 0; z < 3; z++) {
             grid->here[z] = malloc(cells * sizeof(double));
@@ -223,7 +223,7 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
             for (int32_t cell = 0; there && cell < grid->cells; cell++)
                 grid->here[z][cell] = grid->ahead[z][cell] = -INFINITY;
         }
-        fits = there ? lay_out(grid, map, world, column, row, along, down, state) : -1;
+        fits = there ? find_layout(grid, map, world, column, row, along, down, state) : -1;
     }
     free(state);
     free(column);
@@ -233,13 +233,13 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
     return fits < 0 ? -1 : 0;
 }
 
-void grid_lay(const Grid *grid, const double *burden, int32_t resources, double *laid)
+void grid_scatter(const Grid *grid, const double *marginal, int32_t resources, double *gridded)
 {
     const int64_t stride = grid_stride(grid);
     for (int32_t h = 0; h < grid->steps; h++)
         for (int32_t e = 0; e < resources; e++)
-            if (grid->home[e] >= 0)
-                laid[h * stride + grid->home[e]] = burden[(int64_t)h * resources + e];
+            if (grid->grid_index[e] >= 0)
+                gridded[h * stride + grid->grid_index[e]] = marginal[(int64_t)h * resources + e];
 }
 
 /* One table of a resource's numbers, as the cells lie. */
@@ -249,44 +249,44 @@ static const double *relabelled(const Grid *grid, const double *table, int64_t f
     const double *begin = *to;
     for (int64_t family = 0; family < families; family++)
         for (int32_t e = 0; e < resources; e++)
-            if (grid->home[e] >= 0)
-                (*to)[family * stride + grid->home[e]] = table[family * resources + e];
+            if (grid->grid_index[e] >= 0)
+                (*to)[family * stride + grid->grid_index[e]] = table[family * resources + e];
     *to += families * stride;
     return begin;
 }
 
-int grid_relabel(Grid *grid, const World *world, World *laid)
+int grid_relabel(Grid *grid, const World *world, World *gridded)
 {
-    *laid = *world;
+    *gridded = *world;
     if (grid->cells == 0)
         return 0;
     const int64_t stride = grid_stride(grid), k = world->constraints;
     double *tables = grid->tables = calloc((size_t)((2 + 2 * k) * stride), sizeof *tables);
-    int32_t *rough_of = grid->rough_of = malloc((size_t)stride * sizeof *rough_of);
-    if (tables == NULL || rough_of == NULL)
+    int32_t *general_of = grid->general_of = malloc((size_t)stride * sizeof *general_of);
+    if (tables == NULL || general_of == NULL)
         return -1;
     for (int64_t at = 0; at < stride; at++)
-        rough_of[at] = -1;
-    laid->resources = (int32_t)stride;
-    laid->rough_of = rough_of;
-    laid->first_delay = relabelled(grid, world->first_delay, 1, world->resources, &tables);
-    laid->slopes = relabelled(grid, world->slopes, 1 + k, world->resources, &tables);
-    laid->first_costs = relabelled(grid, world->first_costs, k, world->resources, &tables);
+        general_of[at] = -1;
+    gridded->resources = (int32_t)stride;
+    gridded->general_of = general_of;
+    gridded->first_delay = relabelled(grid, world->first_delay, 1, world->resources, &tables);
+    gridded->slopes = relabelled(grid, world->slopes, 1 + k, world->resources, &tables);
+    gridded->first_costs = relabelled(grid, world->first_costs, k, world->resources, &tables);
     return 0;
 }
 
 /* One run of cells, a step back: values alone; called with constants. */
-ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, const double *restrict burden,
+ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, const double *restrict marginal,
                             const double *restrict ahead, double *restrict here, int32_t begin, int32_t end)
 {
     const double stays = map->stays, moves = map->moves, *restrict reward = grid->reward;
     const double *next[4], *crossed[4];
     for (int j = 0; j < 4; j++) {
         next[j] = ahead + grid->shift[j];
-        crossed[j] = burden + grid->edge[j];
+        crossed[j] = marginal + grid->edge[j];
     }
     for (int32_t cell = begin; cell < end; cell++) {
-        const double still = stays * ahead[cell], shared = burden[cell];
+        const double still = stays * ahead[cell], shared = marginal[cell];
         if (!edges) {
             const double most =
                 larger(larger(next[0][cell], next[1][cell]), larger(next[2][cell], next[3][cell]));
@@ -308,7 +308,7 @@ ALWAYS_INLINE void write_picked(const double *restrict picked, int8_t *restrict 
 }
 
 /* The same with the first best action of each cell. */
-ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, const double *burden, const double *ahead,
+ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, const double *marginal, const double *ahead,
                                 double *here, int8_t *chosen, int32_t begin, int32_t end)
 {
     const double stays = map->stays, moves = map->moves;
@@ -316,7 +316,7 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
     for (int32_t cell = begin; cell < end; cell += LANES) {
         Lanes now, shared, reward, value[4], crossed, first;
         now = READ(ahead, cell);
-        shared = READ(burden, cell);
+        shared = READ(marginal, cell);
         reward = READ(grid->reward, cell);
         first = READ(grid->rest, cell);
         const Lanes still = stays * now, resting = edges ? now - shared : now;
@@ -326,13 +326,13 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
             value[j] = READ(ahead, cell + grid->shift[j]);
             value[j] = still + moves * value[j];
             if (edges) {
-                crossed = READ(burden, cell + grid->edge[j]);
+                crossed = READ(marginal, cell + grid->edge[j]);
                 value[j] -= shared + crossed;
             }
             best = LARGER(value[j], best);
         }
-        const Lanes worth = edges ? reward + best : (reward - shared) + best;
-        AT(here, cell) = worth;
+        const Lanes min_gain = edges ? reward + best : (reward - shared) + best;
+        AT(here, cell) = min_gain;
         first = CHOICE(resting >= best, first, SAME(NO_ACTION));
         UNROLLED
         for (int j = 0; j < 4; j++) {
@@ -368,7 +368,7 @@ ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const L
 }
 
 /* The same where ties go to what spends less. */
-ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, const double *burden, const double *spent,
+ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, const double *marginal, const double *spent,
                                 const double *ties, const double *ahead, const double *second_ahead, double *here,
                                 double *second_here, int8_t *chosen, int32_t begin, int32_t end)
 {
@@ -379,7 +379,7 @@ ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, con
         now = READ(ahead, cell);
         later = READ(second_ahead, cell);
         reward = READ(grid->reward, cell);
-        paid = READ(burden, cell);
+        paid = READ(marginal, cell);
         spending = READ(spent, cell);
         value[4] = now + (reward - paid);
         second[4] = later - spending;
@@ -388,7 +388,7 @@ ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, con
         for (int j = 0; j < 4; j++) {
             Lanes stage = reward - paid, more = spending;
             if (edges) {
-                crossed = READ(burden, cell + grid->edge[j]);
+                crossed = READ(marginal, cell + grid->edge[j]);
                 stage = reward - (paid + crossed);
                 crossed = READ(spent, cell + grid->edge[j]);
                 more = spending + crossed;
@@ -401,13 +401,13 @@ ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, con
         }
         Mask taken[5];
         first_of_best(grid, action, value, second, &best, ties, cell, taken);
-        Lanes worth = value[4], left = second[4];
+        Lanes min_gain = value[4], left = second[4];
         UNROLLED
         for (int j = 0; j < 5; j++) {
-            worth = CHOICE(taken[j], value[j], worth);
+            min_gain = CHOICE(taken[j], value[j], min_gain);
             left = CHOICE(taken[j], second[j], left);
         }
-        AT(here, cell) = worth;
+        AT(here, cell) = min_gain;
         AT(second_here, cell) = left;
     }
     write_picked(grid->picked, chosen, begin, end);
@@ -468,10 +468,10 @@ ALWAYS_INLINE void step_apart(Grid *grid, const Map *map, double price, const do
                               int8_t *chosen)
 {
     const int32_t begin = grid->width, end = grid->cells - MARGIN - grid->width;
-    double *restrict worth = grid->ahead[0];
+    double *restrict min_gain = grid->ahead[0];
     const double *restrict reward = grid->ahead[1], *restrict cost = grid->ahead[2];
     for (int32_t cell = 0; cell < grid->cells; cell++)
-        worth[cell] = reward[cell] - price * cost[cell];
+        min_gain[cell] = reward[cell] - price * cost[cell];
     if (grid->planes > 1)
         run_apart(grid, map, 1, price, ties, spent, chosen, begin, end);
     else
@@ -491,7 +491,7 @@ WIDE static void step_apart_wide(Grid *grid, const Map *map, double price, const
 }
 
 typedef struct {
-    const double *burden, *spent, *ties; /* the last two where ties go to what spends less, else NULL */
+    const double *marginal, *spent, *ties; /* the last two where ties go to what spends less, else NULL */
     const double *ahead[2];
     double *here[2];
     int8_t *chosen; /* or NULL */
@@ -499,23 +499,23 @@ typedef struct {
 
 ALWAYS_INLINE void run(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
 {
-    const double *burden = back->burden, *ahead = back->ahead[0];
+    const double *marginal = back->marginal, *ahead = back->ahead[0];
     double *here = back->here[0];
     int8_t *chosen = back->chosen;
     if (back->spent != NULL && grid->planes > 1)
-        run_cheapest(grid, map, 1, burden, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
+        run_cheapest(grid, map, 1, marginal, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
                      begin, end);
     else if (back->spent != NULL)
-        run_cheapest(grid, map, 0, burden, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
+        run_cheapest(grid, map, 0, marginal, back->spent, back->ties, ahead, back->ahead[1], here, back->here[1], chosen,
                      begin, end);
     else if (grid->planes > 1 && chosen != NULL)
-        run_choosing(grid, map, 1, burden, ahead, here, chosen, begin, end);
+        run_choosing(grid, map, 1, marginal, ahead, here, chosen, begin, end);
     else if (grid->planes > 1)
-        run_back(grid, map, 1, burden, ahead, here, begin, end);
+        run_back(grid, map, 1, marginal, ahead, here, begin, end);
     else if (chosen != NULL)
-        run_choosing(grid, map, 0, burden, ahead, here, chosen, begin, end);
+        run_choosing(grid, map, 0, marginal, ahead, here, chosen, begin, end);
     else
-        run_back(grid, map, 0, burden, ahead, here, begin, end);
+        run_back(grid, map, 0, marginal, ahead, here, begin, end);
 }
 
 static void run_plain(const Grid *grid, const Map *map, const Back *back, int32_t begin, int32_t end)
@@ -545,7 +545,7 @@ static void find_boxes(Grid *grid, const int32_t *order, const int32_t *reach)
     }
 }
 
-static void place_rewards(Grid *grid, const Map *map, const double *reward)
+static void scatter_rewards(Grid *grid, const Map *map, const double *reward)
 {
     for (int32_t s = 0; s < map->states; s++)
         grid->reward[grid->cell[s]] = reward[s];
@@ -561,11 +561,11 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
         for (int32_t s = 0; s < map->states; s++)
             grid->ahead[z][grid->cell[s]] = 0.0; /* after the last step */
     if (plan->reward_step == 0)
-        place_rewards(grid, map, plan->reward);
+        scatter_rewards(grid, map, plan->reward);
     for (int32_t h = grid->steps - 1; h >= 0; h--) {
         const GridBox box = grid->boxes[h];
         const Back back = {
-            plan->burden + h * stride,
+            plan->marginal + h * stride,
             plan->second == NULL ? NULL : plan->second + h * stride,
             plan->ties,
             {grid->ahead[0], grid->ahead[1]},
@@ -573,7 +573,7 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
             plan->choose ? grid->chosen + (int64_t)h * grid->cells : NULL,
         };
         if (plan->reward_step != 0)
-            place_rewards(grid, map, plan->reward + h * plan->reward_step);
+            scatter_rewards(grid, map, plan->reward + h * plan->reward_step);
         if (4 * (box.right - box.left) > 3 * grid->width)
             back_run(grid, map, &back, box.top * grid->width + box.left, box.bottom * grid->width + box.right + 1);
         else
@@ -600,10 +600,10 @@ void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double pr
     for (int32_t s = 0; s < map->states; s++)
         grid->ahead[1][grid->cell[s]] = 0.0;
     for (int32_t h = grid->steps - 1; h >= 0; h--) {
-        const double *spent = plan->burden + h * grid_stride(grid);
+        const double *spent = plan->marginal + h * grid_stride(grid);
         int8_t *chosen = grid->chosen + (int64_t)h * grid->cells;
         if (h == grid->steps - 1 || plan->reward_step != 0)
-            place_rewards(grid, map, plan->reward + h * plan->reward_step);
+            scatter_rewards(grid, map, plan->reward + h * plan->reward_step);
         if (grid->wide)
             step_apart_wide(grid, map, price, plan->ties, spent, chosen);
         else
@@ -621,17 +621,17 @@ void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double
 {
     const int64_t stride = grid_stride(grid);
     for (int32_t h = 0; h < grid->steps; h++) {
-        const double *reward = plan->reward + h * plan->reward_step, *burden = plan->burden + h * stride;
+        const double *reward = plan->reward + h * plan->reward_step, *marginal = plan->marginal + h * stride;
         const double *spent = plan->second + h * stride;
         for (int32_t p = 0; p < plan->reach[h]; p++) {
             const int32_t s = plan->order[p], cell = grid->cell[s];
-            sizes[0] = larger(fabs(reward[s] - burden[cell]), sizes[0]);
+            sizes[0] = larger(fabs(reward[s] - marginal[cell]), sizes[0]);
             sizes[1] = larger(fabs(spent[cell]), sizes[1]);
             for (int j = 0; map->edge != NULL && j < 4; j++) {
                 const int32_t edge = cell + grid->edge[j];
                 if (map->target[4 * (int64_t)s + j] == map->states)
                     continue;
-                sizes[0] = larger(fabs(reward[s] - (burden[cell] + burden[edge])), sizes[0]);
+                sizes[0] = larger(fabs(reward[s] - (marginal[cell] + marginal[edge])), sizes[0]);
                 sizes[1] = larger(fabs(spent[cell] + spent[edge]), sizes[1]);
             }
         }
@@ -652,7 +652,7 @@ double grid_sizes(const Grid *grid, const GridPlan *plan, int32_t states)
         }
         for (int plane = 0; plane < grid->planes; plane++)
             for (int32_t cell = 0; cell < grid->cells; cell++)
-                paid[plane] = larger(fabs(plan->burden[h * stride + plane * grid->cells + cell]), paid[plane]);
+                paid[plane] = larger(fabs(plan->marginal[h * stride + plane * grid->cells + cell]), paid[plane]);
         sum += size + paid[0] + larger(paid[1], paid[2]);
     }
     return sum;

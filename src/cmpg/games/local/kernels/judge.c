@@ -1,8 +1,8 @@
 /* All agents of a local game in turn, each against the loads of the others, by sums of non-negative numbers alone: what
    a certificate needs. The twin is `certify` over induced CMDPs.
 
-   "Everybody but i" for all i, where a resource's burden depends on the mean load alone: everybody together, and on the
-   places that agent i uses the sum of those before it and of those after it. Elsewhere: the agents outside of a block are
+   "All agents but i" for all i, where a resource's marginal cost depends on the mean load alone: all agents together, and on the
+   indices that agent i uses the sum of those before it and of those after it. Elsewhere: the agents outside of a block are
    known; going into one half of the block, the other half is added, and afterwards every number that this changed is put
    back as it was. So each agent is added log2 n times. Nothing is ever subtracted, and one table of loads is enough.
 
@@ -15,33 +15,33 @@
 
 /* What has to be put back: a mean load, or a whole distribution, as it was when a half of a block began to be added. */
 typedef struct {
-    int32_t place;
-    int64_t half; /* the last half before this one that changed the place */
+    int32_t index;
+    int64_t half; /* the last half before this one that changed the index */
     double mean;
-    Distribution before; /* probability NULL on smooth resources */
+    Distribution before; /* probability NULL on quadratic resources */
 } Change;
 
 typedef struct {
     const World *world;
     const Usage *all;
     double *mean;                /* [H·E] */
-    double *pairs;               /* [H·E]: Σ u_i·u_j, where costs are asked for; else NULL */
+    double *pairs;               /* [H·E]: Σ u_i·u_j, if costs are wanted; else NULL */
     Distribution *distributions; /* [H·R] */
-    int64_t *changed_by; /* [H·E]: the half that changed a place last */
+    int64_t *changed_by; /* [H·E]: the half that changed an index last */
     int64_t half;        /* which is being added */
     Change *changes;
     int64_t count, room;
-    double *delays, *burdens; /* [H·E] and [k, H·E]: of the agent whose turn it is */
-    double *largest; /* [k, H]: the largest sizes of burdens beside everybody, where all resources are smooth; or NULL */
-    const int32_t *visited; /* [n + 1]: how many of those before an agent are visited; or NULL: all who are asked for */
+    double *delays, *marginals; /* [H·E] and [k, H·E]: of the agent whose turn it is */
+    double *largest; /* [k, H]: the largest sizes of marginal costs beside all agents, where all resources are quadratic; or NULL */
+    const int32_t *visited; /* [n + 1]: how many of those before an agent are visited; or NULL: all of the block */
     Watch *watch;
     Stop stop;
-    int (*visit)(void *visitor, int32_t agent, const double *delays, const double *burdens);
+    int (*visit)(void *visitor, int32_t agent, const double *delays, const double *marginals);
     void *visitor;
 } Others;
 
-/* Notes what a place was like, the first time that this half changes it. */
-static int others_note(Others *others, int32_t place, Distribution *one)
+/* Notes what an index was like, the first time that this half changes it. */
+static int others_note(Others *others, int32_t index, Distribution *one)
 {
     if (others->count == others->room) {
         const int64_t room = others->room < 1024 ? 1024 : 2 * others->room;
@@ -53,9 +53,9 @@ static int others_note(Others *others, int32_t place, Distribution *one)
     }
     Change *change = &others->changes[others->count];
     memset(change, 0, sizeof *change);
-    change->place = place;
-    change->half = others->changed_by[place];
-    change->mean = others->mean[place];
+    change->index = index;
+    change->half = others->changed_by[index];
+    change->mean = others->mean[index];
     if (one != NULL) {
         /* The old array is kept, and a copy goes on. */
         double *copy = malloc((size_t)(one->room + 1) * sizeof *copy);
@@ -65,26 +65,26 @@ static int others_note(Others *others, int32_t place, Distribution *one)
         change->before = *one;
         one->probability = copy;
     }
-    others->changed_by[place] = others->half;
+    others->changed_by[index] = others->half;
     others->count++;
     return 0;
 }
 
-static Distribution *others_at(Others *others, int32_t place)
+static Distribution *others_at(Others *others, int32_t index)
 {
     const World *world = others->world;
-    const int32_t r = world->rough_of[place % world->resources];
-    return r < 0 ? NULL : &others->distributions[(int64_t)(place / world->resources) * world->rough + r];
+    const int32_t r = world->general_of[index % world->resources];
+    return r < 0 ? NULL : &others->distributions[(int64_t)(index / world->resources) * world->general + r];
 }
 
 static int others_add(Others *others, const Usage *usage)
 {
     for (int64_t entry = 0; entry < usage->count; entry++) {
-        const int32_t place = usage->place[entry];
-        Distribution *one = others_at(others, place);
-        if (others->changed_by[place] != others->half && others_note(others, place, one) < 0)
+        const int32_t index = usage->index[entry];
+        Distribution *one = others_at(others, index);
+        if (others->changed_by[index] != others->half && others_note(others, index, one) < 0)
             return -1;
-        others->mean[place] += usage->probability[entry];
+        others->mean[index] += usage->probability[entry];
         if (one != NULL && distribution_add(one, usage->probability[entry], 0.0) < 0)
             return -1;
     }
@@ -95,9 +95,9 @@ static void others_undo(Others *others, int64_t count)
 {
     while (others->count > count) {
         const Change *change = &others->changes[--others->count];
-        Distribution *one = others_at(others, change->place);
-        others->mean[change->place] = change->mean;
-        others->changed_by[change->place] = change->half;
+        Distribution *one = others_at(others, change->index);
+        others->mean[change->index] = change->mean;
+        others->changed_by[change->index] = change->half;
         if (one != NULL) {
             free(one->probability);
             *one = change->before;
@@ -105,47 +105,47 @@ static void others_undo(Others *others, int64_t count)
     }
 }
 
-/* Delays and burdens of one more user of every place, beside those who are counted. */
+/* Delays and marginal costs of one more user of every index, beside those who are counted. */
 static void weigh(Others *others)
 {
     const World *world = others->world;
-    const int64_t H = world->steps, E = world->resources, n = world->agents, R = world->rough, C = world->charged;
-    const int64_t places = H * E;
+    const int64_t H = world->steps, E = world->resources, n = world->agents, R = world->general, C = world->charged;
+    const int64_t indices = H * E;
     const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
-    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * n;
+    const int64_t cost_size = (world->general_cost_stride ? H : 1) * C * n;
     if (R == 0 && !world->has_delay) {
         for (int j = 0; j < world->constraints; j++)
             for (int64_t h = 0; h < H; h++) {
                 const double *first = world->first_costs + j * first_size + h * world->first_stride;
                 const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
-                double *burden = others->burdens + j * places + h * E;
+                double *marginal = others->marginals + j * indices + h * E;
                 for (int64_t e = 0; e < E; e++)
-                    burden[e] = first[e] + slope[e] * others->mean[h * E + e];
+                    marginal[e] = first[e] + slope[e] * others->mean[h * E + e];
             }
         return;
     }
     for (int64_t h = 0; h < H; h++)
         for (int64_t e = 0; e < E; e++) {
             const int64_t at = h * E + e;
-            const int32_t r = world->rough_of[e];
+            const int32_t r = world->general_of[e];
             const Distribution *one = r < 0 ? NULL : &others->distributions[h * R + r];
             if (world->has_delay)
                 others->delays[at] = r < 0 ? world->first_delay[h * world->delay_stride + e] +
                                                  world->slopes[h * world->slope_stride + e] * others->mean[at]
-                                           : expected(world->rough_delay + (h * world->rough_delay_stride * R + r) * n,
+                                           : expected(world->general_delay + (h * world->general_delay_stride * R + r) * n,
                                                       one->sure, one->probability, one->low, one->high);
             for (int j = 0; j < world->constraints; j++)
-                others->burdens[j * places + at] =
+                others->marginals[j * indices + at] =
                     r < 0 ? world->first_costs[j * first_size + h * world->first_stride + e] +
                                 world->slopes[(1 + j) * slope_size + h * world->slope_stride + e] * others->mean[at]
-                    : r < C ? expected(world->rough_steps + j * cost_size + (h * world->rough_cost_stride * C + r) * n,
+                    : r < C ? expected(world->general_steps + j * cost_size + (h * world->general_cost_stride * C + r) * n,
                                        one->sure, one->probability, one->low, one->high)
                             : 0.0;
         }
 }
 
-/* The same of one smooth place, beside a given mean load. */
-static inline void weigh_place(Others *others, int64_t h, int64_t e, double mean)
+/* The same of one index of a quadratic resource, beside a given mean load. */
+static inline void weigh_index(Others *others, int64_t h, int64_t e, double mean)
 {
     const World *world = others->world;
     const int64_t H = world->steps, E = world->resources, at = h * E + e;
@@ -154,20 +154,20 @@ static inline void weigh_place(Others *others, int64_t h, int64_t e, double mean
     if (world->has_delay)
         others->delays[at] = world->first_delay[h * world->delay_stride + e] + slopes[0] * mean;
     for (int j = 0; j < world->constraints; j++)
-        others->burdens[j * H * E + at] =
+        others->marginals[j * H * E + at] =
             world->first_costs[j * first_size + h * world->first_stride + e] + slopes[(1 + j) * slope_size] * mean;
 }
 
-/* Weighs the places of one agent beside given mean loads of theirs, or beside everybody. */
-static void weigh_places(Others *others, const Usage *usage, const double *means)
+/* Weighs the indices of one agent beside given mean loads of theirs, or beside all agents. */
+static void weigh_indices(Others *others, const Usage *usage, const double *means)
 {
     const int32_t E = others->world->resources;
     int32_t h = 0;
     for (int64_t entry = 0; entry < usage->count; entry++) {
-        const int32_t place = usage->place[entry];
-        while (place - h * E >= E)
+        const int32_t index = usage->index[entry];
+        while (index - h * E >= E)
             h++;
-        weigh_place(others, h, place - h * E, means == NULL ? others->mean[place] : means[entry]);
+        weigh_index(others, h, index - h * E, means == NULL ? others->mean[index] : means[entry]);
     }
 }
 
@@ -178,7 +178,7 @@ static void note_largest(Others *others)
     for (int64_t row = 0; row < world->constraints * H; row++) {
         double found[4] = {0.0, 0.0, 0.0, 0.0}; /* one comparison need not wait for the one before */
         for (int64_t e = 0; e < E; e++) {
-            const double size = fabs(others->burdens[row * E + e]);
+            const double size = fabs(others->marginals[row * E + e]);
             found[e & 3] = size > found[e & 3] ? size : found[e & 3];
         }
         for (int lane = 1; lane < 4; lane++)
@@ -194,8 +194,8 @@ static int is_wanted(const Others *others, int32_t first, int32_t last, int32_t 
     return begin < end && (others->visited == NULL || others->visited[end] > others->visited[begin]);
 }
 
-/* Visits agents from ≤ i < to, where all resources are smooth; everybody outside of first ≤ i < last is counted already. */
-static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
+/* Visits agents from ≤ i < to, where all resources are quadratic; all outside of first ≤ i < last are counted already. */
+static int visit_quadratic(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
 {
     const World *world = others->world;
     const Usage *all = others->all;
@@ -209,16 +209,16 @@ static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t fro
     for (int32_t i = first; !failed && i < last; i++)
         if (i < from || i >= to)
             for (int64_t entry = 0; entry < all[i].count; entry++)
-                others->mean[all[i].place[entry]] += all[i].probability[entry];
+                others->mean[all[i].index[entry]] += all[i].probability[entry];
     for (int32_t i = from; !failed && i < to; i++)
         for (int64_t entry = 0; entry < all[i].count; entry++) {
-            without[at++] = others->mean[all[i].place[entry]];
-            others->mean[all[i].place[entry]] += all[i].probability[entry];
+            without[at++] = others->mean[all[i].index[entry]];
+            others->mean[all[i].index[entry]] += all[i].probability[entry];
         }
     for (int32_t i = to - 1; !failed && i >= from; i--)
         for (int64_t entry = all[i].count - 1; entry >= 0; entry--) {
-            without[--at] += after[all[i].place[entry]];
-            after[all[i].place[entry]] += all[i].probability[entry];
+            without[--at] += after[all[i].index[entry]];
+            after[all[i].index[entry]] += all[i].probability[entry];
         }
     if (!failed) {
         weigh(others);
@@ -228,9 +228,9 @@ static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t fro
         if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
             break;
         if (is_wanted(others, i, i + 1, from, to)) {
-            weigh_places(others, &all[i], without + at);
-            failed = others->visit(others->visitor, i, world->has_delay ? others->delays : NULL, others->burdens) < 0;
-            weigh_places(others, &all[i], NULL);
+            weigh_indices(others, &all[i], without + at);
+            failed = others->visit(others->visitor, i, world->has_delay ? others->delays : NULL, others->marginals) < 0;
+            weigh_indices(others, &all[i], NULL);
         }
         at += all[i].count;
     }
@@ -239,7 +239,7 @@ static int visit_smooth(Others *others, int32_t first, int32_t last, int32_t fro
     return failed ? -1 : 0;
 }
 
-/* Visits agents first ≤ i < last that are wanted; everybody outside is counted already. */
+/* Visits agents first ≤ i < last that are wanted; all outside are counted already. */
 static int visit_block(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
 {
     if (!is_wanted(others, first, last, from, to))
@@ -248,7 +248,7 @@ static int visit_block(Others *others, int32_t first, int32_t last, int32_t from
         if (others->watch != NULL && (others->stop = must_stop(others->watch)) != GO_ON)
             return 0;
         weigh(others);
-        return others->visit(others->visitor, first, others->world->has_delay ? others->delays : NULL, others->burdens);
+        return others->visit(others->visitor, first, others->world->has_delay ? others->delays : NULL, others->marginals);
     }
     const int32_t middle = first + (last - first) / 2;
     for (int half = 0; half < 2 && others->stop == GO_ON; half++) {
@@ -269,25 +269,25 @@ static int visit_block(Others *others, int32_t first, int32_t last, int32_t from
 
 static int others_begin(Others *others, const World *world, const Usage *all)
 {
-    const size_t places = (size_t)world->steps * (size_t)world->resources;
-    const int64_t rough = (int64_t)world->steps * world->rough;
+    const size_t indices = (size_t)world->steps * (size_t)world->resources;
+    const int64_t general = (int64_t)world->steps * world->general;
     others->world = world;
     others->all = all;
-    others->mean = calloc(places, sizeof(double));
-    others->changed_by = calloc(places, sizeof(int64_t));
-    others->delays = malloc((places + 1) * sizeof(double));
-    others->burdens = malloc((places * (size_t)world->constraints + 1) * sizeof(double));
-    others->distributions = calloc((size_t)rough + 1, sizeof(Distribution));
-    if (others->mean == NULL || others->changed_by == NULL || others->delays == NULL || others->burdens == NULL || others->distributions == NULL)
+    others->mean = calloc(indices, sizeof(double));
+    others->changed_by = calloc(indices, sizeof(int64_t));
+    others->delays = malloc((indices + 1) * sizeof(double));
+    others->marginals = malloc((indices * (size_t)world->constraints + 1) * sizeof(double));
+    others->distributions = calloc((size_t)general + 1, sizeof(Distribution));
+    if (others->mean == NULL || others->changed_by == NULL || others->delays == NULL || others->marginals == NULL || others->distributions == NULL)
         return -1;
-    for (int64_t at = 0; at < rough; at++)
+    for (int64_t at = 0; at < general; at++)
         if (distribution_clear(&others->distributions[at]) < 0)
             return -1;
     return 0;
 }
 
 /* Counts the half of a block without the agent, then a half of the other half, …, until a block of no more than `size`
-   agents is left, everybody outside of which is counted then. Blocks are those of `visit_block`, and so is the order. */
+   agents is left, all agents outside of which is counted then. Blocks are those of `visit_block`, and so is the order. */
 static int count_outside(Others *others, int32_t *first, int32_t *last, int32_t agent, int32_t size)
 {
     while (*last - *first > size) {
@@ -296,12 +296,12 @@ static int count_outside(Others *others, int32_t *first, int32_t *last, int32_t 
         for (int32_t i = from; i < to; i++) {
             const Usage *usage = &others->all[i];
             for (int64_t entry = 0; entry < usage->count; entry++) {
-                const int32_t place = usage->place[entry];
+                const int32_t index = usage->index[entry];
                 const double u = usage->probability[entry];
-                Distribution *one = others_at(others, place);
+                Distribution *one = others_at(others, index);
                 if (others->pairs != NULL)
-                    others->pairs[place] += u * others->mean[place];
-                others->mean[place] += u;
+                    others->pairs[index] += u * others->mean[index];
+                others->mean[index] += u;
                 if (one != NULL && distribution_add(one, u, 0.0) < 0)
                     return -1;
             }
@@ -312,10 +312,10 @@ static int count_outside(Others *others, int32_t *first, int32_t *last, int32_t 
     return 0;
 }
 
-/* Everybody outside of a block of agents, counted once for all that is asked about agents inside. */
+/* All agents outside of a block, counted once for all queries about agents inside. */
 typedef struct {
     int32_t agents, first, last; /* n, and the block first ≤ i < last */
-    int64_t places, rough;       /* H·E, H·R */
+    int64_t indices, general;       /* H·E, H·R */
     double *mean, *pairs;        /* [H·E] */
     Distribution *distributions; /* [H·R] */
 } Outside;
@@ -324,7 +324,7 @@ static const char OUTSIDE[] = "cmpg.outside";
 
 static void outside_free(Outside *outside)
 {
-    for (int64_t at = 0; outside->distributions != NULL && at < outside->rough; at++)
+    for (int64_t at = 0; outside->distributions != NULL && at < outside->general; at++)
         free(outside->distributions[at].probability);
     free(outside->distributions);
     free(outside->mean);
@@ -346,8 +346,8 @@ static int outside_of(const Outside **outside, PyObject *object, const World *wo
     const Outside *known = PyCapsule_GetPointer(object, OUTSIDE);
     if (known == NULL)
         return -1;
-    if (known->agents != world->agents || known->places != (int64_t)world->steps * world->resources ||
-        known->rough != (int64_t)world->steps * world->rough || from < known->first || to > known->last) {
+    if (known->agents != world->agents || known->indices != (int64_t)world->steps * world->resources ||
+        known->general != (int64_t)world->steps * world->general || from < known->first || to > known->last) {
         PyErr_SetString(PyExc_ValueError, "the agents outside are those of other agents, or of another game");
         return -1;
     }
@@ -355,13 +355,13 @@ static int outside_of(const Outside **outside, PyObject *object, const World *wo
     return 0;
 }
 
-/* Begins where everybody outside is counted. */
+/* Begins where all agents outside are counted. */
 static int others_resume(Others *others, const Outside *outside)
 {
-    memcpy(others->mean, outside->mean, (size_t)outside->places * sizeof(double));
+    memcpy(others->mean, outside->mean, (size_t)outside->indices * sizeof(double));
     if (others->pairs != NULL)
-        memcpy(others->pairs, outside->pairs, (size_t)outside->places * sizeof(double));
-    for (int64_t at = 0; at < outside->rough; at++) {
+        memcpy(others->pairs, outside->pairs, (size_t)outside->indices * sizeof(double));
+    for (int64_t at = 0; at < outside->general; at++) {
         const Distribution *known = &outside->distributions[at];
         double *copy = malloc((size_t)(known->room + 1) * sizeof *copy);
         if (copy == NULL)
@@ -378,14 +378,14 @@ static void others_end(Others *others)
 {
     if (others->count > 0)
         others_undo(others, 0);
-    for (int64_t at = 0; others->distributions != NULL && at < (int64_t)others->world->steps * others->world->rough; at++)
+    for (int64_t at = 0; others->distributions != NULL && at < (int64_t)others->world->steps * others->world->general; at++)
         free(others->distributions[at].probability);
     free(others->distributions);
     free(others->mean);
     free(others->pairs);
     free(others->changed_by);
     free(others->delays);
-    free(others->burdens);
+    free(others->marginals);
     free(others->changes);
     free(others->largest);
 }
@@ -398,49 +398,49 @@ typedef struct {
     double *maxima, *present, *sizes; /* [n], [n, 1 + k], [n, 1 + k] */
     int32_t first;
     double *weighted;                 /* [H·E], or as the cells of a grid lie */
-    const double *laid;               /* the multipliers of what lies there, or NULL */
-    const Usage *last;                /* the usage beside which that was last, where all resources are smooth */
+    const double *gridded;               /* the multipliers of what lies there, or NULL */
+    const Usage *last;                /* the usage beside which that was last, where all resources are quadratic */
 } Judge;
 
 static double *weighted_room(const Planner *planner)
 {
-    const int64_t places = planner->world->resources, laid = grid_stride(&planner->grid);
-    return calloc((size_t)(planner->world->steps * (places > laid ? places : laid)) + 1, sizeof(double));
+    const int64_t indices = planner->world->resources, gridded = grid_stride(&planner->grid);
+    return calloc((size_t)(planner->world->steps * (indices > gridded ? indices : gridded)) + 1, sizeof(double));
 }
 
 /* What an agent gets and spends by what it uses, beside what one more user meets and adds. Sums of a step, then of all. */
-static void present_of(const World *world, const Usage *usage, const double *delays, const double *burdens, double value,
+static void present_of(const World *world, const Usage *usage, const double *delays, const double *marginals, double value,
                        const double *costs, double *present)
 {
-    const int64_t E = world->resources, places = world->steps * E;
+    const int64_t E = world->resources, indices = world->steps * E;
     for (int l = 0; l <= world->constraints; l++) {
-        const double *met = l == 0 ? delays : burdens + (l - 1) * places;
+        const double *met = l == 0 ? delays : marginals + (l - 1) * indices;
         double total = 0.0, step = 0.0;
         int64_t end = E;
         for (int64_t entry = 0; met != NULL && entry < usage->count; entry++) {
-            if (usage->place[entry] >= end) {
+            if (usage->index[entry] >= end) {
                 total += step;
                 step = 0.0;
-                end = (usage->place[entry] / E + 1) * E;
+                end = (usage->index[entry] / E + 1) * E;
             }
-            step += usage->probability[entry] * met[usage->place[entry]];
+            step += usage->probability[entry] * met[usage->index[entry]];
         }
         total += step;
         present[l] = l == 0 ? value - total : costs[l - 1] + total;
     }
 }
 
-/* The largest sizes among all that anybody could meet: no less than among what the agent can reach. */
-static void sizes_beside_all(const World *world, const Usage *usage, const double *burdens, const double *largest,
+/* The largest sizes among all that any agent could meet: no less than among what the agent can reach. */
+static void sizes_beside_all(const World *world, const Usage *usage, const double *marginals, const double *largest,
                              int uses, double *sizes)
 {
-    const int64_t E = world->resources, places = world->steps * E;
+    const int64_t E = world->resources, indices = world->steps * E;
     for (int j = 0; j < world->constraints; j++) {
         int64_t entry = 0;
         for (int64_t h = 0; h < world->steps; h++) {
             double most = largest[j * world->steps + h];
-            for (; entry < usage->count && usage->place[entry] < (h + 1) * E; entry++) {
-                const double size = fabs(burdens[j * places + usage->place[entry]]);
+            for (; entry < usage->count && usage->index[entry] < (h + 1) * E; entry++) {
+                const double size = fabs(marginals[j * indices + usage->index[entry]]);
                 most = size > most ? size : most;
             }
             sizes[1 + j] += uses * most;
@@ -448,21 +448,21 @@ static void sizes_beside_all(const World *world, const Usage *usage, const doubl
     }
 }
 
-/* On a grid, λ·burdens as its cells lie: all of them, or where nothing else has changed, those beside two agents. */
-static void lay_beside(Judge *own, const Usage *usage, const double *burdens, const double *multipliers)
+/* On a grid, λ·marginal costs as its cells lie: all of them, or where nothing else has changed, those beside two agents. */
+static void scatter_beside(Judge *own, const Usage *usage, const double *marginals, const double *multipliers)
 {
     const int64_t k = own->planner.world->constraints;
-    const int same = own->laid != NULL && memcmp(own->laid, multipliers, (size_t)k * sizeof(double)) == 0;
+    const int same = own->gridded != NULL && memcmp(own->gridded, multipliers, (size_t)k * sizeof(double)) == 0;
     if (same && own->last != NULL) {
-        lay_weighted_at(&own->planner, own->last, burdens, multipliers, own->weighted);
-        lay_weighted_at(&own->planner, usage, burdens, multipliers, own->weighted);
+        scatter_weighted_at(&own->planner, own->last, marginals, multipliers, own->weighted);
+        scatter_weighted_at(&own->planner, usage, marginals, multipliers, own->weighted);
     } else
-        lay_weighted(&own->planner, burdens, multipliers, own->weighted);
-    own->laid = multipliers;
+        scatter_weighted(&own->planner, marginals, multipliers, own->weighted);
+    own->gridded = multipliers;
     own->last = own->others->largest != NULL ? usage : NULL;
 }
 
-static int judge_agent(void *visitor, int32_t agent, const double *delays, const double *burdens)
+static int judge_agent(void *visitor, int32_t agent, const double *delays, const double *marginals)
 {
     Judge *own = visitor;
     Planner *planner = &own->planner;
@@ -473,19 +473,20 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
     double *sizes = own->sizes + at * (1 + k);
     const int on_grid = planner->grid.cells > 0 && delays == NULL && own->others->largest != NULL;
     if (on_grid)
-        lay_beside(own, usage, burdens, multipliers);
-    planner->laid[0] = on_grid ? own->weighted : NULL;
-    if (greatest(planner, agent, delays, burdens, multipliers, own->weighted, &own->maxima[at], sizes) < 0)
+        scatter_beside(own, usage, marginals, multipliers);
+    planner->gridded[0] = on_grid ? own->weighted : NULL;
+    if (greatest(planner, agent, delays, marginals, multipliers, own->weighted, &own->maxima[at], sizes) < 0)
         return -1;
     if (on_grid)
-        sizes_beside_all(world, usage, burdens, own->others->largest, planner->grid.planes > 1 ? 2 : 1, sizes);
-    present_of(world, usage, delays, burdens, own->values[at], own->costs + at * k, own->present + at * (1 + k));
+        sizes_beside_all(world, usage, marginals, own->others->largest, planner->grid.planes > 1 ? 2 : 1, sizes);
+    present_of(world, usage, delays, marginals, own->values[at], own->costs + at * k, own->present + at * (1 + k));
     return 0;
 }
 
 /* Whether two agents are of one kind, do the same, and are judged by the same multipliers. */
-static int are_alike(const Judge *own, int32_t one, int32_t other)
+static int are_alike(const void *context, int32_t one, int32_t other)
 {
+    const Judge *own = context;
     const World *world = own->planner.world;
     const int64_t k = world->constraints, i = one - own->first, j = other - own->first;
     return same_usage(&own->others->all[one], &own->others->all[other]) &&
@@ -495,57 +496,38 @@ static int are_alike(const Judge *own, int32_t one, int32_t other)
            same_kind(world, one, other);
 }
 
-/* FNV-1a (Fowler, Noll and Vo), by words: alike agents have the same. */
-static uint64_t fingerprint_of(const Judge *own, int32_t agent)
+static uint64_t hash_of_alike(const void *context, int32_t agent)
 {
+    const Judge *own = context;
     const World *world = own->planner.world;
     const Usage *usage = &own->others->all[agent];
     uint64_t hash = UINT64_C(0xcbf29ce484222325), bits;
-#define FOLD(word) hash = (hash ^ (uint64_t)(word)) * UINT64_C(0x100000001b3), hash ^= hash >> 29
-    FOLD(world->moves_of[agent]);
-    FOLD(world->uses_of[agent]);
-    FOLD(world->reward_of[agent]);
+    hash = fold(hash, (uint64_t)world->moves_of[agent]);
+    hash = fold(hash, (uint64_t)world->uses_of[agent]);
+    hash = fold(hash, (uint64_t)world->reward_of[agent]);
     memcpy(&bits, own->values + (agent - own->first), sizeof bits);
-    FOLD(bits);
+    hash = fold(hash, bits);
     for (int64_t entry = 0; entry < usage->count; entry++) {
         memcpy(&bits, usage->probability + entry, sizeof bits);
-        FOLD(bits + (uint64_t)(uint32_t)usage->place[entry]);
+        hash = fold(hash, bits + (uint64_t)(uint32_t)usage->index[entry]);
     }
-#undef FOLD
     return hash;
 }
 
-/* The first of first ≤ i < last who is like agent i: like[i − first]; and how many first ones there are before i:
+/* The first of first ≤ i < last that is like agent i: like[i − first]; and how many first ones there are before i:
    visited[i], for all i ≤ n. −1: no memory. */
 static int find_alike(const Judge *own, int32_t first, int32_t last, int32_t *like, int32_t *visited)
 {
-    const int32_t n = own->planner.world->agents;
-    size_t room = 16;
-    while (room < 2 * (size_t)(last - first))
-        room *= 2;
-    int32_t *known = malloc(room * sizeof *known); /* agents, in the places that their fingerprints have; −1: nobody */
-    if (known == NULL)
+    if (find_equal(first, last, hash_of_alike, are_alike, own, like) < 0)
         return -1;
-    memset(known, -1, room * sizeof *known);
     visited[0] = 0;
-    for (int32_t i = 0; i < n; i++) {
-        int is_first = 0;
-        if (i >= first && i < last) {
-            size_t at = (size_t)fingerprint_of(own, i) & (room - 1);
-            while (known[at] >= 0 && !are_alike(own, known[at], i))
-                at = (at + 1) & (room - 1);
-            is_first = known[at] < 0;
-            known[at] = is_first ? i : known[at];
-            like[i - first] = known[at];
-        }
-        visited[i + 1] = visited[i] + is_first;
-    }
-    free(known);
+    for (int32_t i = 0; i < own->planner.world->agents; i++)
+        visited[i + 1] = visited[i] + (i >= first && i < last && like[i - first] == i);
     return 0;
 }
 
 /* What was found for one agent holds for those who are like it. */
-static void tell_alike(const Judge *own, const int32_t *like, int64_t count)
+static void copy_to_alike(const Judge *own, const int32_t *like, int64_t count)
 {
     const int64_t families = 1 + own->planner.world->constraints;
     for (int64_t at = 0; at < count; at++) {
@@ -574,7 +556,7 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
     Judge own;
     memset(&others, 0, sizeof others);
     memset(&own, 0, sizeof own);
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     int32_t *like = NULL, *visited = NULL;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
@@ -608,15 +590,15 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
              (outside != NULL && others_resume(&others, outside) < 0);
     others.visited = visited;
     failed = failed ||
-             (world.rough > 0 ? visit_block : visit_smooth)(&others, outside == NULL ? 0 : outside->first,
+             (world.general > 0 ? visit_block : visit_quadratic)(&others, outside == NULL ? 0 : outside->first,
                                                             outside == NULL ? world.agents : outside->last, first, last) < 0;
     if (!failed && others.stop == GO_ON)
-        tell_alike(&own, like, n);
+        copy_to_alike(&own, like, n);
     end_without_lock(&watch);
     if (failed)
         PyErr_NoMemory();
     else if (others.stop != INTERRUPTED)
-        told = Py_NewRef(Py_None);
+        answer = Py_NewRef(Py_None);
 done:
     free(like);
     free(visited);
@@ -625,10 +607,10 @@ done:
     others_end(&others);
     usages_end(&usages);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
-/* Counts everybody outside of a block of agents around one: a capsule, and where the block begins and ends. */
+/* Counts all agents outside of a block around one: a capsule, and where the block begins and ends. */
 static PyObject *outside_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -642,19 +624,19 @@ static PyObject *outside_kernel(PyObject *module, PyObject *args)
     Others others;
     memset(&others, 0, sizeof others);
     Outside *outside = NULL;
-    PyObject *told = NULL;
+    PyObject *answer = NULL;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
     if (agent < 0 || agent >= world.agents || size < 1) {
         PyErr_SetString(PyExc_IndexError, "there is no such agent, or no such block");
         goto done;
     }
-    const int64_t places = (int64_t)world.steps * world.resources;
+    const int64_t indices = (int64_t)world.steps * world.resources;
     int32_t first = 0, last = world.agents;
     int failed;
     Py_BEGIN_ALLOW_THREADS;
     outside = calloc(1, sizeof *outside);
-    others.pairs = calloc((size_t)places, sizeof(double));
+    others.pairs = calloc((size_t)indices, sizeof(double));
     failed = outside == NULL || others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
              count_outside(&others, &first, &last, agent, size) < 0;
     Py_END_ALLOW_THREADS;
@@ -663,7 +645,7 @@ static PyObject *outside_kernel(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    *outside = (Outside){world.agents, first, last, places, (int64_t)world.steps * world.rough,
+    *outside = (Outside){world.agents, first, last, indices, (int64_t)world.steps * world.general,
                          others.mean, others.pairs, others.distributions};
     others.mean = others.pairs = NULL;
     others.distributions = NULL;
@@ -671,22 +653,22 @@ static PyObject *outside_kernel(PyObject *module, PyObject *args)
     if (capsule == NULL)
         outside_free(outside);
     else
-        told = Py_BuildValue("(Nii)", capsule, (int)first, (int)last);
+        answer = Py_BuildValue("(Nii)", capsule, (int)first, (int)last);
 done:
     others_end(&others);
     usages_end(&usages);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
-/* What one more user beside everybody but one agent meets and adds: delays [H, E], burdens [k, H, E]; and what the loads
-   of everybody but that agent cost: totals [k]. */
-static PyObject *burden_kernel(PyObject *module, PyObject *args)
+/* What one more user beside all agents but one meets and adds: delays [H, E], marginal costs [k, H, E]; and what the loads
+   of all agents but that agent cost: totals [k]. */
+static PyObject *marginal_costs_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *counted, *delays, *burdens, *totals;
+    PyObject *packed, *position, *counted, *delays, *marginals, *totals;
     int agent;
-    if (!PyArg_ParseTuple(args, "OOOiOOO", &packed, &position, &counted, &agent, &delays, &burdens, &totals))
+    if (!PyArg_ParseTuple(args, "OOOiOOO", &packed, &position, &counted, &agent, &delays, &marginals, &totals))
         return NULL;
     Arrays arrays = {.count = 0};
     World world;
@@ -694,49 +676,49 @@ static PyObject *burden_kernel(PyObject *module, PyObject *args)
     Others others;
     memset(&others, 0, sizeof others);
     const Outside *outside;
-    PyObject *told = NULL;
-    double *delay, *burden, *total;
+    PyObject *answer = NULL;
+    double *delay, *marginal, *total;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
         goto done;
     if (agent < 0 || agent >= world.agents) {
         PyErr_SetString(PyExc_IndexError, "there is no such agent");
         goto done;
     }
-    const int64_t places = (int64_t)world.steps * world.resources;
+    const int64_t indices = (int64_t)world.steps * world.resources;
     if (outside_of(&outside, counted, &world, agent, agent + 1) < 0 ||
-        (delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? places : 0)) == NULL ||
-        (burden = array_with(&arrays, burdens, 'd', 1, "burdens", places * world.constraints)) == NULL ||
+        (delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? indices : 0)) == NULL ||
+        (marginal = array_with(&arrays, marginals, 'd', 1, "marginals", indices * world.constraints)) == NULL ||
         (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
         goto done;
     int32_t first = outside == NULL ? 0 : outside->first, last = outside == NULL ? world.agents : outside->last;
     int failed;
     Py_BEGIN_ALLOW_THREADS;
-    others.pairs = calloc((size_t)places, sizeof(double));
+    others.pairs = calloc((size_t)indices, sizeof(double));
     failed = others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
              (outside != NULL && others_resume(&others, outside) < 0) ||
              count_outside(&others, &first, &last, agent, 1) < 0;
     if (!failed) {
         weigh(&others);
         if (world.has_delay)
-            memcpy(delay, others.delays, (size_t)places * sizeof(double));
-        memcpy(burden, others.burdens, (size_t)(places * world.constraints) * sizeof(double));
-        costs_of_loads(&world, others.mean, others.pairs, others.distributions, world.rough, total);
+            memcpy(delay, others.delays, (size_t)indices * sizeof(double));
+        memcpy(marginal, others.marginals, (size_t)(indices * world.constraints) * sizeof(double));
+        costs_of_loads(&world, others.mean, others.pairs, others.distributions, world.general, total);
     }
     Py_END_ALLOW_THREADS;
     if (failed)
         PyErr_NoMemory();
     else
-        told = Py_NewRef(Py_None);
+        answer = Py_NewRef(Py_None);
 done:
     others_end(&others);
     usages_end(&usages);
     release_arrays(&arrays);
-    return told;
+    return answer;
 }
 
 PyMethodDef judge_kernels[] = {
     {"judge", judge_kernel, METH_VARARGS, "Bound what every agent could get, and evaluate what it has."},
-    {"outside", outside_kernel, METH_VARARGS, "Count everybody outside of a block of agents."},
-    {"burden", burden_kernel, METH_VARARGS, "Find what one agent meets and adds on every resource."},
+    {"outside", outside_kernel, METH_VARARGS, "Count all agents outside of a block of agents."},
+    {"marginal_costs", marginal_costs_kernel, METH_VARARGS, "Find what one agent meets and adds on every resource."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,10 +1,10 @@
 /* Loads of shared resources; the twin is games/local/loads.py.
 
-   While agents take turns, an agent is taken out of a load by a difference (smooth resources) or by dividing its factor
-   out of the distribution (rough ones), in the direction in which errors do not grow along it. A division has errors all
+   While agents take turns, an agent is taken out of a load by a difference (quadratic resources) or by dividing its factor
+   out of the distribution (general ones), in the direction in which errors do not grow along it. A division has errors all
    the same, and the next ones multiply them: an error that alternates from one load to the next by 1/|1 − 2u|, the most
-   of all, and an addition by |1 − 2u|. `doubt` follows that, and a load that has become too doubtful is counted afresh.
-   Where a proof is wanted, loads are counted afresh anyway, by sums of non-negative numbers. */
+   of all, and an addition by |1 − 2u|. `error` follows that, and a load that has become too doubtful is counted again.
+   Where a proof is wanted, loads are counted again anyway, by sums of non-negative numbers. */
 #include "local.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define NEGLIGIBLE 1e-40 /* probabilities below this, at the ends of a distribution, are taken to be zero */
 #define ROUNDING 1e-16   /* what a division adds to the error of a probability; sums of positive ones add next to none */
-#define DOUBTFUL 1e-11   /* errors larger than this are worth the work of counting afresh */
+#define MAX_ERROR 1e-11   /* errors larger than this are worth the work of counting again */
 
 /* total[m] = Σ_{a + b = m} one[a]·other[b], for distributions [length, width] with the load as the first axis. Terms are
    added in the order of the shorter one's load: the bits are those of the twin. */
@@ -26,8 +26,8 @@ static void convolve(const double *one, Py_ssize_t ones, const double *other, Py
         for (Py_ssize_t row = 0; row < many; row++) {
             const double *weight = brief + load * width, *from = wide + row * width;
             double *to = total + (load + row) * width;
-            for (Py_ssize_t place = 0; place < width; place++)
-                to[place] += weight[place] * from[place];
+            for (Py_ssize_t index = 0; index < width; index++)
+                to[index] += weight[index] * from[index];
         }
 }
 
@@ -67,26 +67,26 @@ PyMethodDef load_kernels[] = {
 int same_usage(const Usage *one, const Usage *other)
 {
     return one->count == other->count &&
-           (one->count == 0 || (memcmp(one->place, other->place, (size_t)one->count * sizeof *one->place) == 0 &&
+           (one->count == 0 || (memcmp(one->index, other->index, (size_t)one->count * sizeof *one->index) == 0 &&
                                 memcmp(one->probability, other->probability,
                                        (size_t)one->count * sizeof *one->probability) == 0));
 }
 
-int usage_append(Usage *usage, int32_t place, double probability)
+int usage_append(Usage *usage, int32_t index, double probability)
 {
     if (usage->count == usage->room) {
         int64_t room = usage->room < 16 ? 16 : 2 * usage->room;
-        int32_t *places = realloc(usage->place, (size_t)room * sizeof *places);
-        if (places == NULL)
+        int32_t *indices = realloc(usage->index, (size_t)room * sizeof *indices);
+        if (indices == NULL)
             return -1;
-        usage->place = places;
+        usage->index = indices;
         double *probabilities = realloc(usage->probability, (size_t)room * sizeof *probabilities);
         if (probabilities == NULL)
             return -1;
         usage->probability = probabilities;
         usage->room = room;
     }
-    usage->place[usage->count] = place;
+    usage->index[usage->count] = index;
     usage->probability[usage->count++] = probability;
     return 0;
 }
@@ -114,7 +114,7 @@ static void trim(Distribution *one, double negligible)
         p[one->low++] = 0.0;
 }
 
-/* Nobody: the load is zero for sure. */
+/* No agent: the load is zero for sure. */
 int distribution_clear(Distribution *one)
 {
     if (reserve(one, 1) < 0)
@@ -124,7 +124,7 @@ int distribution_clear(Distribution *one)
     one->low = 0;
     one->high = 1;
     one->sure = one->unsure = 0;
-    one->doubt = 0.0;
+    one->error = 0.0;
     return 0;
 }
 
@@ -150,7 +150,7 @@ int distribution_add(Distribution *one, double u, double negligible)
     p[one->low] *= not_u;
     one->high++;
     one->unsure++;
-    one->doubt *= damping(one, u);
+    one->error *= damping(one, u);
     trim(one, negligible);
     return 0;
 }
@@ -185,25 +185,25 @@ static void divide(const Distribution *one, double u, double *q, int32_t *low, i
         *high = one->unsure;
 }
 
-static int64_t find(const Usage *usage, int32_t place)
+static int64_t find(const Usage *usage, int32_t index)
 {
     int64_t low = 0, high = usage->count;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (usage->place[middle] < place)
+        if (usage->index[middle] < index)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < usage->count && usage->place[low] == place ? low : -1;
+    return low < usage->count && usage->index[low] == index ? low : -1;
 }
 
-static int count_afresh(Distribution *one, const World *world, int32_t place, const Usage *all)
+static int recount(Distribution *one, const World *world, int32_t index, const Usage *all)
 {
     if (distribution_clear(one) < 0)
         return -1;
     for (int32_t i = 0; i < world->agents; i++) {
-        int64_t at = find(&all[i], place);
+        int64_t at = find(&all[i], index);
         if (at >= 0 && distribution_add(one, all[i].probability[at], NEGLIGIBLE) < 0)
             return -1;
     }
@@ -215,15 +215,15 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
     memset(loads, 0, sizeof *loads);
     loads->world = world;
     loads->weightings = weightings;
-    const int64_t E = world->resources, H = world->steps, R = world->rough, n = world->agents, C = world->charged;
+    const int64_t E = world->resources, H = world->steps, R = world->general, n = world->agents, C = world->charged;
     const int k = world->constraints;
     loads->combined_stride = world->delay_stride || world->slope_stride || world->first_stride ? E : 0;
-    loads->rough_stride = world->rough_delay_stride || world->rough_cost_stride ? 1 : 0;
-    const int64_t steps = loads->combined_stride ? H : 1, rough_steps = loads->rough_stride ? H : 1;
+    loads->general_stride = world->general_delay_stride || world->general_cost_stride ? 1 : 0;
+    const int64_t steps = loads->combined_stride ? H : 1, general_steps = loads->general_stride ? H : 1;
     loads->mean = calloc((size_t)(H * E), sizeof(double));
     loads->distributions = calloc((size_t)(H * R + 1), sizeof(Distribution));
-    loads->alike = calloc((size_t)(H * R + 1), sizeof(Alike));
-    if (loads->mean == NULL || loads->distributions == NULL || loads->alike == NULL)
+    loads->cache = calloc((size_t)(H * R + 1), sizeof(MarginalCache));
+    if (loads->mean == NULL || loads->distributions == NULL || loads->cache == NULL)
         return -1;
     for (int64_t at = 0; at < H * R; at++)
         if (distribution_clear(&loads->distributions[at]) < 0)
@@ -232,9 +232,9 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
         const double *w = weights + z * (1 + k);
         double *base = loads->base[z] = malloc((size_t)(steps * E) * sizeof(double));
         double *slope = loads->slope[z] = malloc((size_t)(steps * E) * sizeof(double));
-        double *table = loads->tables[z] = calloc((size_t)(rough_steps * R * n + 1), sizeof(double));
-        loads->burden[z] = malloc((size_t)(H * E) * sizeof(double));
-        if (base == NULL || slope == NULL || table == NULL || loads->burden[z] == NULL)
+        double *table = loads->tables[z] = calloc((size_t)(general_steps * R * n + 1), sizeof(double));
+        loads->marginal[z] = malloc((size_t)(H * E) * sizeof(double));
+        if (base == NULL || slope == NULL || table == NULL || loads->marginal[z] == NULL)
             return -1;
         const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
         for (int64_t h = 0; h < steps; h++)
@@ -248,10 +248,10 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
                 base[h * E + e] = b;
                 slope[h * E + e] = m;
             }
-        const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * n;
-        for (int64_t h = 0; h < rough_steps; h++)
+        const int64_t cost_size = (world->general_cost_stride ? H : 1) * C * n;
+        for (int64_t h = 0; h < general_steps; h++)
             for (int64_t r = 0; r < R; r++) {
-                const double *delay = world->rough_delay + (h * world->rough_delay_stride * R + r) * n;
+                const double *delay = world->general_delay + (h * world->general_delay_stride * R + r) * n;
                 double *to = table + (h * R + r) * n;
                 if (w[0] != 0.0)
                     for (int64_t m = 0; m < n; m++)
@@ -259,7 +259,7 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
                 for (int j = 0; r < C && j < k; j++) {
                     if (w[1 + j] == 0.0)
                         continue;
-                    const double *rise = world->rough_steps + j * cost_size + (h * world->rough_cost_stride * C + r) * n;
+                    const double *rise = world->general_steps + j * cost_size + (h * world->general_cost_stride * C + r) * n;
                     for (int64_t m = 0; m < n; m++)
                         to[m] += w[1 + j] * rise[m];
                 }
@@ -271,65 +271,65 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
 void loads_end(Loads *loads)
 {
     if (loads->distributions != NULL)
-        for (int64_t at = 0; at < (int64_t)loads->world->steps * loads->world->rough; at++)
+        for (int64_t at = 0; at < (int64_t)loads->world->steps * loads->world->general; at++)
             free(loads->distributions[at].probability);
     free(loads->distributions);
-    free(loads->alike);
+    free(loads->cache);
     free(loads->mean);
     for (int z = 0; z < loads->weightings; z++) {
         free(loads->base[z]);
         free(loads->slope[z]);
         free(loads->tables[z]);
-        free(loads->burden[z]);
+        free(loads->marginal[z]);
     }
     free(loads->without);
 }
 
-int loads_add(Loads *loads, int32_t place, double probability)
+int loads_add(Loads *loads, int32_t index, double probability)
 {
     const World *world = loads->world;
-    const int32_t h = place / world->resources, r = world->rough_of[place % world->resources];
-    loads->mean[place] += probability;
+    const int32_t h = index / world->resources, r = world->general_of[index % world->resources];
+    loads->mean[index] += probability;
     if (r < 0)
         return 0;
-    loads->alike[(int64_t)h * world->rough + r].changes++;
-    return distribution_add(&loads->distributions[(int64_t)h * world->rough + r], probability, NEGLIGIBLE);
+    loads->cache[(int64_t)h * world->general + r].changes++;
+    return distribution_add(&loads->distributions[(int64_t)h * world->general + r], probability, NEGLIGIBLE);
 }
 
-int loads_remove(Loads *loads, int32_t place, double probability, const Usage *all)
+int loads_remove(Loads *loads, int32_t index, double probability, const Usage *all)
 {
     const World *world = loads->world;
-    const int32_t h = place / world->resources, r = world->rough_of[place % world->resources];
-    double left = loads->mean[place] - probability;
-    loads->mean[place] = left > 0.0 ? left : 0.0;
+    const int32_t h = index / world->resources, r = world->general_of[index % world->resources];
+    double left = loads->mean[index] - probability;
+    loads->mean[index] = left > 0.0 ? left : 0.0;
     if (r < 0)
         return 0;
-    Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
-    loads->alike[(int64_t)h * world->rough + r].changes++;
+    Distribution *one = &loads->distributions[(int64_t)h * world->general + r];
+    loads->cache[(int64_t)h * world->general + r].changes++;
     if (probability >= 1.0) {
         one->sure--;
         return 0;
     }
-    const double doubt = one->doubt / damping(one, probability) + ROUNDING;
-    if (one->high - one->low < 2 || doubt > DOUBTFUL)
-        return count_afresh(one, world, place, all);
+    const double error = one->error / damping(one, probability) + ROUNDING;
+    if (one->high - one->low < 2 || error > MAX_ERROR)
+        return recount(one, world, index, all);
     const int32_t last = one->high;
     divide(one, probability, one->probability, &one->low, &one->high);
     for (int32_t m = one->high; m < last; m++)
         one->probability[m] = 0.0;
     one->unsure--;
-    one->doubt = doubt;
+    one->error = error;
     /* A division ends in errors, and its last entries are cut off where they may be nothing else. */
     double *p = one->probability;
     if (probability <= 0.5)
-        while (one->high - one->low > 1 && p[one->high - 1] < doubt)
+        while (one->high - one->low > 1 && p[one->high - 1] < error)
             p[--one->high] = 0.0;
     else
-        while (one->high - one->low > 1 && p[one->low] < doubt)
+        while (one->high - one->low > 1 && p[one->low] < error)
             p[one->low++] = 0.0;
     /* The load has moved down, towards what was cut off below. */
-    if (one->low > 0 && p[one->low] > DOUBTFUL)
-        return count_afresh(one, world, place, all);
+    if (one->low > 0 && p[one->low] > MAX_ERROR)
+        return recount(one, world, index, all);
     trim(one, NEGLIGIBLE);
     return 0;
 }
@@ -344,27 +344,27 @@ double expected(const double *table, int32_t sure, const double *probability, in
     return sum;
 }
 
-int loads_burden_without(Loads *loads, int32_t place, double probability, double *values)
+int loads_marginal_without(Loads *loads, int32_t index, double probability, double *values)
 {
     const World *world = loads->world;
-    const int32_t h = place / world->resources, e = place % world->resources, r = world->rough_of[e];
+    const int32_t h = index / world->resources, e = index % world->resources, r = world->general_of[e];
     if (r < 0) {
-        double others = loads->mean[place] - probability;
+        double others = loads->mean[index] - probability;
         others = others > 0.0 ? others : 0.0;
         const int64_t at = h * loads->combined_stride + e;
         for (int z = 0; z < loads->weightings; z++)
             values[z] = loads->base[z][at] + loads->slope[z][at] * others;
         return 0;
     }
-    Alike *alike = &loads->alike[(int64_t)h * world->rough + r];
+    MarginalCache *cache = &loads->cache[(int64_t)h * world->general + r];
     uint64_t bits;
     memcpy(&bits, &probability, sizeof bits);
-    const size_t slot = (size_t)((bits * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % MOST_ALIKE; /* Fibonacci hashing */
-    if (alike->known[slot].changes == alike->changes + 1 && alike->known[slot].probability == probability) {
-        memcpy(values, alike->known[slot].burden, (size_t)loads->weightings * sizeof *values);
+    const size_t slot = (size_t)((bits * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % MAX_CACHED; /* Fibonacci hashing */
+    if (cache->known[slot].changes == cache->changes + 1 && cache->known[slot].probability == probability) {
+        memcpy(values, cache->known[slot].marginal, (size_t)loads->weightings * sizeof *values);
         return 0;
     }
-    const Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+    const Distribution *one = &loads->distributions[(int64_t)h * world->general + r];
     const double *p = one->probability;
     int32_t low = one->low, high = one->high, sure = one->sure;
     if (probability >= 1.0)
@@ -380,25 +380,25 @@ int loads_burden_without(Loads *loads, int32_t place, double probability, double
         divide(one, probability, loads->without, &low, &high);
         p = loads->without;
     }
-    const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
+    const int64_t at = (h * loads->general_stride * world->general + r) * world->agents;
     for (int z = 0; z < loads->weightings; z++)
         values[z] = expected(loads->tables[z] + at, sure, p, low, high);
-    alike->known[slot].changes = alike->changes + 1;
-    alike->known[slot].probability = probability;
-    memcpy(alike->known[slot].burden, values, (size_t)loads->weightings * sizeof *values);
+    cache->known[slot].changes = cache->changes + 1;
+    cache->known[slot].probability = probability;
+    memcpy(cache->known[slot].marginal, values, (size_t)loads->weightings * sizeof *values);
     return 0;
 }
 
-int loads_reweigh(Loads *loads, int32_t place)
+int loads_reweigh(Loads *loads, int32_t index)
 {
-    /* One more user beside all agents: the table ends at n others less one, and nobody asks beyond it, since every agent
-       that can use the place is taken out of the load first. */
+    /* One more user beside all agents: the table ends at n others less one, and no query goes beyond it, since every agent
+       that can use the index is taken out of the load first. */
     const World *world = loads->world;
-    const int32_t h = place / world->resources, e = place % world->resources, r = world->rough_of[e];
+    const int32_t h = index / world->resources, e = index % world->resources, r = world->general_of[e];
     if (r >= 0) {
-        const Distribution *one = &loads->distributions[(int64_t)h * world->rough + r];
+        const Distribution *one = &loads->distributions[(int64_t)h * world->general + r];
         const int32_t most = world->agents - 1;
-        const int64_t at = (h * loads->rough_stride * world->rough + r) * world->agents;
+        const int64_t at = (h * loads->general_stride * world->general + r) * world->agents;
         for (int z = 0; z < loads->weightings; z++) {
             const double *table = loads->tables[z] + at;
             double sum = 0.0;
@@ -407,24 +407,24 @@ int loads_reweigh(Loads *loads, int32_t place)
             else
                 for (int32_t m = one->low; m < one->high; m++)
                     sum += one->probability[m] * table[one->sure + m < most ? one->sure + m : most];
-            loads->burden[z][place] = sum;
+            loads->marginal[z][index] = sum;
         }
         return 0;
     }
-    double values[MOST_WEIGHTINGS];
-    if (loads_burden_without(loads, place, 0.0, values) < 0)
+    double values[MAX_WEIGHTINGS];
+    if (loads_marginal_without(loads, index, 0.0, values) < 0)
         return -1;
     for (int z = 0; z < loads->weightings; z++)
-        loads->burden[z][place] = values[z];
+        loads->marginal[z][index] = values[z];
     return 0;
 }
 
-void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t rough,
+void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t general,
                     double *costs)
 {
     const int64_t E = world->resources, H = world->steps, C = world->charged, n = world->agents;
     const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
-    const int64_t cost_size = (world->rough_cost_stride ? H : 1) * C * (n + 1);
+    const int64_t cost_size = (world->general_cost_stride ? H : 1) * C * (n + 1);
     for (int j = 0; j < world->constraints; j++) {
         double total = world->idle_costs[j];
         for (int64_t h = 0; h < H; h++) {
@@ -433,8 +433,8 @@ void costs_of_loads(const World *world, const double *mean, const double *pairs,
             for (int64_t e = 0; e < E; e++)
                 total += first[e] * mean[h * E + e] + slope[e] * pairs[h * E + e];
             for (int64_t r = 0; r < C; r++) {
-                const Distribution *one = &charged[h * rough + r];
-                const double *table = world->rough_costs + j * cost_size + (h * world->rough_cost_stride * C + r) * (n + 1);
+                const Distribution *one = &charged[h * general + r];
+                const double *table = world->general_costs + j * cost_size + (h * world->general_cost_stride * C + r) * (n + 1);
                 total += expected(table, one->sure, one->probability, one->low, one->high);
             }
         }
@@ -452,11 +452,11 @@ int loads_costs(const World *world, const Usage *all, double *costs)
         failed = distribution_clear(&charged[at]) < 0;
     for (int64_t i = 0; !failed && i < n; i++)
         for (int64_t entry = 0; !failed && entry < all[i].count; entry++) {
-            const int32_t place = all[i].place[entry], h = place / world->resources;
-            const int32_t r = world->rough_of[place % world->resources];
+            const int32_t index = all[i].index[entry], h = index / world->resources;
+            const int32_t r = world->general_of[index % world->resources];
             const double u = all[i].probability[entry];
-            pairs[place] += u * mean[place];
-            mean[place] += u;
+            pairs[index] += u * mean[index];
+            mean[index] += u;
             if (r >= 0 && r < C)
                 failed = distribution_add(&charged[h * C + r], u, 0.0) < 0;
         }

@@ -1,16 +1,23 @@
 /* Local games: agents on their own states who meet at shared resources. The twins are games/local/ and
    equilibrium/starts/common_price.py.
 
-   A place is a pair of step and resource, h·E + e. Agents, states, actions and places are counted in 32 bits; whoever
-   packs a game refuses larger ones. Loads: `loads.c`; plans: `plans.c`; turns: `turns.c`; single
-   agents: `agents.c`. */
+   An index stands for a pair of step and resource, h·E + e. Agents, states, actions and indices are counted in 32 bits;
+   games/local/packed.py refuses larger games. A resource is quadratic if its delay is affine and its load costs are at
+   most quadratic, so that marginal costs need the mean load alone; others are general.
+
+   world.c       the packed game, as Python gives it
+   loads.c       loads, and the marginal cost of one more user
+   plans.c       backward induction over the states that an agent can reach; maps.c and grids.c where those are cells
+   agents.c      single agents: what they can reach and use, and their plans at given prices
+   dynamics.c    best responses in turn, at fixed multipliers
+   judge.c       bounds on what every agent could get, by sums of non-negative numbers alone */
 #ifndef CMPG_LOCAL_H
 #define CMPG_LOCAL_H
 
 #include "arrays.h"
 #include "world_fields.h"
 
-#define MOST_WEIGHTINGS 3
+#define MAX_WEIGHTINGS 3
 #define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
 
 #ifdef _MSC_VER
@@ -43,10 +50,10 @@ static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
 #if defined(__GNUC__)
     return (int16_t)__builtin_ctzll(mask);
 #else
-    int16_t place = 0;
+    int16_t index = 0;
     for (; !(mask & 1u); mask >>= 1)
-        place++;
-    return place;
+        index++;
+    return index;
 #endif
 }
 
@@ -55,69 +62,78 @@ int world_of(World *world, Arrays *arrays, PyObject *fields);
 
 /* Whether two agents have the same matrices, rewards, costs, starts and states that they can reach. */
 int same_kind(const World *world, int32_t one, int32_t other);
+/* The first of first ≤ j < last that equals i: in like[i − first]. Equal agents must have the same hash. −1: no memory. */
+int find_equal(int32_t first, int32_t last, uint64_t (*hash)(const void *context, int32_t agent),
+               int (*equal)(const void *context, int32_t one, int32_t other), const void *context, int32_t *like);
 /* The kind of each agent [n], counted from 0 as they come; returns how many there are. −1: no memory. */
 int32_t find_kinds(const World *world, int32_t *kind);
+/* FNV-1a (Fowler, Noll and Vo), by words. */
+static inline uint64_t fold(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x100000001b3);
+    return hash ^ (hash >> 29);
+}
 
-/* What one agent does: the probability of each place that it uses, in ascending order of places. */
+/* What one agent does: the probability of each index that it uses, in ascending order of indices. */
 typedef struct {
-    int32_t *place;
+    int32_t *index;
     double *probability;
     int64_t count, room;
 } Usage;
 
 int same_usage(const Usage *one, const Usage *other); /* bit for bit */
-int usage_append(Usage *usage, int32_t place, double probability); /* −1: no memory */
+int usage_append(Usage *usage, int32_t index, double probability); /* −1: no memory */
 
-/* The load of one rough resource at one step: `sure` agents, and `unsure` ones who may or may not. */
+/* The load of one general resource at one step: `sure` agents, and `unsure` ones who may or may not. */
 typedef struct {
     double *probability; /* that m of those do; exactly zero outside of low ≤ m < high */
     int32_t low, high, room, sure, unsure;
-    double doubt; /* about how far a probability may be off */
+    double error; /* about how far a probability may be off */
 } Distribution;
 
-int distribution_clear(Distribution *one); /* nobody */
+int distribution_clear(Distribution *one); /* the load of no agent */
 int distribution_add(Distribution *one, double probability, double negligible);
 double expected(const double *table, int32_t sure, const double *probability, int32_t low, int32_t high);
 
-/* What agents meet who use one place with these probabilities, beside the others: in a crowd many use it alike. */
-#define MOST_ALIKE 64
+/* What agents meet who use one index with these probabilities, beside the others: in a crowd many use it alike. */
+#define MAX_CACHED 64
 typedef struct {
     struct {
         int64_t changes; /* of the load until then, and one more; 0: nothing is known */
-        double probability, burden[MOST_WEIGHTINGS];
-    } known[MOST_ALIKE]; /* in the place that a probability has by its bits */
+        double probability, marginal[MAX_WEIGHTINGS];
+    } known[MAX_CACHED]; /* in the slot that the bits of a probability give */
     int64_t changes;
-} Alike;
+} MarginalCache;
 
-/* Loads of all agents but a few, and the weighted burden of one more user of each place. Weighting z is
+/* Loads of all agents but a few, and the weighted marginal cost of one more user of each index. Weighting z is
    w[z][0]·E[d(1 + N)] + Σ_j w[z][1 + j]·E[g_j(1 + N) − g_j(N)]. */
 typedef struct {
     const World *world;
     int weightings;
     double *mean;                    /* [H·E] */
     Distribution *distributions;     /* [H·R] */
-    Alike *alike;                    /* [H·R] */
-    double *base[MOST_WEIGHTINGS];   /* [H or 1, E]: of nobody, on smooth resources */
-    double *slope[MOST_WEIGHTINGS];  /* [H or 1, E]: of each user */
-    double *tables[MOST_WEIGHTINGS]; /* [H or 1, R, n]: by the load, on rough ones */
-    double *burden[MOST_WEIGHTINGS]; /* [H·E] */
+    MarginalCache *cache;                    /* [H·R] */
+    double *base[MAX_WEIGHTINGS];   /* [H or 1, E]: at load zero, on quadratic resources */
+    double *slope[MAX_WEIGHTINGS];  /* [H or 1, E]: of each user */
+    double *tables[MAX_WEIGHTINGS]; /* [H or 1, R, n]: by the load, on general ones */
+    double *marginal[MAX_WEIGHTINGS]; /* [H·E] */
     double *without;                 /* scratch: a distribution with one agent less */
     int32_t room;                    /* of the scratch */
-    int64_t combined_stride, rough_stride;
+    int64_t combined_stride, general_stride;
 } Loads;
 
 int loads_begin(Loads *loads, const World *world, const double *weights, int weightings); /* weights [z, 1 + k] */
 void loads_end(Loads *loads);
-int loads_add(Loads *loads, int32_t place, double probability);
-int loads_remove(Loads *loads, int32_t place, double probability, const Usage *all); /* all: to count afresh */
-int loads_reweigh(Loads *loads, int32_t place);  /* the burden of one more user, beside all who are counted */
-/* The same beside all but one, who uses the place with this probability: in values[z]. */
-int loads_burden_without(Loads *loads, int32_t place, double probability, double *values);
+int loads_add(Loads *loads, int32_t index, double probability);
+int loads_remove(Loads *loads, int32_t index, double probability, const Usage *all); /* all: to count again */
+int loads_reweigh(Loads *loads, int32_t index);  /* the marginal cost of one more user, beside all who are counted */
+/* The same beside all but one, who uses the index with this probability: in values[z]. */
+int loads_marginal_without(Loads *loads, int32_t index, double probability, double *values);
 /* Σ_{h,e} E[g_j(N)] of fresh loads: in costs[j]. Adds only, where nothing is negative. */
 int loads_costs(const World *world, const Usage *all, double *costs);
-/* The same of loads that are known: means and sums of products of pairs at each place, and the distributions of `rough`
+/* The same of loads that are known: means and sums of products of pairs at each index, and the distributions of `general`
    resources a step, of which the first are charged. */
-void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t rough,
+void costs_of_loads(const World *world, const double *mean, const double *pairs, const Distribution *charged, int64_t general,
                     double *costs);
 
 /* A map on which all agents walk; see `maps.c`. */
@@ -127,44 +143,44 @@ typedef struct {
     int16_t action[SHORT_LIST + 1];  /* [moving], ascending, and −1 */
     int32_t *target;                 /* [S, moving]; S where the action stays */
     int32_t *edge;                   /* [S, moving]: used by moving; or NULL */
-    int32_t *place;                  /* [S]: used by standing */
+    int32_t *index;                  /* [S]: used by standing */
     int16_t *rest;                   /* [S]: the first action that stays */
 } Map;
 
 int map_begin(Map *map, const World *world); /* −1: no memory */
 void map_end(Map *map);
 /* One step back from values ahead [S + 1], of which the last is −∞; chosen may be NULL. */
-void map_back_up(const Map *map, const double *reward, const double *burden, const int32_t *order, int32_t count,
+void map_back_up(const Map *map, const double *reward, const double *marginal, const int32_t *order, int32_t count,
                  const double *ahead, double *here, int16_t *chosen);
-void map_largest(const Map *map, const double *reward, const double *burden, const double *spent, const int32_t *order,
+void map_largest(const Map *map, const double *reward, const double *marginal, const double *spent, const int32_t *order,
                  int32_t count, double *sizes);
-void map_back_cheapest(const Map *map, const double *reward, const double *burden, const double *spent, const double *ties,
+void map_back_cheapest(const Map *map, const double *reward, const double *marginal, const double *spent, const double *ties,
                        const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen);
 
 typedef struct {
     int32_t top, bottom, left, right;
 } GridBox;
 
-/* A map whose cells lie in rows; see `grids.c`. Burdens are laid out by step, in planes of all cells: of standing on a
+/* A map whose cells lie in rows; see `grids.c`. Marginal costs lie by step, in planes of all cells: of standing on a
    cell, and where moves use edges, of those to the right and down. */
 typedef struct {
     int32_t cells, width, planes, steps, wide; /* 0 cells: the world is no grid */
     int32_t shift[4];                          /* where the moves of the map lead */
-    int32_t edge[4];                           /* where the burden of crossing lies, from that of standing */
+    int32_t edge[4];                           /* where the marginal cost of crossing lies, from that of standing */
     int32_t *cell;                             /* [S] */
-    int32_t *home;                             /* [E]: where the burden of a resource lies in the planes, or −1 */
+    int32_t *grid_index;                             /* [E]: where the marginal cost of a resource lies in the planes, or −1 */
     GridBox *boxes;                            /* [H]: scratch */
     double *rest, *reward;                     /* [cells]: the first action that stays, and scratch */
     double *ahead[3], *here[3];                /* [cells] */
     int8_t *chosen;                            /* [H, cells] */
     double *picked;                            /* [cells]: scratch */
     double *tables;                            /* of `grid_relabel` */
-    int32_t *rough_of;
+    int32_t *general_of;
 } Grid;
 
-/* One agent's plan: burdens that were laid out, of which the second breaks ties or is NULL. */
+/* One agent's plan: marginal costs on the grid, of which the second breaks ties or is NULL. */
 typedef struct {
-    const double *burden, *second, *ties;
+    const double *marginal, *second, *ties;
     const double *reward; /* [H or 1, S] */
     int64_t reward_step;
     const int32_t *order, *reach;
@@ -174,10 +190,10 @@ typedef struct {
 int grid_begin(Grid *grid, const Map *map, const World *world); /* −1: no memory */
 void grid_end(Grid *grid);
 const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan); /* the values at the first step [cells] */
-void grid_lay(const Grid *grid, const double *burden, int32_t resources, double *laid); /* burdens of all places */
-/* The world with its smooth resources as they lie in the planes, and no others; the same world where there is no grid. */
-int grid_relabel(Grid *grid, const World *world, World *laid);
-/* Rewards and costs to go apart, for r − price·c; plan->burden is the cost itself. Afterwards they are in ahead[1] and
+void grid_scatter(const Grid *grid, const double *marginal, int32_t resources, double *gridded); /* marginal costs of all indices */
+/* The world with its quadratic resources as they lie in the planes, and no others; the same world where there is no grid. */
+int grid_relabel(Grid *grid, const World *world, World *gridded);
+/* Rewards and costs to go apart, for r − price·c; plan->marginal is the cost itself. Afterwards they are in ahead[1] and
    ahead[2], and the actions of all states at all steps in grid->chosen. */
 void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double price);
 void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes);
@@ -193,10 +209,10 @@ typedef struct {
     const World *world;
     Map map;
     Grid grid;
-    const double *laid[2];      /* burdens on the grid, if somebody has laid them out: see `plan_value` */
+    const double *gridded[2];      /* marginal costs on the grid, or NULL; see `plan_value` */
     int32_t *one_use;           /* [rows of uses]: on tracks, the resource that an action uses, or E; else NULL */
     double *met;                /* [E + 1]: scratch */
-    double most_laid;           /* no burden on the grid is larger; 0: that is not known */
+    double max_gridded;           /* no marginal cost on the grid is larger; 0: that is not known */
     int on_grid;                /* the last plan's actions are on the grid, and not in `chosen` */
     double *ahead[2], *here[2]; /* [S + 1]: values to go of the weighted reward, and of the second weighting */
     int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */
@@ -213,24 +229,24 @@ typedef struct {
 int planner_begin(Planner *planner, const World *world, uint64_t seed);
 void planner_end(Planner *planner);
 
-/* max V of private reward − λ·private costs − burden; the actions that reach it are in planner->chosen, or on the grid.
-   Where planner->laid has the burdens as well, as `grid_lay` lays them out, plans are made on the grid. */
-double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers);
+/* max V of private reward − λ·private costs − marginal cost; the actions that reach it are in planner->chosen, or on the grid.
+   Where planner->scattered has the marginal costs as well, as `grid_scatter` lays them out, plans are made on the grid. */
+double plan_best(Planner *planner, int32_t agent, const double *marginal, const double *multipliers);
 
-/* An agent's own plan on the grid; burdens are those of planner->laid. */
+/* An agent's own plan on the grid; marginal costs are those of planner->gridded. */
 GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose);
 
 /* The same value; the actions are there only if that took no longer: *planned says so. */
-double plan_value(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int *planned);
+double plan_value(Planner *planner, int32_t agent, const double *marginal, const double *multipliers, int *planned);
 
-/* The same; ties go to what spends less, by a second burden and the private costs. */
-void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden, const double *second_burden,
+/* The same; ties go to what spends less, by a second marginal cost and the private costs. */
+void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *marginal, const double *second_marginal,
                            const double *multipliers);
 
 /* Whether a gain is more than rounding, and more than a share of the agent's range; delays are apart where there are
    any. Takes as long as a plan. */
-int is_worth_it(Planner *planner, int32_t agent, const double *burden, const double *delays, const double *multipliers,
-                double worth, double gain);
+int is_significant(Planner *planner, int32_t agent, const double *marginal, const double *delays, const double *multipliers,
+                double min_gain, double gain);
 
 /* One agent's policy: actions [H, S] of one or two bytes, or a table [H, S, A]. */
 typedef struct {
@@ -245,17 +261,17 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs);
 
 /* max V^{r − λc} of one agent in its CMDP, and the largest sums of |r| and of each |c_j|, in sizes [1 + k]. `delays` and
-   `burdens[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->laid has λ·burdens
+   `marginal costs[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->scattered has λ·marginal costs
    already, those are read, and the sizes of costs are left at zero. */
-int greatest(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+int greatest(Planner *planner, int32_t agent, const double *delays, const double *marginals, const double *multipliers,
              double *weighted, double *maximum, double *sizes);
 
-/* Lays λ·burdens out on the grid: of all places, or of those that an agent uses. */
-void lay_weighted(const Planner *planner, const double *burdens, const double *multipliers, double *laid);
-void lay_weighted_at(const Planner *planner, const Usage *usage, const double *burdens, const double *multipliers,
-                     double *laid);
+/* Scatters λ·marginal costs to the grid: of all indices, or of those that an agent uses. */
+void scatter_weighted(const Planner *planner, const double *marginals, const double *multipliers, double *gridded);
+void scatter_weighted_at(const Planner *planner, const Usage *usage, const double *marginals, const double *multipliers,
+                     double *gridded);
 
-/* Usages as they come from Python, (start, place, probability), and go there. */
+/* Usages as they come from Python, (start, index, probability), and go there. */
 typedef struct {
     Usage *all;
     int32_t count;
@@ -263,6 +279,6 @@ typedef struct {
 
 int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple);
 void usages_end(Usages *usages);
-PyObject *usages_told(const Usages *usages);
+PyObject *usages_to_python(const Usages *usages);
 
 #endif

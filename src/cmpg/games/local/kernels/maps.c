@@ -3,7 +3,7 @@
 
    Backward induction is then one comparison of neighbours a state. Values have the bits of `plans.c`, which is the twin:
    rounding is monotone, so that the best neighbour is found before anything is rounded; and of an action that stays
-   there is nothing but the value of the state. A plan whose actions nobody asks for takes half of the time. */
+   there is nothing but the value of the state. A plan without its actions takes half of the time. */
 #include "local.h"
 
 #include <math.h>
@@ -21,12 +21,12 @@ void map_end(Map *map)
 {
     free(map->target);
     free(map->edge);
-    free(map->place);
+    free(map->index);
     free(map->rest);
     memset(map, 0, sizeof *map);
 }
 
-/* Whether everybody goes through the same matrices, one for all steps. */
+/* Whether all agents go through the same matrices, one for all steps. */
 static int all_alike(const World *world)
 {
     for (int32_t i = 0; i < world->agents; i++)
@@ -78,7 +78,7 @@ static int read_uses(Map *map, const int64_t *use_start, const int32_t *used, in
         if (by_state) {
             if (use_start[s + 1] - use_start[s] != 1)
                 return 0;
-            map->place[s] = used[use_start[s]];
+            map->index[s] = used[use_start[s]];
             continue;
         }
         for (int32_t a = 0, j = 0; a < map->actions; a++) {
@@ -90,7 +90,7 @@ static int read_uses(Map *map, const int64_t *use_start, const int32_t *used, in
             if (slot)
                 map->edge[(int64_t)s * map->moving + j++] = moves ? used[begin + 1] : 0;
         }
-        map->place[s] = used[use_start[row]];
+        map->index[s] = used[use_start[row]];
     }
     return 1;
 }
@@ -115,10 +115,10 @@ int map_begin(Map *map, const World *world)
     }
     const size_t S = (size_t)map->states, slots = S * (size_t)map->moving;
     map->target = malloc(slots * sizeof *map->target);
-    map->place = malloc(S * sizeof *map->place);
+    map->index = malloc(S * sizeof *map->index);
     map->rest = malloc(S * sizeof *map->rest);
     map->edge = by_state ? NULL : malloc(slots * sizeof *map->edge);
-    if (map->target == NULL || map->place == NULL || map->rest == NULL || (!by_state && map->edge == NULL)) {
+    if (map->target == NULL || map->index == NULL || map->rest == NULL || (!by_state && map->edge == NULL)) {
         map_end(map);
         return -1;
     }
@@ -142,13 +142,13 @@ int map_begin(Map *map, const World *world)
 
 /* One step back: values alone, or with the first best action of each state; called with constants. */
 ALWAYS_INLINE void map_back(const Map *map, int32_t moving, int edges, int choose, const double *reward,
-                            const double *burden, const int32_t *order, int32_t count, const double *ahead, double *here,
+                            const double *marginal, const int32_t *order, int32_t count, const double *ahead, double *here,
                             int16_t *chosen)
 {
     const double stays = map->stays, moves = map->moves;
     for (int32_t p = 0; p < count; p++) {
         const int32_t s = order[p], *target = map->target + (int64_t)s * moving;
-        const double still = stays * ahead[s], shared = burden[map->place[s]];
+        const double still = stays * ahead[s], shared = marginal[map->index[s]];
         if (!edges && !choose) {
             double most = -INFINITY;
             for (int32_t j = 0; j < moving; j++)
@@ -162,7 +162,7 @@ ALWAYS_INLINE void map_back(const Map *map, int32_t moving, int edges, int choos
         for (int32_t j = 0; j < moving; j++) {
             value[j] = still + moves * ahead[target[j]];
             if (edges)
-                value[j] -= shared + burden[edge[j]];
+                value[j] -= shared + marginal[edge[j]];
             best = larger(value[j], best);
         }
         here[s] = edges ? reward[s] + best : (reward[s] - shared) + best;
@@ -180,18 +180,18 @@ ALWAYS_INLINE void map_back(const Map *map, int32_t moving, int edges, int choos
     }
 }
 
-void map_back_up(const Map *map, const double *reward, const double *burden, const int32_t *order, int32_t count,
+void map_back_up(const Map *map, const double *reward, const double *marginal, const int32_t *order, int32_t count,
                  const double *ahead, double *here, int16_t *chosen)
 {
 #define CASES(M)                                                                                                       \
     if (map->edge == NULL && chosen == NULL)                                                                           \
-        map_back(map, M, 0, 0, reward, burden, order, count, ahead, here, chosen);                                     \
+        map_back(map, M, 0, 0, reward, marginal, order, count, ahead, here, chosen);                                     \
     else if (map->edge == NULL)                                                                                        \
-        map_back(map, M, 0, 1, reward, burden, order, count, ahead, here, chosen);                                     \
+        map_back(map, M, 0, 1, reward, marginal, order, count, ahead, here, chosen);                                     \
     else if (chosen == NULL)                                                                                           \
-        map_back(map, M, 1, 0, reward, burden, order, count, ahead, here, chosen);                                     \
+        map_back(map, M, 1, 0, reward, marginal, order, count, ahead, here, chosen);                                     \
     else                                                                                                               \
-        map_back(map, M, 1, 1, reward, burden, order, count, ahead, here, chosen);
+        map_back(map, M, 1, 1, reward, marginal, order, count, ahead, here, chosen);
     if (map->moving == 4) {
         CASES(4)
     } else {
@@ -201,42 +201,42 @@ void map_back_up(const Map *map, const double *reward, const double *burden, con
 }
 
 /* The largest sizes of a weighted reward and of what is spent at one step, by which ties are measured. */
-void map_largest(const Map *map, const double *reward, const double *burden, const double *spent, const int32_t *order,
+void map_largest(const Map *map, const double *reward, const double *marginal, const double *spent, const int32_t *order,
                  int32_t count, double *sizes)
 {
     for (int32_t p = 0; p < count; p++) {
-        const int32_t s = order[p], place = map->place[s];
-        sizes[0] = larger(fabs(reward[s] - burden[place]), sizes[0]);
-        sizes[1] = larger(fabs(spent[place]), sizes[1]);
+        const int32_t s = order[p], index = map->index[s];
+        sizes[0] = larger(fabs(reward[s] - marginal[index]), sizes[0]);
+        sizes[1] = larger(fabs(spent[index]), sizes[1]);
         for (int32_t j = 0; map->edge != NULL && j < map->moving; j++) {
             const int64_t slot = (int64_t)s * map->moving + j;
             if (map->target[slot] == map->states)
                 continue;
-            sizes[0] = larger(fabs(reward[s] - (burden[place] + burden[map->edge[slot]])), sizes[0]);
-            sizes[1] = larger(fabs(spent[place] + spent[map->edge[slot]]), sizes[1]);
+            sizes[0] = larger(fabs(reward[s] - (marginal[index] + marginal[map->edge[slot]])), sizes[0]);
+            sizes[1] = larger(fabs(spent[index] + spent[map->edge[slot]]), sizes[1]);
         }
     }
 }
 
 /* One step back where ties go to what spends less. */
-void map_back_cheapest(const Map *map, const double *reward, const double *burden, const double *spent, const double *ties,
+void map_back_cheapest(const Map *map, const double *reward, const double *marginal, const double *spent, const double *ties,
                        const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen)
 {
     const int32_t moving = map->moving;
     for (int32_t p = 0; p < count; p++) {
-        const int32_t s = order[p], *target = map->target + (int64_t)s * moving, place = map->place[s];
+        const int32_t s = order[p], *target = map->target + (int64_t)s * moving, index = map->index[s];
         const double still = map->stays * ahead[0][s], second_still = map->stays * ahead[1][s];
         /* The last one is to rest. */
         double value[SHORT_LIST + 1], second[SHORT_LIST + 1];
-        value[moving] = ahead[0][s] + (reward[s] - burden[place]);
-        second[moving] = ahead[1][s] - spent[place];
+        value[moving] = ahead[0][s] + (reward[s] - marginal[index]);
+        second[moving] = ahead[1][s] - spent[index];
         double best = value[moving], cheapest = -INFINITY;
         for (int32_t j = 0; j < moving; j++) {
-            double stage = reward[s] - burden[place], spending = spent[place];
+            double stage = reward[s] - marginal[index], spending = spent[index];
             if (map->edge != NULL) {
                 const int32_t edge = map->edge[(int64_t)s * moving + j];
-                stage = reward[s] - (burden[place] + burden[edge]);
-                spending = spent[place] + spent[edge];
+                stage = reward[s] - (marginal[index] + marginal[edge]);
+                spending = spent[index] + spent[edge];
             }
             value[j] = (still + map->moves * ahead[0][target[j]]) + stage;
             second[j] = (second_still + map->moves * ahead[1][target[j]]) - spending;

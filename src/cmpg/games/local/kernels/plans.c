@@ -120,7 +120,7 @@ void planner_end(Planner *planner)
     free(planner->second_trial);
 }
 
-/* What an agent meets at one step: its matrices, its rewards and costs, the burden of its resources. */
+/* What an agent meets at one step: its matrices, its rewards and costs, the marginal cost of its resources. */
 typedef struct {
     int32_t actions, width, stays, uses_one, one_more, reward_columns, cost_columns;
     const int64_t *row_start; /* of the rows of this step's matrix */
@@ -161,20 +161,20 @@ static Step step_of(const World *world, int32_t agent, int32_t h)
     return step;
 }
 
-static inline double used_at(const Step *step, const double *burden, int64_t row)
+static inline double used_at(const Step *step, const double *marginal, int64_t row)
 {
     double sum = 0.0;
     for (int64_t entry = step->use_start[row]; entry < step->use_start[row + 1]; entry++)
-        sum += burden[step->used[entry]];
+        sum += marginal[step->used[entry]];
     return sum;
 }
 
 /* The part of the weighted reward that depends on the state alone, and the part that depends on the action. */
-static inline double stage_of_state(const Step *step, const double *burden, const double *multipliers, int32_t s)
+static inline double stage_of_state(const Step *step, const double *marginal, const double *multipliers, int32_t s)
 {
     double stage = step->reward_columns == 1 ? step->reward[s] : 0.0;
     if (step->by_state)
-        stage -= used_at(step, burden, s);
+        stage -= used_at(step, marginal, s);
     if (step->costs != NULL && step->cost_columns == 1)
         for (int j = 0; j < step->constraints; j++)
             stage -= multipliers[j] * step->costs[j * step->cost_family + s];
@@ -186,11 +186,11 @@ static inline int only_by_state(const Step *step)
     return step->reward_columns == 1 && step->by_state && (step->costs == NULL || step->cost_columns == 1);
 }
 
-static inline double stage_of_action(const Step *step, const double *burden, const double *multipliers, int64_t row)
+static inline double stage_of_action(const Step *step, const double *marginal, const double *multipliers, int64_t row)
 {
     double stage = step->reward_columns > 1 ? step->reward[row] : 0.0;
     if (!step->by_state)
-        stage -= used_at(step, burden, row);
+        stage -= used_at(step, marginal, row);
     if (step->costs != NULL && step->cost_columns > 1)
         for (int j = 0; j < step->constraints; j++)
             stage -= multipliers[j] * step->costs[j * step->cost_family + row];
@@ -253,7 +253,7 @@ static inline double best_of_moves(const int32_t *target, const double *probabil
 }
 
 /* One step back where stages depend on the state alone, rows are short and actions few: agents on a map. */
-static void back_by_state(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
+static void back_by_state(const Step *step, const double *marginal, const double *multipliers, const int32_t *order,
                           int32_t count, const double *ahead, double *here, int16_t *chosen)
 {
     const int32_t actions = step->actions, width = step->width;
@@ -263,7 +263,7 @@ static void back_by_state(const Step *step, const double *burden, const double *
     for (int32_t p = 0; p < count; p++) {                                                                              \
         const int32_t s = order[p];                                                                                    \
         const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
-        here[s] = stage_of_state(step, burden, multipliers, s) +                                                       \
+        here[s] = stage_of_state(step, marginal, multipliers, s) +                                                       \
                   best_of_rows(targets + entry, probabilities + entry, ahead, A, W, &chosen[p]);                       \
     }
     if (step->stays) {
@@ -272,7 +272,7 @@ static void back_by_state(const Step *step, const double *burden, const double *
         for (int32_t p = 0; p < count; p++) {
             const int32_t s = order[p];
             const int64_t entry = (int64_t)s * actions * 2;
-            const double stage = one_each ? step->reward[s] - burden[used[s]] : stage_of_state(step, burden, multipliers, s);
+            const double stage = one_each ? step->reward[s] - marginal[used[s]] : stage_of_state(step, marginal, multipliers, s);
             here[s] = stage + (actions == 5 ? best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], 5, &chosen[p])
                                             : best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], actions,
                                                             &chosen[p]));
@@ -287,23 +287,23 @@ static void back_by_state(const Step *step, const double *burden, const double *
 }
 
 /* What the actions of a state use where that begins with one resource for all of them: no branch on how many. */
-static inline double used_by_move(const Step *step, const double *burden, double shared, int64_t row)
+static inline double used_by_move(const Step *step, const double *marginal, double shared, int64_t row)
 {
     const int64_t begin = step->use_start[row], more = step->use_start[row + 1] - begin - 1; /* 0 or 1 */
-    return shared + (double)more * burden[step->used[begin + more]];
+    return shared + (double)more * marginal[step->used[begin + more]];
 }
 
 /* The largest value of a move and of what it uses, and the first action that has it; called with constants. */
-static inline double best_of_crossings(const Step *step, const double *burden, const int32_t *target,
+static inline double best_of_crossings(const Step *step, const double *marginal, const int32_t *target,
                                        const double *probability, const double *ahead, int32_t s, int32_t actions,
                                        int32_t width, int16_t *chosen)
 {
     double value[SHORT_LIST], best = -INFINITY;
     const int64_t row = (int64_t)s * actions;
-    const double shared = burden[step->used[step->use_start[row]]];
+    const double shared = marginal[step->used[step->use_start[row]]];
     for (int32_t a = 0; a < actions; a++) {
         value[a] = follow_short(target + a * width, probability + a * width, ahead, width) -
-                   used_by_move(step, burden, shared, row + a);
+                   used_by_move(step, marginal, shared, row + a);
         best = larger(best, value[a]);
     }
     uint32_t reached = 0;
@@ -320,7 +320,7 @@ static inline int crosses_edges(const Step *step)
 }
 
 /* One step back of such agents, where rows are short and actions few. */
-static void back_by_crossing(const Step *step, const double *burden, const int32_t *order, int32_t count,
+static void back_by_crossing(const Step *step, const double *marginal, const int32_t *order, int32_t count,
                              const double *ahead, double *here, int16_t *chosen)
 {
     const int32_t actions = step->actions, width = step->width;
@@ -330,7 +330,7 @@ static void back_by_crossing(const Step *step, const double *burden, const int32
     for (int32_t p = 0; p < count; p++) {                                                                              \
         const int32_t s = order[p];                                                                                    \
         const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
-        here[s] = step->reward[s] + best_of_crossings(step, burden, targets + entry, probabilities + entry, ahead, s, A, W, \
+        here[s] = step->reward[s] + best_of_crossings(step, marginal, targets + entry, probabilities + entry, ahead, s, A, W, \
                                                       &chosen[p]);                                                     \
     }
     if (width == 2 && actions == 5)
@@ -343,12 +343,12 @@ static void back_by_crossing(const Step *step, const double *burden, const int32
 }
 
 /* One step back where an action leads to one state for sure, and uses at most one resource: agents on tracks. */
-static void back_on_tracks(Planner *planner, const Step *step, const int32_t *one_use, const double *burden,
+static void back_on_tracks(Planner *planner, const Step *step, const int32_t *one_use, const double *marginal,
                            const int32_t *order, int32_t count, const double *ahead, double *here, int16_t *chosen)
 {
     const int32_t actions = step->actions, *targets = step->target + step->row_start[0];
     double *met = planner->met;
-    memcpy(met, burden, (size_t)planner->world->resources * sizeof *met); /* the last one is nothing */
+    memcpy(met, marginal, (size_t)planner->world->resources * sizeof *met); /* the last one is nothing */
     for (int32_t p = 0; p < count; p++) {
         const int64_t row = (int64_t)order[p] * actions;
         const int32_t *target = targets + row, *use = one_use + row;
@@ -367,7 +367,7 @@ static void back_on_tracks(Planner *planner, const Step *step, const int32_t *on
 }
 
 /* One step back in general. */
-static void back_by_action(const Step *step, const double *burden, const double *multipliers, const int32_t *order,
+static void back_by_action(const Step *step, const double *marginal, const double *multipliers, const int32_t *order,
                               int32_t count, const double *ahead, double *here, int16_t *chosen, uint64_t *random)
 {
     for (int32_t p = 0; p < count; p++) {
@@ -377,7 +377,7 @@ static void back_by_action(const Step *step, const double *burden, const double 
         uint64_t equals = 0;
         for (int32_t a = 0; a < step->actions; a++) {
             const int64_t row = (int64_t)s * step->actions + a;
-            double value = stage_of_action(step, burden, multipliers, row);
+            double value = stage_of_action(step, marginal, multipliers, row);
             if (ahead != NULL)
                 value = follow(step, ahead, row) + value;
             if (value > best) {
@@ -387,7 +387,7 @@ static void back_by_action(const Step *step, const double *burden, const double 
             } else if (*random && value == best && draw(random) % ++equals == 0)
                 action = (int16_t)a;
         }
-        here[s] = stage_of_state(step, burden, multipliers, s) + best;
+        here[s] = stage_of_state(step, marginal, multipliers, s) + best;
         chosen[p] = action;
     }
 }
@@ -433,7 +433,7 @@ GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose)
 {
     const World *world = planner->world;
     return (GridPlan){
-        .burden = planner->laid[0],
+        .marginal = planner->gridded[0],
         .reward = world->rewards + world->reward_of[agent],
         .reward_step = world->reward_step[agent],
         .order = world->order + world->order_of[agent],
@@ -442,12 +442,12 @@ GridPlan grid_plan_of(const Planner *planner, int32_t agent, int choose)
     };
 }
 
-static double plan(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int choose)
+static double plan(Planner *planner, int32_t agent, const double *marginal, const double *multipliers, int choose)
 {
     const World *world = planner->world;
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t *reach = world->reach + (int64_t)agent * world->steps;
-    planner->on_grid = planner->laid[0] != NULL;
+    planner->on_grid = planner->gridded[0] != NULL;
     if (planner->on_grid) {
         const GridPlan own = grid_plan_of(planner, agent, choose);
         return at_start_on_grid(planner, agent, grid_plan(&planner->grid, &planner->map, &own));
@@ -461,19 +461,19 @@ static double plan(Planner *planner, int32_t agent, const double *burden, const 
     }
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
-        const double *burdens = burden + (int64_t)h * world->resources;
+        const double *marginals = marginal + (int64_t)h * world->resources;
         chosen -= reach[h];
         if (on_map)
-            map_back_up(&planner->map, step.reward, burdens, order, reach[h], ahead, here, choose ? chosen : NULL);
+            map_back_up(&planner->map, step.reward, marginals, order, reach[h], ahead, here, choose ? chosen : NULL);
         else if (planner->one_use != NULL)
-            back_on_tracks(planner, &step, planner->one_use + (step.use_start - world->use_start), burdens, order, reach[h],
+            back_on_tracks(planner, &step, planner->one_use + (step.use_start - world->use_start), marginals, order, reach[h],
                            ahead, here, chosen);
         else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
-            back_by_state(&step, burdens, multipliers, order, reach[h], ahead, here, chosen);
+            back_by_state(&step, marginals, multipliers, order, reach[h], ahead, here, chosen);
         else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && crosses_edges(&step))
-            back_by_crossing(&step, burdens, order, reach[h], ahead, here, chosen);
+            back_by_crossing(&step, marginals, order, reach[h], ahead, here, chosen);
         else
-            back_by_action(&step, burdens, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
+            back_by_action(&step, marginals, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
         double *old = ahead == NULL ? planner->ahead[0] : ahead;
         ahead = here;
         here = old;
@@ -481,34 +481,34 @@ static double plan(Planner *planner, int32_t agent, const double *burden, const 
     return at_start(world, agent, ahead);
 }
 
-double plan_best(Planner *planner, int32_t agent, const double *burden, const double *multipliers)
+double plan_best(Planner *planner, int32_t agent, const double *marginal, const double *multipliers)
 {
-    return plan(planner, agent, burden, multipliers, 1);
+    return plan(planner, agent, marginal, multipliers, 1);
 }
 
-double plan_value(Planner *planner, int32_t agent, const double *burden, const double *multipliers, int *planned)
+double plan_value(Planner *planner, int32_t agent, const double *marginal, const double *multipliers, int *planned)
 {
     *planned = planner->map.moving == 0;
-    return plan(planner, agent, burden, multipliers, *planned);
+    return plan(planner, agent, marginal, multipliers, *planned);
 }
 
 /* What an action spends, and the weighted reward of an action. */
-static double spending(const Step *step, const double *burden, int32_t s, int64_t row)
+static double spending(const Step *step, const double *marginal, int32_t s, int64_t row)
 {
-    double total = used_at(step, burden, step->by_state ? s : row);
+    double total = used_at(step, marginal, step->by_state ? s : row);
     if (step->costs != NULL)
         for (int j = 0; j < step->constraints; j++)
             total += step->costs[j * step->cost_family + (step->cost_columns == 1 ? s : row)];
     return total;
 }
 
-static double stage_of(const Step *step, const double *burden, const double *multipliers, int32_t s, int64_t row)
+static double stage_of(const Step *step, const double *marginal, const double *multipliers, int32_t s, int64_t row)
 {
-    return stage_of_state(step, burden, multipliers, s) + stage_of_action(step, burden, multipliers, row);
+    return stage_of_state(step, marginal, multipliers, s) + stage_of_action(step, marginal, multipliers, row);
 }
 
 /* The largest sizes of both, by which ties are measured. */
-static void largest_stages(const World *world, const Map *map, int32_t agent, const double *burden,
+static void largest_stages(const World *world, const Map *map, int32_t agent, const double *marginal,
                            const double *spent, const double *multipliers, double *sizes)
 {
     const int32_t *order = world->order + world->order_of[agent];
@@ -518,13 +518,13 @@ static void largest_stages(const World *world, const Map *map, int32_t agent, co
         const int64_t at = (int64_t)h * world->resources;
         const int32_t count = world->reach[(int64_t)agent * world->steps + h];
         if (map->moving > 0) {
-            map_largest(map, step.reward, burden + at, spent + at, order, count, sizes);
+            map_largest(map, step.reward, marginal + at, spent + at, order, count, sizes);
             continue;
         }
         for (int32_t p = 0; p < count; p++)
             for (int32_t a = 0; a < step.actions; a++) {
                 const int64_t row = (int64_t)order[p] * step.actions + a;
-                const double first = fabs(stage_of(&step, burden + at, multipliers, order[p], row));
+                const double first = fabs(stage_of(&step, marginal + at, multipliers, order[p], row));
                 const double second = fabs(spending(&step, spent + at, order[p], row));
                 sizes[0] = first > sizes[0] ? first : sizes[0];
                 sizes[1] = second > sizes[1] ? second : sizes[1];
@@ -532,7 +532,7 @@ static void largest_stages(const World *world, const Map *map, int32_t agent, co
     }
 }
 
-void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden, const double *second_burden,
+void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *marginal, const double *second_marginal,
                              const double *multipliers)
 {
     const World *world = planner->world;
@@ -541,12 +541,12 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
     GridPlan on_grid = grid_plan_of(planner, agent, 1);
     double sizes[2] = {0.0, 0.0};
-    planner->on_grid = planner->laid[1] != NULL;
-    on_grid.second = planner->laid[1];
+    planner->on_grid = planner->gridded[1] != NULL;
+    on_grid.second = planner->gridded[1];
     if (planner->on_grid)
         grid_largest(&planner->grid, &planner->map, &on_grid, sizes);
     else
-        largest_stages(world, &planner->map, agent, burden, second_burden, multipliers, sizes);
+        largest_stages(world, &planner->map, agent, marginal, second_marginal, multipliers, sizes);
     const double tie = TIE * (sizes[0] > 0.0 ? sizes[0] : 1.0), second_tie = TIE * (sizes[1] > 0.0 ? sizes[1] : 1.0);
     const double ties[2] = {tie, second_tie};
     if (planner->on_grid) {
@@ -559,18 +559,18 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *burden
     double *here[2] = {planner->here[0], planner->here[1]};
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
-        const double *burdens = burden + (int64_t)h * world->resources;
-        const double *spent = second_burden + (int64_t)h * world->resources;
+        const double *marginals = marginal + (int64_t)h * world->resources;
+        const double *spent = second_marginal + (int64_t)h * world->resources;
         double *trial = planner->trial, *second = planner->second_trial;
         chosen -= reach[h];
         if (on_map)
-            map_back_cheapest(&planner->map, step.reward, burdens, spent, ties, order, reach[h], ahead, here, chosen);
+            map_back_cheapest(&planner->map, step.reward, marginals, spent, ties, order, reach[h], ahead, here, chosen);
         for (int32_t p = 0; !on_map && p < reach[h]; p++) {
             const int32_t s = order[p];
             double best = -INFINITY, cheapest = -INFINITY;
             for (int32_t a = 0; a < step.actions; a++) {
                 const int64_t row = (int64_t)s * step.actions + a;
-                trial[a] = stage_of(&step, burdens, multipliers, s, row);
+                trial[a] = stage_of(&step, marginals, multipliers, s, row);
                 second[a] = -spending(&step, spent, s, row);
                 if (ahead[0] != NULL) {
                     trial[a] = follow(&step, ahead[0], row) + trial[a];
@@ -618,7 +618,7 @@ static double largest_size(const double *values, int64_t count)
 
 /* A bound on the sums of |r| and of λ·c that is quick to find, where every state uses one resource, and its actions at
    most one more, and nothing else is spent; −1 elsewhere. */
-static double bound_on_sizes(const World *world, int32_t agent, const double *burden)
+static double bound_on_sizes(const World *world, int32_t agent, const double *marginal)
 {
     double sum = 0.0;
     for (int32_t h = 0; h < world->steps; h++) {
@@ -627,28 +627,28 @@ static double bound_on_sizes(const World *world, int32_t agent, const double *bu
         if (!one_each && !crosses_edges(&step))
             return -1.0;
         sum += largest_size(step.reward, world->states[agent]);
-        sum += (one_each ? 1 : 2) * largest_size(burden + (int64_t)h * world->resources, world->resources);
+        sum += (one_each ? 1 : 2) * largest_size(marginal + (int64_t)h * world->resources, world->resources);
     }
     return sum;
 }
 
-int is_worth_it(Planner *planner, int32_t agent, const double *burden, const double *delays, const double *multipliers,
-                double worth, double gain)
+int is_significant(Planner *planner, int32_t agent, const double *marginal, const double *delays, const double *multipliers,
+                double min_gain, double gain)
 {
     const World *world = planner->world;
     if (delays == NULL) {
-        if (gain <= worth * world->reward_range[agent])
+        if (gain <= min_gain * world->reward_range[agent])
             return 0;
-        if (planner->laid[0] != NULL) {
+        if (planner->gridded[0] != NULL) {
             const GridPlan own = grid_plan_of(planner, agent, 0);
             const int uses = planner->grid.planes > 1 ? 2 : 1;
-            if (planner->most_laid > 0.0 && own.reward_step == 0 &&
+            if (planner->max_gridded > 0.0 && own.reward_step == 0 &&
                 gain > 4.0 * world->rounding[agent] * world->steps *
-                           (largest_size(own.reward, world->states[agent]) + uses * planner->most_laid))
+                           (largest_size(own.reward, world->states[agent]) + uses * planner->max_gridded))
                 return 1;
             return gain > 4.0 * world->rounding[agent] * grid_sizes(&planner->grid, &own, world->states[agent]);
         }
-        const double bound = bound_on_sizes(world, agent, burden);
+        const double bound = bound_on_sizes(world, agent, marginal);
         if (bound >= 0.0 && gain > 4.0 * world->rounding[agent] * bound)
             return 1;
     }
@@ -666,7 +666,7 @@ int is_worth_it(Planner *planner, int32_t agent, const double *burden, const dou
                 double reward = step.reward[step.reward_columns == 1 ? s : row];
                 if (delays != NULL)
                     reward -= used_at(&step, delays + at, step.by_state ? s : row);
-                const double total = stage_of(&step, burden + at, multipliers, s, row);
+                const double total = stage_of(&step, marginal + at, multipliers, s, row);
                 least = reward < least ? reward : least;
                 greatest = reward > greatest ? reward : greatest;
                 size = fabs(reward) > size ? fabs(reward) : size;
@@ -678,7 +678,7 @@ int is_worth_it(Planner *planner, int32_t agent, const double *burden, const dou
     }
     if (delays == NULL)
         range = world->reward_range[agent];
-    return gain > worth * range && gain > 4.0 * world->rounding[agent] * sizes;
+    return gain > min_gain * range && gain > 4.0 * world->rounding[agent] * sizes;
 }
 
 /* Actions start ≤ a < *end of a row of a policy, which are one where that is certain. */
@@ -699,7 +699,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     const int32_t S = world->states[agent], A = world->actions[agent];
     const int16_t *chosen = planner->chosen;
     const Grid *grid = &planner->grid;
-    int32_t *rank = NULL; /* the place of each state in the agent's order, where its own plan is followed */
+    int32_t *rank = NULL; /* the index of each state in the agent's order, where its own plan is followed */
     double *present = planner->present, *next = planner->next, *used = planner->used;
     int32_t *list = planner->list, *next_list = planner->next_list, length = 0;
     uint64_t *touched = planner->touched;
@@ -791,10 +791,10 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
 
 /* The largest sums of |r| and of each |c_j| over what the agent can reach. */
 static void add_sizes(const Step *step, const World *world, int32_t agent, int32_t h, const double *delays,
-                      const double *burdens, double *sizes, double *largest)
+                      const double *marginals, double *sizes, double *largest)
 {
     const int k = step->constraints;
-    const int64_t places = (int64_t)world->steps * world->resources;
+    const int64_t indices = (int64_t)world->steps * world->resources;
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t count = world->reach[(int64_t)agent * world->steps + h];
     if (step->uses_one && only_by_state(step) && step->costs == NULL && delays == NULL) {
@@ -804,10 +804,10 @@ static void add_sizes(const Step *step, const World *world, int32_t agent, int32
             size = larger(fabs(step->reward[order[p]]), size);
         sizes[0] += size;
         for (int j = 0; j < k; j++) {
-            const double *burden = burdens + j * places;
+            const double *marginal = marginals + j * indices;
             size = 0.0;
             for (int32_t p = 0; p < count; p++)
-                size = larger(fabs(burden[used[order[p]]]), size);
+                size = larger(fabs(marginal[used[order[p]]]), size);
             sizes[1 + j] += size;
         }
         return;
@@ -823,7 +823,7 @@ static void add_sizes(const Step *step, const World *world, int32_t agent, int32
                 reward -= used_at(step, delays, use);
             largest[0] = larger(fabs(reward), largest[0]);
             for (int j = 0; j < k; j++) {
-                double cost = used_at(step, burdens + j * places, use);
+                double cost = used_at(step, marginals + j * indices, use);
                 if (step->costs != NULL)
                     cost += step->costs[j * step->cost_family + (step->cost_columns == 1 ? s : row)];
                 largest[1 + j] = larger(fabs(cost), largest[1 + j]);
@@ -833,59 +833,59 @@ static void add_sizes(const Step *step, const World *world, int32_t agent, int32
         sizes[j] += largest[j];
 }
 
-void lay_weighted(const Planner *planner, const double *burdens, const double *multipliers, double *laid)
+void scatter_weighted(const Planner *planner, const double *marginals, const double *multipliers, double *gridded)
 {
     const World *world = planner->world;
     const Grid *grid = &planner->grid;
-    const int64_t places = (int64_t)world->steps * world->resources;
+    const int64_t indices = (int64_t)world->steps * world->resources;
     for (int32_t h = 0; h < world->steps; h++) {
-        double *step = laid + h * grid_stride(grid);
-        const double *burden = burdens + (int64_t)h * world->resources;
+        double *step = gridded + h * grid_stride(grid);
+        const double *marginal = marginals + (int64_t)h * world->resources;
         for (int32_t e = 0; e < world->resources; e++) {
             double weighted = 0.0;
             for (int j = 0; j < world->constraints; j++)
-                weighted += multipliers[j] * burden[j * places + e];
-            if (grid->home[e] >= 0)
-                step[grid->home[e]] = weighted;
+                weighted += multipliers[j] * marginal[j * indices + e];
+            if (grid->grid_index[e] >= 0)
+                step[grid->grid_index[e]] = weighted;
         }
     }
 }
 
-void lay_weighted_at(const Planner *planner, const Usage *usage, const double *burdens, const double *multipliers,
-                     double *laid)
+void scatter_weighted_at(const Planner *planner, const Usage *usage, const double *marginals, const double *multipliers,
+                     double *gridded)
 {
     const World *world = planner->world;
     const Grid *grid = &planner->grid;
-    const int64_t places = (int64_t)world->steps * world->resources;
-    int32_t first = 0; /* place of this step's first resource */
-    double *step = laid;
+    const int64_t indices = (int64_t)world->steps * world->resources;
+    int32_t first = 0; /* index of this step's first resource */
+    double *step = gridded;
     for (int64_t entry = 0; entry < usage->count; entry++) {
-        const int32_t place = usage->place[entry];
-        for (; place - first >= world->resources; first += world->resources)
+        const int32_t index = usage->index[entry];
+        for (; index - first >= world->resources; first += world->resources)
             step += grid_stride(grid);
         double weighted = 0.0;
         for (int j = 0; j < world->constraints; j++)
-            weighted += multipliers[j] * burdens[j * places + place];
-        if (grid->home[place - first] >= 0)
-            step[grid->home[place - first]] = weighted;
+            weighted += multipliers[j] * marginals[j * indices + index];
+        if (grid->grid_index[index - first] >= 0)
+            step[grid->grid_index[index - first]] = weighted;
     }
 }
 
-int greatest(Planner *planner, int32_t agent, const double *delays, const double *burdens, const double *multipliers,
+int greatest(Planner *planner, int32_t agent, const double *delays, const double *marginals, const double *multipliers,
              double *weighted, double *maximum, double *sizes)
 {
     const World *world = planner->world;
-    const int k = world->constraints, on_grid = planner->laid[0] != NULL;
-    const int64_t E = world->resources, places = (int64_t)world->steps * E;
+    const int k = world->constraints, on_grid = planner->gridded[0] != NULL;
+    const int64_t E = world->resources, indices = (int64_t)world->steps * E;
     double *largest = malloc((size_t)(1 + k) * sizeof *largest);
     if (largest == NULL)
         return -1;
-    for (int64_t at = 0; !on_grid && at < places; at++)
+    for (int64_t at = 0; !on_grid && at < indices; at++)
         weighted[at] = delays == NULL ? 0.0 : delays[at];
     for (int j = 0; j < k; j++)
         if (multipliers[j] != 0.0 && !on_grid)
-            for (int64_t at = 0; at < places; at++)
-                weighted[at] += multipliers[j] * burdens[j * places + at];
+            for (int64_t at = 0; at < indices; at++)
+                weighted[at] += multipliers[j] * marginals[j * indices + at];
     int planned;
     *maximum = plan_value(planner, agent, weighted, multipliers, &planned);
     memset(sizes, 0, (size_t)(1 + k) * sizeof *sizes);
@@ -894,7 +894,7 @@ int greatest(Planner *planner, int32_t agent, const double *delays, const double
         if (on_grid)
             sizes[0] += largest_size(step.reward, world->states[agent]);
         else
-            add_sizes(&step, world, agent, h, delays == NULL ? NULL : delays + h * E, burdens + h * E, sizes, largest);
+            add_sizes(&step, world, agent, h, delays == NULL ? NULL : delays + h * E, marginals + h * E, sizes, largest);
     }
     free(largest);
     return 0;

@@ -50,23 +50,23 @@ int world_of(World *world, Arrays *arrays, PyObject *fields)
 
 int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple)
 {
-    Py_ssize_t places, probabilities;
+    Py_ssize_t indices, probabilities;
     if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != 3) {
-        PyErr_SetString(PyExc_TypeError, "usages are (start, place, probability)");
+        PyErr_SetString(PyExc_TypeError, "usages are (start, index, probability)");
         return -1;
     }
     const int64_t *start = array_with(arrays, PyTuple_GET_ITEM(tuple, 0), 'q', 0, "start", (Py_ssize_t)world->agents + 1);
-    const int32_t *place = start == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 1), 'i', 0, "place", &places);
+    const int32_t *index = start == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 1), 'i', 0, "index", &indices);
     const double *probability =
-        place == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 2), 'd', 0, "probability", &probabilities);
+        index == NULL ? NULL : array_of(arrays, PyTuple_GET_ITEM(tuple, 2), 'd', 0, "probability", &probabilities);
     if (probability == NULL)
         return -1;
-    int fits = start[0] == 0 && places == start[world->agents] && probabilities == places;
+    int fits = start[0] == 0 && indices == start[world->agents] && probabilities == indices;
     for (int32_t i = 0; fits && i < world->agents; i++)
         fits = start[i] <= start[i + 1];
     const int64_t most = (int64_t)world->steps * world->resources;
-    for (Py_ssize_t entry = 0; fits && entry < places; entry++)
-        fits = place[entry] >= 0 && place[entry] < most;
+    for (Py_ssize_t entry = 0; fits && entry < indices; entry++)
+        fits = index[entry] >= 0 && index[entry] < most;
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "the usages of a position do not fit together");
         return -1;
@@ -76,13 +76,13 @@ int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tupl
     for (int32_t i = 0; usages->all != NULL && i < world->agents; i++) {
         Usage *one = &usages->all[i];
         const size_t count = (size_t)(start[i + 1] - start[i]);
-        one->place = malloc((count + 1) * sizeof *one->place);
+        one->index = malloc((count + 1) * sizeof *one->index);
         one->probability = malloc((count + 1) * sizeof *one->probability);
-        if (one->place == NULL || one->probability == NULL) {
+        if (one->index == NULL || one->probability == NULL) {
             PyErr_NoMemory();
             return -1;
         }
-        memcpy(one->place, place + start[i], count * sizeof *place);
+        memcpy(one->index, index + start[i], count * sizeof *index);
         memcpy(one->probability, probability + start[i], count * sizeof *probability);
         one->count = one->room = (int64_t)count;
     }
@@ -127,40 +127,40 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 void usages_end(Usages *usages)
 {
     for (int32_t i = 0; usages->all != NULL && i < usages->count; i++) {
-        free(usages->all[i].place);
+        free(usages->all[i].index);
         free(usages->all[i].probability);
     }
     free(usages->all);
 }
 
-/* (start, place, probability) as bytes objects. */
-PyObject *usages_told(const Usages *usages)
+/* (start, index, probability) as bytes objects. */
+PyObject *usages_to_python(const Usages *usages)
 {
     int64_t total = 0;
     for (int32_t i = 0; i < usages->count; i++)
         total += usages->all[i].count;
     PyObject *starts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(usages->count + 1) * (Py_ssize_t)sizeof(int64_t));
-    PyObject *places = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(total * (int64_t)sizeof(int32_t)));
+    PyObject *indices = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(total * (int64_t)sizeof(int32_t)));
     PyObject *probabilities = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(total * (int64_t)sizeof(double)));
-    if (starts == NULL || places == NULL || probabilities == NULL) {
+    if (starts == NULL || indices == NULL || probabilities == NULL) {
         Py_XDECREF(starts);
-        Py_XDECREF(places);
+        Py_XDECREF(indices);
         Py_XDECREF(probabilities);
         return NULL;
     }
     int64_t *start = (int64_t *)PyBytes_AS_STRING(starts), at = 0;
-    char *place = PyBytes_AS_STRING(places), *probability = PyBytes_AS_STRING(probabilities);
+    char *index = PyBytes_AS_STRING(indices), *probability = PyBytes_AS_STRING(probabilities);
     for (int32_t i = 0; i < usages->count; i++) {
         const Usage *one = &usages->all[i];
         start[i] = at;
         if (one->count > 0) {
-            memcpy(place + at * (int64_t)sizeof(int32_t), one->place, (size_t)one->count * sizeof(int32_t));
+            memcpy(index + at * (int64_t)sizeof(int32_t), one->index, (size_t)one->count * sizeof(int32_t));
             memcpy(probability + at * (int64_t)sizeof(double), one->probability, (size_t)one->count * sizeof(double));
         }
         at += one->count;
     }
     start[usages->count] = at;
-    return Py_BuildValue("(NNN)", starts, places, probabilities);
+    return Py_BuildValue("(NNN)", starts, indices, probabilities);
 }
 
 int same_kind(const World *world, int32_t one, int32_t other)
@@ -181,27 +181,47 @@ int same_kind(const World *world, int32_t one, int32_t other)
            memcmp(w->reach + one * H, w->reach + other * H, (size_t)H * sizeof(int32_t)) == 0;
 }
 
-int32_t find_kinds(const World *world, int32_t *kind)
+int find_equal(int32_t first, int32_t last, uint64_t (*hash)(const void *context, int32_t agent),
+               int (*equal)(const void *context, int32_t one, int32_t other), const void *context, int32_t *like)
 {
-    const int32_t n = world->agents;
-    size_t room = 16;
-    while (room < 2 * (size_t)n)
+    size_t room = 16; /* a power of two, at least half empty */
+    while (room < 2 * (size_t)(last - first))
         room *= 2;
-    int32_t *known = malloc(room * sizeof *known), kinds = 0; /* the first of each kind; −1: nobody */
+    int32_t *known = malloc(room * sizeof *known); /* open addressing; −1: empty */
     if (known == NULL)
         return -1;
     memset(known, -1, room * sizeof *known);
-    for (int32_t i = 0; i < n; i++) {
-        uint64_t hash = (uint64_t)world->reward_of[i] * UINT64_C(0x9E3779B97F4A7C15);
-        hash = (hash ^ (uint64_t)world->order_of[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        hash = (hash ^ (uint64_t)world->moves_of[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        size_t at = (size_t)(hash >> 20) & (room - 1);
-        while (known[at] >= 0 && !same_kind(world, known[at], i))
-            at = (at + 1) & (room - 1);
-        const int is_first = known[at] < 0;
-        kind[i] = is_first ? kinds++ : kind[known[at]];
-        known[at] = is_first ? i : known[at];
+    for (int32_t i = first; i < last; i++) {
+        size_t slot = (size_t)hash(context, i) & (room - 1);
+        while (known[slot] >= 0 && !equal(context, known[slot], i))
+            slot = (slot + 1) & (room - 1);
+        if (known[slot] < 0)
+            known[slot] = i;
+        like[i - first] = known[slot];
     }
     free(known);
+    return 0;
+}
+
+static uint64_t hash_of_kind(const void *context, int32_t agent)
+{
+    const World *world = context;
+    uint64_t hash = fold(UINT64_C(0xcbf29ce484222325), (uint64_t)world->reward_of[agent]);
+    hash = fold(hash, (uint64_t)world->order_of[agent]);
+    return fold(hash, (uint64_t)world->moves_of[agent]);
+}
+
+static int are_of_one_kind(const void *context, int32_t one, int32_t other)
+{
+    return same_kind(context, one, other);
+}
+
+int32_t find_kinds(const World *world, int32_t *kind)
+{
+    if (find_equal(0, world->agents, hash_of_kind, are_of_one_kind, world, kind) < 0)
+        return -1;
+    int32_t kinds = 0;
+    for (int32_t i = 0; i < world->agents; i++) /* first ones come before those like them */
+        kind[i] = kind[i] == i ? kinds++ : kind[kind[i]];
     return kinds;
 }

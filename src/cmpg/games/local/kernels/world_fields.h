@@ -12,14 +12,14 @@
     SIZE(steps, int32_t)                                                                                               \
     SIZE(resources, int32_t)                                                                                           \
     SIZE(constraints, int32_t)                                                                                         \
-    SIZE(rough, int32_t)                                                                                               \
+    SIZE(general, int32_t)                                                                                               \
     SIZE(charged, int32_t)                                                                                             \
     SIZE(has_delay, int32_t)                                                                                           \
     SIZE(delay_stride, int64_t)       /* E or 0 */                                                                     \
     SIZE(slope_stride, int64_t)       /* E or 0 */                                                                     \
     SIZE(first_stride, int64_t)       /* E or 0 */                                                                     \
-    SIZE(rough_delay_stride, int64_t) /* 1 or 0, in steps */                                                           \
-    SIZE(rough_cost_stride, int64_t)  /* 1 or 0, in steps */
+    SIZE(general_delay_stride, int64_t) /* 1 or 0, in steps */                                                           \
+    SIZE(general_cost_stride, int64_t)  /* 1 or 0, in steps */
 
 #define WORLD_TABLES(TABLE)                                                                                            \
     TABLE(states, int32_t, 'i')  /* [n] */                                                                             \
@@ -61,10 +61,10 @@
     TABLE(slopes, double, 'd')       /* [1 + k, H or 1, E] */                                                          \
     TABLE(first_costs, double, 'd')  /* [k, H or 1, E] */                                                              \
     TABLE(idle_costs, double, 'd')   /* [k] */                                                                         \
-    TABLE(rough_of, int32_t, 'i')    /* [E]: which of the R resources with general tables, or −1 */                    \
-    TABLE(rough_delay, double, 'd')  /* [H or 1, R, n] */                                                              \
-    TABLE(rough_steps, double, 'd')  /* [k, H or 1, C, n] */                                                           \
-    TABLE(rough_costs, double, 'd')  /* [k, H or 1, C, n + 1] */                                                       \
+    TABLE(general_of, int32_t, 'i')    /* [E]: which of the R resources with general tables, or −1 */                    \
+    TABLE(general_delay, double, 'd')  /* [H or 1, R, n] */                                                              \
+    TABLE(general_steps, double, 'd')  /* [k, H or 1, C, n] */                                                           \
+    TABLE(general_costs, double, 'd')  /* [k, H or 1, C, n + 1] */                                                       \
     TABLE(reward_range, double, 'd') /* [n]: if nothing is delayed */                                                  \
     TABLE(rounding, double, 'd')     /* [n]: of an agent's CMDP, relative */
 
