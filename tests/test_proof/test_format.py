@@ -2,12 +2,14 @@
 
 import io
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cmpg.games import JointGame
 from cmpg.proof.claim import Claim, ClaimError, arrays_of
 from cmpg.proof.format import read, write
 from cmpg.proof.rounding import Csr
@@ -123,15 +125,34 @@ def test_an_infinite_multiplier_is_written_as_a_large_number():
     assert read(io.StringIO(text_of(claim, large=Fraction(7)))).claim.multipliers.tolist() == [[7], [Fraction(1, 2)]]
 
 
-def test_a_discounted_claim_has_no_proof_file():
-    from cmpg.games import JointGame
-
-    game = JointGame(
-        transition=np.ones((1, 1, 2, 1)), rewards=np.zeros((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)), thresholds=[],
-        initial=[1.0], discount=0.5,
+def discounted(discount):
+    return JointGame(
+        transition=np.ones((1, 1, 2, 1)), rewards=[[[[0.0, 1.0]]]], costs=[[[[0.0, 2.0]]]], thresholds=[3.0],
+        initial=[1.0], discount=discount,
     )  # fmt: skip
-    with pytest.raises(ClaimError, match="the format has no discounted games"):
-        write(io.StringIO(), claimed(game, game.uniform_policy(), np.zeros((1, 0))), 0)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9])
+def test_a_discounted_claim_is_read_back_and_looks_as_far_ahead_as_it_must(discount):
+    game = discounted(discount)
+    claim = claimed(game, game.uniform_policy(), [[0.25]])
+    found = read(io.StringIO(text_of(claim, 1e-6)))
+    assert (found.claim.horizon, found.claim.discount, found.precision) == (None, Fraction(discount), 256)
+    assert_same(claim, found.claim)
+    assert Fraction(discount) ** found.ahead * 4 / (1 - Fraction(discount)) < Fraction(1, 2**40 * 10**6)
+
+
+def test_what_the_format_has_not_is_refused():
+    game = discounted(1 - 2.0**-53)
+    with pytest.raises(ClaimError, match="so close to 1 that a proof would look"):
+        write(io.StringIO(), claimed(game, game.uniform_policy(), [[0.25]]), 1e-6)
+    counting = replace(counting_congestion_game(), discount=0.5, horizon=None)
+    with pytest.raises(ClaimError, match="discounted games in joint form only"):
+        write(io.StringIO(), claimed(counting, counting.uniform_policy(), np.zeros((counting.num_agents, 1))), 1e-6)
+    text = text_of(claimed(discounted(0.5), discounted(0.5).uniform_policy(), [[0.25]]))
+    for line in ("discount 1 5", "discount 1/2", "discount 1/2 -1", "discount -1/2 5", "duration 5"):
+        with pytest.raises(ClaimError):
+            read(io.StringIO(re.sub("discount .*", line, text)))
 
 
 def test_the_example_of_the_page_is_read():

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
+from cmpg import certify, solve
+from cmpg.files.records import certificate_record
+from cmpg.scenarios import grid_world, spectrum
 from command_line import cmpg
 
 SCENARIOS = (
@@ -40,8 +44,33 @@ def test_a_claim_that_is_too_strong_is_not_verified(tmp_path):
     assert cmpg("solve", "charging", "--out", run).code == 0
     said = cmpg("certify", run / "game.npz", run / "policy.npz", "--verified", "--epsilon", "1e-25", "--json")
     found = json.loads(said.out)
-    assert (said.code, found["proved"], found["arithmetic"]) == (1, False, "exact, verified")
+    assert (said.code, found["proved"], found["arithmetic"]) == (1, False, "exact")
     assert "may gain" in found["message"]
+
+
+@pytest.mark.usefixtures("command")
+def test_a_certificate_says_that_it_was_verified():
+    result = solve(grid_world())
+    plain, verified = (
+        certify(grid_world(), result.policy, result.multipliers, verified=each) for each in (False, True)
+    )
+    assert (plain.arithmetic, verified.arithmetic) == ("floating point", "exact, verified")
+    assert (verified.judged_by, verified.feasible, verified.excess.tolist()) == ("cmpg-verify", True, [0.0])
+    assert verified.epsilon == plain.epsilon
+    assert set(verified.gains.tolist()) == {plain.epsilon}
+    assert certificate_record(verified)["arithmetic"] == "exact, verified"
+    refused = certify(grid_world(threshold=0.05), result.policy, result.multipliers, verified=True)
+    assert (refused.arithmetic, refused.feasible) == ("floating point", False)
+
+
+@pytest.mark.usefixtures("command")
+def test_a_discounted_run_is_verified(tmp_path):
+    game = replace(spectrum(), horizon=None, discount=0.75)
+    result = solve(game)
+    assert result.certified, result.message
+    result.save(tmp_path / "run")
+    said = cmpg("certify", tmp_path / "run" / "game.npz", tmp_path / "run" / "policy.npz", "--verified")
+    assert said.code == 0, said.out + said.err
 
 
 @pytest.mark.usefixtures("command")

@@ -10,7 +10,10 @@ import pytest
 
 from cmpg import certify
 from cmpg.games import JointGame
+from cmpg.games.claims import claim_of
 from cmpg.policy import JointPolicy
+from cmpg.proof.exact import check_exactly
+from cmpg.proof.format import write
 from test_verified import proof_writer
 from test_verified.program import Verify
 
@@ -55,6 +58,22 @@ def test_random_games_get_the_verdict_of_the_certificate(verify: Verify, seed):
         answers = [verify(exact), *(verify(rounded, build) for build in BUILDS)]
         assert [answer.code for answer in answers] == [0 if expected else 1] * 3, answers
         assert answers[1].text == answers[2].text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_written_claim_is_verified_unless_nothing_is_left_of_a_budget(verify: Verify, seed):
+    """The tail of what a constraint may cost is counted, so a budget that is spent exactly is left open."""
+    game, policy, multipliers = random_claim(np.random.default_rng(seed))
+    exact = check_exactly(claim := claim_of(game, policy, multipliers))
+    gain = max(gain for gain in exact.gains if gain is not None)
+    for epsilon in (gain + Fraction(1, 10**6), gain - Fraction(1, 10**6)):
+        if epsilon >= 0:
+            out = StringIO()
+            write(out, claim, epsilon)
+            true = gain <= epsilon and all(
+                cost <= Fraction(limit) for cost, limit in zip(exact.costs, game.thresholds, strict=True)
+            )
+            assert verify(out.getvalue()).code == (0 if true else 1)
 
 
 def one_state(discount: str, ahead: int, epsilon: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ class Certificate:
     rounding: FloatArray  # [n]: how much of each gain is an allowance for rounding
     excess: FloatArray  # [k]: by how much each threshold may be exceeded at most; zero where it is proved to be met
     information: Information
-    arithmetic: str  # "floating point", "exact"
+    arithmetic: str  # "floating point", "exact", "exact, verified"
     judged_by: str  # "kernel", "rationals", "compiled judge", "induced CMDPs"
     names: Names = field(default_factory=Names)
     rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
@@ -124,7 +124,9 @@ class Certificate:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
-def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False) -> Certificate:
+def certify(
+    game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False, verified: bool = False
+) -> Certificate:
     """Check a joint policy: does it meet the constraints, and how much could an agent gain by deviating?
 
     Parameters
@@ -140,11 +142,17 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
         and what would cost more is forbidden.
     exact
         Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
+    verified
+        Have `cmpg-verify` check the result, a program that is proved correct (docs/verified.md). If it agrees,
+        `arithmetic` is "exact, verified", and every gain is the ε that it has proved; otherwise the certificate is
+        what it would be without this.
 
     Raises
     ------
     GameError, PolicyError
         What is given is not a game, or not a JointPolicy that fits it.
+    CMPGError
+        `cmpg-verify` is required, and is not installed or cannot read the claim.
 
     Examples
     --------
@@ -160,6 +168,8 @@ def certify(game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: 
 
         multipliers = proposed_multipliers(in_floats(game), policy.floats())
     given = check_multipliers(game, multipliers)
+    if verified:
+        return _verified(game, policy, given, certify(game, policy, given, exact=exact))
     tables = _tables_of(game)
     if tables is None and exact:
         advice = "Leave `exact` out, and rounding is bounded instead."
@@ -209,6 +219,25 @@ def _as_policy(given: Any) -> str:
             "(agent, observation, step) down as tables."
         )
     return "a JointPolicy is required, such as JointPolicy((table_0, table_1)), each table [H, S, A_i]."
+
+
+def _verified(game: Game, policy: JointPolicy, multipliers: FloatArray, found: Certificate) -> Certificate:
+    from cmpg.equilibrium.verified import COMMAND, verify  # on demand: it runs a program
+
+    if found.feasibility is Feasibility.VIOLATED or not np.isfinite(found.epsilon):
+        return found
+    if not verify(game, policy, multipliers, found.epsilon).proved:
+        return found
+    nothing = np.zeros(len(found.gains))
+    return replace(
+        found,
+        feasibility=Feasibility.PROVEN,
+        gains=nothing + found.epsilon,  # what was claimed, of every agent
+        rounding=nothing,
+        excess=np.zeros(len(found.excess)),
+        arithmetic="exact, verified",
+        judged_by=COMMAND,
+    )
 
 
 def kernel_judges(game: Game) -> bool:

@@ -22,7 +22,7 @@ from cmpg.errors import CMPGError
 from cmpg.games.claims import claim_of
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
-from cmpg.proof.claim import Claim, LocalTables
+from cmpg.proof.claim import Claim, ClaimError, LocalTables
 from cmpg.proof.format import LARGE, write
 
 COMMAND = "cmpg-verify"
@@ -57,7 +57,7 @@ def verify(
     Parameters
     ----------
     game
-        A joint, local or counting game with a finite horizon.
+        A joint, local or counting game; of discounted games, a joint one.
     policy
         One table per agent.
     multipliers : [n, k]
@@ -80,6 +80,13 @@ def verify(
             "libzarith-ocaml-dev), and put verified/build on the path."
         )
     claim = claim_of(game, policy, multipliers)
+    try:
+        return _verify(command, claim, epsilon, proof_file)
+    except ClaimError as problem:
+        raise CMPGError(f"the claim has no proof file: {problem}") from None
+
+
+def _verify(command: str, claim: Claim, epsilon: float, proof_file: Path | None) -> Verification:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "claim.proof" if proof_file is None else proof_file
         for precision, large in _attempts(claim):

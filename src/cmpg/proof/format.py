@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import ceil, log2
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,6 +26,12 @@ from cmpg.proof.rounding import Array, Csr
 
 LARGE = Fraction(10) ** 80
 """What an infinite multiplier is written as."""
+
+MAX_AHEAD = 100_000
+"""A discounted game that needs more steps ahead than this has no proof file."""
+
+DISCOUNTED_PRECISION = 256
+"""Bits after the point for discounted games: exact numbers grow with every step ahead."""
 
 MAX_DIGITS = 9
 """The digits of a whole number in a proof file."""
@@ -37,6 +44,7 @@ class ProofFile:
     claim: Claim
     epsilon: Fraction
     precision: int | None = None  # bits after the point that a checker may round to; None: exact
+    ahead: int | None = None  # of a discounted game: the steps that a checker looks ahead
 
 
 def write(
@@ -49,11 +57,12 @@ def write(
     target
         A path, which is replaced, or an open text file.
     claim
-        A game with a finite horizon, a policy and multipliers, in floats or rationals.
+        A game, a policy and multipliers, in floats or rationals; of discounted games, a joint one.
     epsilon
         The claimed bound on every gain; a float is read exactly.
     precision
-        Let the checker round intermediate results to this many bits after the point; exact if omitted.
+        Let the checker round intermediate results to this many bits after the point; if omitted, exact, or for
+        discounted games 256 bits.
     large
         The finite number that is written for an infinite multiplier.
     """
@@ -83,11 +92,13 @@ class _Rows:
 
 
 def _lines(claim: Claim, epsilon: Fraction, rows: _Rows, *, precision: int | None, large: Fraction) -> Iterator[str]:
-    if claim.horizon is None:
-        raise ClaimError("a proof file has a horizon; the format has no discounted games.")
     tables = claim.tables
+    if claim.horizon is None:
+        if not isinstance(tables, JointTables):
+            raise ClaimError("the proof format has discounted games in joint form only; convert the game (`to_joint`).")
+        precision = DISCOUNTED_PRECISION if precision is None else precision
     if isinstance(tables, JointTables):
-        form, sizes, facts = "joint", _joint_sizes(claim, tables), _joint_facts(tables, rows)
+        form, sizes, facts = "joint", _joint_sizes(claim, tables, epsilon), _joint_facts(tables, rows)
     elif isinstance(tables, LocalTables):
         kinds = _Kinds(tables)
         form, sizes, facts = "local", _local_sizes(claim, tables, kinds), _local_facts(tables, kinds, rows)
@@ -122,10 +133,13 @@ def _claim_facts(claim: Claim, epsilon: Fraction, rows: _Rows, large: Fraction) 
     yield f"epsilon {_text(epsilon)}"
 
 
-def _joint_sizes(claim: Claim, tables: JointTables) -> Iterator[str]:
+def _joint_sizes(claim: Claim, tables: JointTables, epsilon: Fraction) -> Iterator[str]:
     yield f"actions {_joined(tables.rewards.shape[3:])}"
     yield f"states {len(tables.initial)}"
-    yield f"horizon {claim.horizon}"
+    if claim.horizon is None:
+        yield f"discount {_text(claim.discount)} {_steps_ahead(claim, tables, epsilon)}"
+    else:
+        yield f"horizon {claim.horizon}"
     yield f"constraints {len(claim.thresholds)}"
 
 
@@ -137,6 +151,25 @@ def _joint_facts(tables: JointTables, rows: _Rows) -> Iterator[str]:
         yield from _entries(f"reward {i}", table)
     for j, table in enumerate(tables.costs):
         yield from _entries(f"cost {j}", table)
+
+
+def _steps_ahead(claim: Claim, tables: JointTables, epsilon: Fraction) -> int:
+    """Return so many steps that what comes after them is worth less than 2^−40·ε; at ε = 0, than 2^−200."""
+    if not claim.discount:
+        return 1
+    largest = [Fraction(np.abs(table).max(initial=0)) for table in (tables.rewards, tables.costs)]
+    prices = np.where(claim.multipliers == np.inf, 0, claim.multipliers)
+    scale = largest[0] + largest[1] * (1 + sum(map(Fraction, prices.ravel().tolist())))
+    tail = max(scale / (1 - Fraction(claim.discount)), Fraction(1))
+    wanted = epsilon / 2**40 if epsilon else Fraction(1, 2**200)
+    # In bits, rounded away from zero: a step more than is needed does no harm.
+    bits = tail.numerator.bit_length() + 1 - tail.denominator.bit_length()
+    bits += wanted.denominator.bit_length() + 1 - wanted.numerator.bit_length()
+    each = -log2(claim.discount)
+    steps = ceil(max(bits, 1) / each) if each > 0 else MAX_AHEAD + 1
+    if steps > MAX_AHEAD:
+        raise ClaimError(f"discount {claim.discount} is so close to 1 that a proof would look {steps} steps ahead.")
+    return steps
 
 
 class _Kinds:
@@ -284,8 +317,10 @@ def read(source: str | Path | TextIO) -> ProofFile:
     lines.header("cmpg-proof", "1")
     form = lines.header("form", "joint", "local", "counting")
     lines.header("claim", "nash")
-    sizes = {name: lines.sizes(name) for name in _HEADERS[form]}
-    if min((size for name in _POSITIVE & sizes.keys() for size in sizes[name]), default=0) < 1:
+    sizes: dict[str, Any] = {}
+    for name in _HEADERS[form]:
+        sizes[name] = lines.length_of_time(sizes) if (form, name) == ("joint", "horizon") else lines.sizes(name)
+    if min((size for name in _POSITIVE for size in sizes[name]), default=0) < 1:
         raise lines.error("sizes of at least 1 are required")
     facts = _Facts(lines, form, len(sizes["actions"]))
     readers = {"joint": _read_joint, "local": _read_local, "counting": _read_counting}
@@ -294,8 +329,8 @@ def read(source: str | Path | TextIO) -> ProofFile:
     thresholds, epsilon = facts.table("threshold", (constraints,), whole=True), facts.table("epsilon", (), whole=True)
     claim = Claim(
         tables=tables,
-        horizon=steps,
-        discount=None,
+        horizon=None if "discount" in sizes else steps,
+        discount=sizes.get("discount"),
         thresholds=thresholds,
         binds=facts.binds(len(shapes), constraints),
         policy=tuple(facts.policy(i, (steps, *shape)) for i, shape in enumerate(shapes)),
@@ -304,7 +339,7 @@ def read(source: str | Path | TextIO) -> ProofFile:
     facts.nothing_left()
     if epsilon.item() < 0:
         raise ClaimError(f"epsilon is {epsilon}; at least 0 is required.")
-    return ProofFile(claim, epsilon.item(), facts.precision)
+    return ProofFile(claim, epsilon.item(), facts.precision, sizes.get("ahead"))
 
 
 _HEADERS = {
@@ -387,6 +422,16 @@ class _Lines:
                 raise self.error("`classes largest …` or `classes every` is required")
             return [None] if words[1] == "every" else [self.whole(each) for each in words[2:]]
         return [self.whole(each) for each in words[1:]]
+
+    def length_of_time(self, sizes: dict[str, Any]) -> list[int]:
+        """Read `horizon H`, or `discount q N`, which is noted; tables then have one step."""
+        words = self.next()
+        if words is not None and len(words) == 2 and words[0] == "horizon":
+            return [self.whole(words[1])]
+        if words is None or len(words) != 3 or words[0] != "discount":
+            raise self.error("`horizon` with one number, or `discount` with two, is required")
+        sizes["discount"], sizes["ahead"] = self.rational(words[1]), self.whole(words[2])
+        return [1]
 
     def whole(self, word: str) -> int:
         """Read a whole number."""

@@ -5,7 +5,8 @@
    claim that is accepted is true, whatever the number of bits; with more bits fewer true claims stay open. For any
    multipliers λ ≥ 0 no deviation of agent i that keeps the thresholds α gains more than
        max V^(r_i − λ_i·c) + λ_i·α − V^(r_i),
-   where the maximum is found by backward induction. `checkProof` bounds that from above for every agent, and every cost
+   where the maximum is found by backward induction; of discounted games, from a bound on all that comes after N steps:
+   no sum of γ^h·f_h exceeds max(f, 0) / (1 − γ). `checkProof` bounds that from above for every agent, and every cost
    from above, and compares both with what the file claims. */
 
 class Refused extends Error {}
@@ -78,7 +79,19 @@ function checkProof(text, bits, report) {
   const sizes = {};
   const list = (word) => { sizes[word] = header(word).map((each) => whole(each)); };
   const one = (word) => { sizes[word] = whole(header(word, 1)[0]); };
-  if (form === "joint") { list("actions"); one("states"); one("horizon"); one("constraints"); }
+  let discount = null, rounds = 0;                    // of a discounted game: γ, and the steps to look ahead
+  if (form === "joint") {
+    list("actions"); one("states");
+    const length = next();
+    if (length && length[0] === "horizon" && length.length === 2) sizes.horizon = whole(length[1]);
+    else if (length && length[0] === "discount" && length.length === 3) {
+      discount = rational(length[1]);
+      rounds = whole(length[2]);
+      sizes.horizon = 1;
+      if (discount.p < 0n || discount.q <= discount.p) refuse("a discount of at least 0 and below 1 is required");
+    } else refuse("horizon with one number, or discount with two, is required");
+    one("constraints");
+  }
   else if (form === "local") {
     for (const word of ["states", "actions", "agents", "payoffs"]) list(word);
     for (const word of ["horizon", "resources", "curves", "constraints"]) one(word);
@@ -194,10 +207,31 @@ function checkProof(text, bits, report) {
     facts.transition = (w) => moves.set(w.slice(0, 2 + outcome.length), [true, false, ...stars], row(w.slice(2 + outcome.length), S));
     facts.cost = (w) => cost.set(w.slice(0, 3 + outcome.length), [false, true, false, ...stars], scalar(w.slice(3 + outcome.length)));
     const game = joint ? jointGame(O) : countingGame(O);
+    /* What no discounted sum exceeds, from any state on, whatever agent i does: the largest entry, or zero, over 1 − γ. */
+    function bringTails(best, lost, paid) {
+      const tail = (most) => (most <= 0n ? 0n : -((-most * discount.q) / (discount.q - discount.p)) + 1n);
+      const most = { best: best.map(() => 0n), lost: lost.map(() => 0n), paid: paid.map(() => 0n) };
+      for (let s = 0; s < S; s++) for (let i = 0; i < n; i++) for (let a = 0; a < shapes[i][1]; a++)
+        for (const [o, , reward] of game(i, a, 0, s)) {
+          let score = reward[1];
+          for (let j = 0; j < k; j++) {
+            const charge = cost.get((j * S + s) * O + o, ZERO);
+            most.paid[j] = max(most.paid[j], charge[1]);
+            if (!isZero(prices[i][j])) score += minus(times(prices[i][j], charge))[1];
+          }
+          most.best[i] = max(most.best[i], score);
+          most.lost[i] = max(most.lost[i], -reward[0]);
+        }
+      for (const [tables, each] of [[best, most.best], [lost, most.lost], [paid, most.paid]]) tables.forEach((table, x) => table.fill(tail(each[x])));
+    }
     return () => {
       const start = startLaw(initial, S);
       let best = shapes.map(() => Array(S).fill(0n)), lost = shapes.map(() => Array(S).fill(0n)), paid = Array.from({ length: k }, () => Array(S).fill(0n));
-      for (let h = H - 1; h >= 0; h--) {
+      if (discount === null) rounds = H;
+      else bringTails(best, lost, paid);
+      const follow = (found, after) => { const sum = ahead(found, after); return discount === null ? sum : weigh(discount.interval, sum); };
+      for (let round = 1; round <= rounds; round++) {
+        const h = discount === null ? H - round : 0;
         const now = { best: shapes.map(() => []), lost: shapes.map(() => []), paid: paid.map(() => []) };
         for (let s = 0; s < S; s++) {
           const at = Array.from({ length: O }, (_, o) => moves.get((h * S + s) * O + o) || refuse(`a transition at step ${h} in state ${s} is missing`));
@@ -211,13 +245,13 @@ function checkProof(text, bits, report) {
               let kept = 0n;
               for (const [o, weight, reward] of game(i, a, h, s)) {
                 if (!scores.has(o)) {
-                  let score = ahead(at[o], best[i]);
+                  let score = follow(at[o], best[i]);
                   for (let j = 0; j < k; j++) if (!isZero(prices[i][j])) score += minus(times(prices[i][j], charge[j][o]))[1];
                   scores.set(o, score);
                 }
                 worth[a] += weigh(weight, scores.get(o) + reward[1]);
                 if (own[1] > 0n) {
-                  if (!losses.has(o)) losses.set(o, ahead(at[o], lost[i]));
+                  if (!losses.has(o)) losses.set(o, follow(at[o], lost[i]));
                   kept += weigh(weight, losses.get(o) - reward[0]);
                 }
               }
@@ -230,12 +264,12 @@ function checkProof(text, bits, report) {
           for (let a = 0; a < shapes[0][1]; a++) {
             const own = played[0][h][s][a];
             if (own[1] > 0n && k) for (const [o, weight] of game(0, a, h, s))
-              for (let j = 0; j < k; j++) mean[j] += weigh(times(own, weight), ahead(at[o], paid[j]) + charge[j][o][1]);
+              for (let j = 0; j < k; j++) mean[j] += weigh(times(own, weight), follow(at[o], paid[j]) + charge[j][o][1]);
           }
           mean.forEach((each, j) => now.paid[j].push(each));
         }
         ({ best, lost, paid } = now);
-        report((H - h) / H);
+        report(round / rounds);
       }
       const average = (after) => { let total = 0n; for (let s = 0; s < S; s++) total += weigh(start[s], after[s]); return total; };
       const gains = shapes.map((_, i) => prices[i].reduce((total, price, j) => total + times(price, limit[j])[1], average(best[i]) + average(lost[i])));

@@ -34,6 +34,7 @@ from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
 from cmpg.games.contract import in_floats
+from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
 from cmpg.report.certificates import agents_table
@@ -331,13 +332,13 @@ class _Limited(io.StringIO):
 def _claim(run: FinishedRun) -> dict[str, Any] | None:
     """Return the claim as a proof file that the page can check; None where there is none, or it is too large."""
     found, game = run.result.incumbent, run.game
-    if found is None or game.horizon is None or form_of(game) is None or not np.isfinite(found.certificate.epsilon):
+    if found is None or form_of(game) is None or not np.isfinite(found.certificate.epsilon):
         return None
     epsilon = run.result.epsilon if run.result.certified else found.certificate.epsilon
     text = _Limited()
     try:
         write_proof(text, claim_of(game, found.policy, found.certificate.multipliers), epsilon)
-    except OverflowError:
+    except (OverflowError, ClaimError):  # it is too long, or the format has no such games
         return None
     body = text.getvalue().encode("ascii")
     return {
