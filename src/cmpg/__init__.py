@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import certify as certify
     from cmpg.equilibrium.loop import GreatestGain as GreatestGain
     from cmpg.equilibrium.quality import quality as quality
+    from cmpg.equilibrium.recommendations.recommend import recommend as recommend
     from cmpg.equilibrium.result import Result as Result
     from cmpg.equilibrium.result import Status as Status
     from cmpg.equilibrium.runs import Restarts as Restarts
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from cmpg.errors import InfeasibleError as InfeasibleError
     from cmpg.errors import PolicyError as PolicyError
     from cmpg.errors import SolverError as SolverError
+    from cmpg.files.devices import load_device as load_device
+    from cmpg.files.devices import load_recommendation as load_recommendation
     from cmpg.files.games import load_game as load_game
     from cmpg.files.games import save_game as save_game
     from cmpg.files.policies import load_policy as load_policy
@@ -60,6 +63,9 @@ if TYPE_CHECKING:
     from cmpg.games.contract import Game as Game
     from cmpg.games.contract import Position as Position
     from cmpg.games.counting.game import CountingGame as CountingGame
+    from cmpg.games.devices import Concept as Concept
+    from cmpg.games.devices import CorrelatedPolicy as CorrelatedPolicy
+    from cmpg.games.devices import Rota as Rota
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.local.agent import LocalAgent as LocalAgent
     from cmpg.games.local.game import LocalGame as LocalGame
@@ -93,6 +99,7 @@ __all__, __getattr__, __dir__ = front_door(
         ),
         "equilibrium.starts.common_price": ("CommonPrice",),
         "equilibrium.quality": ("quality",),
+        "equilibrium.recommendations.recommend": ("recommend",),
         "equilibrium.result": (
             "Result",
             "Status",
@@ -112,6 +119,10 @@ __all__, __getattr__, __dir__ = front_door(
             "PolicyError",
             "SolverError",
         ),
+        "files.devices": (
+            "load_device",
+            "load_recommendation",
+        ),
         "files.games": (
             "load_game",
             "save_game",
@@ -125,6 +136,11 @@ __all__, __getattr__, __dir__ = front_door(
             "Position",
         ),
         "games.counting.game": ("CountingGame",),
+        "games.devices": (
+            "Concept",
+            "CorrelatedPolicy",
+            "Rota",
+        ),
         "games.joint.game": ("JointGame",),
         "games.local.agent": ("LocalAgent",),
         "games.local.game": ("LocalGame",),

@@ -5,14 +5,18 @@ Exit codes: 0 if nothing speaks against the game or the claim, 1 if something do
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
 from cmpg.cli.targets import GameArgument, finite, policy_of
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.certificate import Certificate
 
 
 def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> None:
@@ -44,7 +48,8 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
 def certify(
     target: GameArgument,
     policy: Annotated[
-        Path, typer.Argument(metavar="POLICY", help="A policy file, with the multipliers that prove the claim.")
+        Path,
+        typer.Argument(metavar="POLICY", help="A policy or device file, with the multipliers that prove the claim."),
     ],
     epsilon: Epsilon = DEFAULT_EPSILON,
     allow_rounding: AllowRounding = 0.0,
@@ -63,9 +68,12 @@ def certify(
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.equilibrium.certificate import check_multipliers
-    from cmpg.files.records import certificate_record, names_record
+    from cmpg.files.containers import file_kind
+    from cmpg.files.devices import KIND as DEVICE
+    from cmpg.files.devices import load_device
+    from cmpg.files.records import names_record
     from cmpg.games.contract import in_floats
-    from cmpg.report.certificates import claim_summary, verification_summary
+    from cmpg.report.certificates import verification_summary
 
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
@@ -73,6 +81,12 @@ def certify(
         with counted_rescaling() as rescaling:
             game = target.build(seed=seed, exact=exact)
             progress.begin("checking the claim")
+            if file_kind(policy) == DEVICE:
+                device, prices, concept = load_device(policy, exact=exact)
+                device.check_fits(game)
+                judged = judge(game, device, prices, concept=concept, exact=exact)
+                progress.stop()
+                _conclude(judged, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
             tables, multipliers = policy_of(policy, game, exact=exact)
         if exact and rescaling.rows:
             remark(told_rescaling(rescaling.rows))
@@ -98,11 +112,21 @@ def certify(
         else:
             show(verification_summary(found))
         raise typer.Exit(0 if found.proved else 1)
+    _conclude(certificate, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
+
+
+def _conclude(
+    certificate: Certificate, names: Mapping[str, Any], epsilon: float, *, allow_rounding: float, as_json: bool
+) -> NoReturn:
+    """Say whether a claim holds, and exit."""
+    from cmpg.files.records import certificate_record
+    from cmpg.report.certificates import claim_summary
+
     proved = certificate.proves(epsilon)
     accepted = certificate.proves(epsilon, allow_rounding=allow_rounding)
     if as_json:
         claim = {"claimed_epsilon": epsilon, "proved": proved, "allow_rounding": allow_rounding, "accepted": accepted}
-        show_json(certificate_record(certificate) | names_record(game) | claim)
+        show_json({**certificate_record(certificate), **names, **claim})
     else:
         show(claim_summary(certificate, epsilon, allow_rounding=allow_rounding))
     raise typer.Exit(0 if accepted else 1)

@@ -209,14 +209,18 @@ def report(
 ) -> None:
     """Write one HTML page about a run: proof, policy, charts."""
     from cmpg.equilibrium.sensitivity import sensitivity
+    from cmpg.files.devices import is_recommendation, load_recommendation
     from cmpg.files.learning_folder import is_learning_run, load_learning_run
     from cmpg.files.run_folder import load_run
     from cmpg.report.page import write_learning_page, write_page, write_sweep_page
+    from cmpg.report.recommendations import write_recommendation_page
     from cmpg.sweeps.rows import is_sweep, proved_sweep
 
     target = folder / "report.html" if output is None else output
     on_interrupt(written(target))
-    if is_sweep(folder):
+    if is_recommendation(folder):
+        size = write_recommendation_page(load_recommendation(folder), target)
+    elif is_sweep(folder):
         size = write_sweep_page(proved_sweep(folder), target)
     elif is_learning_run(folder):
         size = write_learning_page(load_learning_run(folder), target)

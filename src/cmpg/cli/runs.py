@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,18 +36,28 @@ def simulate(
     """Play the policy of a run many times, and compare what happens with what is claimed."""
     import numpy as np
 
+    from cmpg.equilibrium.recommendations.recommend import device_of
     from cmpg.faces import Face
+    from cmpg.files.devices import is_recommendation, load_recommendation
     from cmpg.files.run_folder import load_run
+    from cmpg.games.devices import Device
+    from cmpg.policy import JointPolicy
     from cmpg.simulation.episodes import simulate as play
+
+    policy: JointPolicy | Device
 
     form = "csv" if output is None else _form_of(output)
     on_interrupt(written(output))
     with ProgressLine("reading the run") as progress:
-        run = load_run(folder)
-        policy = run.result.policy
+        if is_recommendation(folder):
+            recommended = load_recommendation(folder)
+            game, policy = recommended.game, device_of(recommended)
+        else:
+            run = load_run(folder)
+            game, policy = run.game, run.result.policy
         progress.begin("playing episodes")
         kept, rng = max(show, 2), np.random.default_rng(seed)
-        seen = play(run.game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
+        seen = play(game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
     if output is not None:
         from cmpg.report.tables import write_rows
 
@@ -114,6 +124,8 @@ def show(
     ] = None,
 ) -> None:
     """Say who does what: schedules, ways, tables."""
+    from cmpg.faces import Face
+    from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import decisions_face
 
@@ -126,6 +138,15 @@ def show(
         run = load_run(folder)
         made = write(view_of(in_floats(run.game), run.result.policy.floats(), run.drawing), animate)
         tell(f"written to {animate} ({made} frames)")
+        return
+    if is_recommendation(folder):
+        from cmpg.equilibrium.recommendations.recommend import device_of
+        from cmpg.files.devices import load_recommendation
+        from cmpg.report.recommendations import recommended_table
+
+        found = load_recommendation(folder)
+        table = recommended_table(found.game, device_of(found), 1_000_000 if everything else 40)
+        tell(Face(found.status.name, found.message, (table,), good=found.certified))
         return
     tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
 
@@ -146,6 +167,7 @@ def export(
 ) -> None:
     """Write a table of a run, with names and units; or its claim as a proof file."""
     from cmpg.errors import CMPGError
+    from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import FORMATS, TABLES, rows_of, rows_text, write_rows
 
@@ -157,12 +179,23 @@ def export(
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
     on_interrupt(written(output))
-    rows = rows_of(load_run(folder).result, table)
+    rows = _recommended(folder) if is_recommendation(folder) else rows_of(load_run(folder).result, table)
     if output is None:
         print(rows_text(rows, kind), end="")
     else:
         write_rows(rows, output, kind)
         tell(f"written to {output} ({len(rows):,} rows)")
+
+
+def _recommended(folder: Path) -> list[dict[str, Any]]:
+    """Return what each agent is recommended where, with which probability."""
+    from cmpg.equilibrium.recommendations.recommend import device_of
+    from cmpg.files.devices import load_recommendation
+    from cmpg.games.contract import in_floats
+    from cmpg.report.recommendations import recommended_rows
+
+    found = load_recommendation(folder)
+    return list(recommended_rows(in_floats(found.game), device_of(found)))
 
 
 def _export_proof(folder: Path, output: Path | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +65,12 @@ NAMED: dict[str, dict[str, Callable[[], Any]]] = {
         "planner": lambda: equilibrium.PlannerStart(),
         "min-cost": lambda: equilibrium.MinCostStart(),
         "common-price": lambda: equilibrium.CommonPrice(),
+    },
+    "concept": {
+        "nash": lambda: cmpg.Concept.NASH,
+        "rota": lambda: cmpg.Concept.ROTA,
+        "correlated": lambda: cmpg.Concept.CORRELATED,
+        "coarse": lambda: cmpg.Concept.COARSE,
     },
     "improve": {
         "auto": lambda: equilibrium.PairMoves(),
@@ -132,6 +138,13 @@ def solve(
             autocompletion=lambda: list(NAMED["improve"]),
         ),
     ] = "auto",
+    concept: Annotated[
+        str,
+        typer.Option(
+            help="What to find: nash, or a device that recommends what to do: rota, correlated or coarse.",
+            autocompletion=lambda: list(NAMED["concept"]),
+        ),
+    ] = "nash",
     exact: Exact = False,
     selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
     output: Annotated[
@@ -144,6 +157,27 @@ def solve(
     import numpy as np
 
     check_out(output, resume=False)
+    if _named("concept", concept) is not _named("concept", "nash"):
+        _refuse_for_devices(
+            concept,
+            {
+                "restarts": restarts != 1,
+                "prefer": prefer != "auto",
+                "solver": solver != "exact",
+                "schedule": schedule != "auto",
+                "max-iterations": max_iterations is not None,
+                "allow-rounding": allow_rounding != 0,
+                "start": start != "auto",
+                "improve": improve != "auto",
+                "selfish": selfish,
+                "tensorboard": tensorboard is not None,
+            },
+        )
+        on_interrupt(written(output))
+        limit = np.inf if time_limit is None else finite("time-limit", time_limit)
+        recommend_device(
+            target, concept, epsilon=epsilon, limit=limit, seed=seed, exact=exact, output=output, as_json=as_json
+        )
     on_interrupt(written(output))
     known = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
     known |= {"exact": exact} | ({} if start in NAMED["start"] else {"start": start})
@@ -178,6 +212,57 @@ def solve(
         delivery = _Delivery(game, result, target.origin(seed=seed), gaps)
         delivery.deliver(output=output, seed=request.seed, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+def _refuse_for_devices(concept: str, given: Mapping[str, bool]) -> None:
+    """Raise if an option is given that says how a Nash policy is found."""
+    from cmpg.errors import CMPGError
+
+    strange = [f"--{name}" for name, is_given in given.items() if is_given]
+    if strange:
+        raise CMPGError(
+            f"{', '.join(strange)}: says how a Nash policy is found, and means nothing with --concept {concept}."
+        )
+
+
+def recommend_device(
+    target: Target,
+    concept: str,
+    *,
+    epsilon: float,
+    limit: float,
+    seed: int | None,
+    exact: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Find a device, show it, and keep it in a folder if one is named."""
+    from cmpg.files.devices import recommendation_record
+    from cmpg.report.recommendations import recommendation_summary
+
+    finite("epsilon", epsilon, positive=True)
+    gaps: list[OptimalityGap] = []
+    with ProgressLine("building the game") as progress:
+        game = target.build(seed=seed, exact=exact)
+        progress.begin("looking for a device")
+        found = cmpg.recommend(game, _named("concept", concept), epsilon=epsilon, time_limit=limit, rng=seed)
+        if found.device is not None:
+            progress.begin("computing the upper bound")
+            gaps = [found.quality(time_limit=min(limit, 10.0))]
+    if output is not None:
+        found.save(output)
+    if as_json:
+        show_json(recommendation_record(found))
+    else:
+        show(recommendation_summary(found, *gaps))
+        if output is not None:
+            device = f"{output}/device.{'json' if exact else 'npz'}"
+            words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", device, *(["--exact"] * exact)]
+            words += [] if epsilon == DEFAULT_EPSILON else ["--epsilon", f"{epsilon}"]
+            show(
+                f"written to {output}/; check it with: {shlex.join(words)}" if found.device else f"written to {output}/"
+            )
+    raise typer.Exit(0 if found.certified else 1)
 
 
 @dataclass(frozen=True, eq=False)

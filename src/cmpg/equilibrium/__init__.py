@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.loop import Schedule as Schedule
     from cmpg.equilibrium.loop import take_turns as take_turns
     from cmpg.equilibrium.quality import OptimalityGap as OptimalityGap
+    from cmpg.equilibrium.recommendations.recommend import Recommendation as Recommendation
+    from cmpg.equilibrium.recommendations.recommend import recommend as recommend
     from cmpg.equilibrium.result import Attempt as Attempt
     from cmpg.equilibrium.result import Incumbent as Incumbent
     from cmpg.equilibrium.result import Result as Result
@@ -76,6 +78,10 @@ __all__, __getattr__, __dir__ = front_door(
             "take_turns",
         ),
         "quality": ("OptimalityGap",),
+        "recommendations.recommend": (
+            "Recommendation",
+            "recommend",
+        ),
         "result": (
             "Attempt",
             "Incumbent",

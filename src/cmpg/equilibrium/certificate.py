@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +43,11 @@ from cmpg.games.contract import (
     in_floats,
     is_exact,
 )
+from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.policy import CompactTable, JointPolicy
-from cmpg.proof.claim import Claim
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.verdict import Feasibility as Feasibility
-from cmpg.proof.verdict import Findings, decided, judge, judge_exactly, seconds_to_check
+from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Restricted
@@ -86,6 +87,7 @@ class Certificate:
     names: Names = field(default_factory=Names)
     rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
     binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
+    concept: Concept = Concept.NASH
 
     @property
     def epsilon(self) -> float:
@@ -125,21 +127,31 @@ class Certificate:
 
 
 def certify(
-    game: Game, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False, verified: bool = False
+    game: Game,
+    policy: JointPolicy | Device,
+    multipliers: Any = None,
+    *,
+    concept: Concept | None = None,
+    exact: bool = False,
+    verified: bool = False,
 ) -> Certificate:
-    """Check a joint policy: does it meet the constraints, and how much could an agent gain by deviating?
+    """Check a joint policy or a device: does it meet the constraints, and how much could an agent gain by deviating?
 
     Parameters
     ----------
     game
         Any game; with `exact`, one that has tables.
     policy
-        One table per agent.
+        One table per agent; or a `Rota`, or a `CorrelatedPolicy`.
     multipliers : [n, k]
         The multipliers that prove the gains. If they are not given, the best response of each agent is computed and
         proposes them, so that the gains are as small as they can be proved; multipliers of zero prove the gain of an
         agent that may break the constraints. Infinity stands for a proof by support: nothing is left of that budget,
         and what would cost more is forbidden.
+        A claim about a device needs them: zeros are taken otherwise.
+    concept
+        What is claimed of a device: a rota is a rota, a correlated policy is `Concept.CORRELATED` unless it is claimed
+        to be `Concept.COARSE`, which promises less.
     exact
         Compute with rationals: then "feasible" means V^c ≤ α exactly, and rounding is zero.
     verified
@@ -162,6 +174,16 @@ def certify(
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
+    if isinstance(policy, Rota | CorrelatedPolicy):
+        from cmpg.equilibrium.recommendations.certificate import certify_device  # few claims are about devices
+
+        if verified:
+            raise PolicyError("cmpg-verify checks claims about joint policies, and not about devices; use `exact`.")
+        return certify_device(game, policy, multipliers, concept=concept, exact=exact)
+    if concept not in (None, Concept.NASH):
+        raise PolicyError(
+            f"a joint policy is claimed to be Nash, and not {concept.word}; pass a Rota or a CorrelatedPolicy."
+        )
     check_claim(game, policy)
     if multipliers is None and len(game.thresholds):
         from cmpg.equilibrium.best_responses import proposed_multipliers  # the only solver, and its word is checked
@@ -170,20 +192,20 @@ def certify(
     given = check_multipliers(game, multipliers)
     if verified:
         return _verified(game, policy, given, certify(game, policy, given, exact=exact))
-    tables = _tables_of(game)
+    tables = tables_of(game)
     if tables is None and exact:
         advice = "Leave `exact` out, and rounding is bounded instead."
         raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
     if tables is None:
         return screen(game, policy, given)
-    rational = exact or _holds_rationals(game, policy)
+    rational = exact or holds_rationals(game, policy)
     if not rational and not kernel_judges(game):
         return screen(game, policy, given)
     claim = claim_of(game, policy, given)
     if not rational:
-        return _certificate(game, given, judge(claim), judged_by=KERNEL)
+        return as_certificate(game, given, judge(claim), judged_by=KERNEL)
     try:
-        return _certificate(game, given, judge_exactly(claim), judged_by=RATIONALS)
+        return as_certificate(game, given, judge_exactly(claim), judged_by=RATIONALS)
     except TooLarge:
         raise GameError(
             "the claim is too large for exact arithmetic; leave `exact` out, and pass floats instead of rationals: "
@@ -242,24 +264,28 @@ def _verified(game: Game, policy: JointPolicy, multipliers: FloatArray, found: C
 
 def kernel_judges(game: Game) -> bool:
     """Whether `certify` judges claims about a game by the kernel: it has tables, and they are small enough."""
-    tables = _tables_of(game)
+    tables = tables_of(game)
     if tables is None or is_exact(game):
         return tables is not None
     seconds = seconds_to_check(tables, game.policy_shapes, discounted=game.discount is not None)
     return seconds <= MAX_KERNEL_SECONDS
 
 
-def _tables_of(game: Game) -> Any:
+def tables_of(game: Game) -> Any:
     """Return the tables of a game, or None: a class of one's own may have none, and is judged by its CMDPs."""
     return game.claim_tables() if hasattr(type(game), "claim_tables") else None  # type: ignore[attr-defined]
 
 
-def _holds_rationals(game: Any, policy: JointPolicy) -> bool:
+def holds_rationals(game: Any, policy: JointPolicy) -> bool:
+    """Whether a game or a policy is given in Fractions."""
     tables = [each.rows if isinstance(each, CompactTable) else each for each in policy.stored]
     return is_exact(game) or object in [table.dtype for table in tables]
 
 
-def _certificate(game: Game, multipliers: FloatArray, verdict: Findings, *, judged_by: str) -> Certificate:
+def as_certificate(
+    game: Game, multipliers: FloatArray, verdict: Findings, *, judged_by: str, concept: Concept = Concept.NASH
+) -> Certificate:
+    """Return what was found of a claim as a record."""
     binds = binds_of(game)
     return Certificate(
         feasibility=verdict.feasibility,
@@ -277,6 +303,7 @@ def _certificate(game: Game, multipliers: FloatArray, verdict: Findings, *, judg
         names=game.names,
         rescaled=verdict.rescaled,
         binds=None if binds.all() else binds,
+        concept=concept,
     )
 
 
@@ -324,7 +351,7 @@ def _screened(game: Game, position: Position, policy: JointPolicy, judging: Floa
         excess=excess,
     )
     judged_by = CMDPS if judged_at_once is None else COMPILED
-    return _certificate(game, np.where(hard, np.inf, judging), verdict, judged_by=judged_by)
+    return as_certificate(game, np.where(hard, np.inf, judging), verdict, judged_by=judged_by)
 
 
 def judge_agent(
@@ -419,10 +446,11 @@ def _judge_feasibility(
     lower = np.where(margins == 0, costs, np.nextafter(costs - margins, -np.inf))
     upper = np.where(margins == 0, costs, np.nextafter(costs + margins, np.inf))
 
-    def claim() -> Claim | None:
-        return None if _tables_of(game) is None else claim_of(game, policy, np.zeros(hard.shape))
+    def known_costs() -> list[Fraction] | None:
+        known = tables_of(game) is not None
+        return affordable_costs(claim_of(game, policy, np.zeros(hard.shape))) if known else None
 
-    return decided(np.asarray(game.thresholds), lower, upper, kept, claim)
+    return decided(np.asarray(game.thresholds), lower, upper, kept, known_costs)
 
 
 def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:

@@ -160,7 +160,7 @@ def load_run(folder: str | Path) -> FinishedRun:
     if not path.exists():
         raise FileError(f"{source}: has no result.json; it is no run folder, or only half of one. Solve again.")
     record = read_fields(path, kind="cmpg-result")
-    game = _read_game(source)
+    game = read_game(source)
     try:
         return _run(source, record, game)
     except KeyError as missing:
@@ -171,7 +171,7 @@ def load_run(folder: str | Path) -> FinishedRun:
         raise FileError(f"{path}: a field is not what it should be ({problem}). Solve again.") from None
 
 
-def _read_game(folder: Path) -> Game:
+def read_game(folder: Path) -> Game:
     """Read the game in floats, or in exact numbers where it is there in those, too."""
     game = load_game(folder / "game.npz")
     if not (folder / "game.json").exists():
@@ -316,7 +316,7 @@ def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Resu
         raise FileError("equilibria is not a list.")
     found = [result] if listed else []
     for rank in range(2, len(listed) + 1):
-        incumbent = _judged_policy(folder / _policy_name(rank), result.game or _read_game(folder))
+        incumbent = _judged_policy(folder / _policy_name(rank), result.game or read_game(folder))
         found.append(_equilibrium(folder / _policy_name(rank), result, incumbent))
     for rank, (each, said) in enumerate(zip(found, listed, strict=True), 1):
         _compare_equilibrium(f"equilibrium {rank}", dict(mapping("equilibria", said)), each.certificate)

@@ -44,6 +44,16 @@ class Information(StrEnum):
     JOINT_STATE = "joint-state policies"
     OWN_STATE = "own-state policies"
 
+    @property
+    def covers(self) -> str:
+        """Which deviations a claim covers, and which it does not."""
+        if self is Information.JOINT_STATE:
+            return "deviations by the joint state and all that happened before"
+        return (
+            "deviations by an agent's own states and actions; an agent that watches loads or delays during the day is "
+            "not covered"
+        )
+
 
 class PotentialKind(Enum):
     """Why a game is known to have a potential: the classes of docs/glossary.md, or its author's word."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import SimulatorError
+from cmpg.games.devices import CorrelatedPolicy, Device, Rota
 from cmpg.interop.enumeration import CostFunction, EnvStep, Observations, ParallelAPI, told_costs
 from cmpg.policy import JointPolicy
 from cmpg.simulation.episodes import deviations
@@ -60,14 +61,23 @@ def mean_intervals(samples: FloatArray, confidence: float) -> FloatArray:
     return np.stack([samples.mean(axis=0) - half, samples.mean(axis=0) + half], axis=1)
 
 
+def _first_mode(device: Device) -> JointPolicy:
+    """Return a policy of the shape of what a device tells: its first mode, or what each agent is told by itself."""
+    if isinstance(device, Rota):
+        return device.modes[0].floats()
+    agents = range(device.table.ndim - 2)
+    return JointPolicy([np.asarray(device.recommended(agent), dtype=np.float64) for agent in agents])
+
+
 class PolicyRunner:
-    """A joint policy that plays in an environment with the parallel API.
+    """A joint policy, or a device that all agents obey, which plays in an environment with the parallel API.
 
     Parameters
     ----------
     policy
         One table [H, S_i, A_i] per agent, in the order of `env.possible_agents`. Where an episode is longer than the
-        policy, its last step goes on; so that a stationary policy has one step.
+        policy, its last step goes on; so that a stationary policy has one step. Or a `Rota`, or a `CorrelatedPolicy`
+        where every agent sees the joint state.
     states
         The number of the state that each agent's policy looks at. `EnumeratedEnv.states_of` for environments that came
         in by `from_parallel_env`; the default reads what `to_parallel_env` shows.
@@ -87,13 +97,25 @@ class PolicyRunner:
     """
 
     def __init__(
-        self, policy: JointPolicy, *, states: StateFunction = observed_states, costs: CostFunction = told_costs
+        self, policy: JointPolicy | Device, *, states: StateFunction = observed_states, costs: CostFunction = told_costs
     ) -> None:
-        self._policy, self._states, self._costs = policy.floats(), states, costs
+        self._device = policy
+        self._policy = policy if isinstance(policy, JointPolicy) else _first_mode(policy)
+        self._states, self._costs = states, costs
+
+    def begin(self, *, rng: np.random.Generator) -> None:
+        """Begin an episode: a rota draws its mode; `play` does so by itself."""
+        if isinstance(self._device, Rota):
+            weights = np.asarray(self._device.weights, dtype=np.float64)
+            self._policy = self._device.modes[int(rng.choice(len(weights), p=weights / weights.sum()))].floats()
 
     def actions(self, step: int, observations: Observations, *, rng: np.random.Generator) -> list[int]:
         """Draw an action for each agent, whether it is still there or not: [n]."""
         states = self._states(observations)
+        if isinstance(self._device, CorrelatedPolicy):
+            law = np.asarray(self._device.table[min(step, len(self._device.table) - 1), states[0]], dtype=np.float64)
+            drawn = int(rng.choice(law.size, p=law.ravel() / law.sum()))
+            return [int(action) for action in np.unravel_index(drawn, law.shape)]
         return [self._policy.act(agent, step, state, rng) for agent, state in enumerate(states)]
 
     def play(self, env: ParallelAPI, *, episodes: int, rng: np.random.Generator) -> Episodes:
@@ -107,6 +129,7 @@ class PolicyRunner:
 
     def _episode(self, env: ParallelAPI, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         observations, _ = env.reset(seed=int(rng.integers(2**31)))
+        self.begin(rng=rng)
         names = list(env.possible_agents)
         got, paid, step = np.zeros(len(names)), np.zeros(0), 0
         while env.agents:

@@ -122,7 +122,8 @@ def exact(number: Any) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(float(number))
 
 
-def _matrix_row(matrix: Array | Csr, row: int) -> Row:
+def matrix_row(matrix: Array | Csr, row: int) -> Row:
+    """Return a row of probabilities of a matrix, dense or sparse."""
     if isinstance(matrix, Csr):
         entries = slice(int(matrix.indptr[row]), int(matrix.indptr[row + 1]))
         return _row(zip(matrix.indices[entries].tolist(), matrix.data[entries].tolist(), strict=True))
@@ -161,7 +162,7 @@ class _SharedGame:
         self.discount = None if claim.discount is None else exact(claim.discount)
         self.plays = cache(lambda step, state, agent: _row(enumerate(claim.policy[agent][step, state].tolist())))
         self._outcomes = self.tables.class_rewards.shape[3] if self.counting else prod(self.actions)  # type: ignore[union-attr]
-        self.rows = cache(lambda index, row: _matrix_row(self.tables.transition[index], row))
+        self.rows = cache(lambda index, row: matrix_row(self.tables.transition[index], row))
         self.others = cache(self._others)
         self.stage = cache(self._stage)
 
@@ -368,7 +369,7 @@ class _SharedGame:
                     ahead[target] = ahead.get(target, Fraction(0)) + share * Fraction(weight, row.total)
             chain[state] = entry(0, state), ahead
             waiting += ahead
-        values = _solved(chain, self.discount or Fraction(0), self.budget)
+        values = solved_chain(chain, self.discount or Fraction(0), self.budget)
         return sum((w * values[s] for s, w in self.initial.entries), Fraction(0)) / self.initial.total
 
     def _discounted_best(self, agent: int, multipliers: Sequence[Fraction], closed: Any) -> Any:
@@ -400,7 +401,7 @@ class _SharedGame:
         chosen = [actions[0] for actions in allowed]
         for _ in range(20):
             chain = {s: (worth[s, a], ahead(s, a) if discount else {}) for s, a in enumerate(chosen)}
-            solved = _solved(chain, discount, self.budget)
+            solved = solved_chain(chain, discount, self.budget)
             values = [solved[s] for s in range(self.states)]
             better = list(chosen)
             for s, actions in enumerate(allowed):
@@ -415,7 +416,7 @@ class _SharedGame:
         return lambda state: values[state] + residual
 
 
-def _solved(
+def solved_chain(
     chain: dict[int, tuple[Fraction, dict[int, Fraction]]], discount: Fraction, budget: Budget
 ) -> dict[int, Fraction]:
     """Solve v = r + γ P v by elimination; I − γP is diagonally dominant, so no pivot is zero."""
@@ -453,7 +454,7 @@ class _LocalGame:
         assert isinstance(claim.tables, LocalTables)
         self.claim, self.tables, self.budget = claim, claim.tables, budget
         self.members = claim.tables.agents
-        self._rows = cache(lambda agent, index, row: _matrix_row(self.members[agent].transition[index], row))
+        self._rows = cache(lambda agent, index, row: matrix_row(self.members[agent].transition[index], row))
         # Agents of one kind share their rows.
         kinds = {id(member.transition): i for i, member in reversed(list(enumerate(self.members)))}
         self._kind = [kinds[id(member.transition)] for member in self.members]

@@ -56,14 +56,18 @@ def judge(claim: Claim) -> Findings:
     costs = found.costs
     with np.errstate(all="ignore"):  # what is not finite meets no threshold
         lower, upper = costs.lower, costs.upper
-    feasibility, excess = decided(claim.thresholds, lower, upper, found.kept, lambda: claim)
+    feasibility, excess = decided(claim.thresholds, lower, upper, found.kept, lambda: affordable_costs(claim))
     return Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
 
 
 def judge_exactly(claim: Claim) -> Findings:
     """Judge a claim in rationals, or raise `TooLarge`."""
-    found: ExactlyChecked = check_exactly(claim)
-    over = [cost - exact(limit) for cost, limit in zip(found.costs, claim.thresholds, strict=True)]
+    return exact_findings(check_exactly(claim), claim.thresholds)
+
+
+def exact_findings(found: ExactlyChecked, thresholds: Array) -> Findings:
+    """Return what a check in rationals proves, given the thresholds [k]."""
+    over = [cost - exact(limit) for cost, limit in zip(found.costs, thresholds, strict=True)]
     met = max(over, default=Fraction(0)) <= 0
     return Findings(
         feasibility=Feasibility.PROVEN if met else Feasibility.VIOLATED,
@@ -82,7 +86,7 @@ def decided(
     lower: Array,
     upper: Array,
     support: Sequence[bool | None],
-    claim: Callable[[], Claim | None],
+    costs: Callable[[], Sequence[Fraction] | None],
 ) -> tuple[Feasibility, Array]:
     """Say whether a policy meets every threshold, and by how much it may exceed each: [k].
 
@@ -92,8 +96,8 @@ def decided(
         α, and what the policy costs at least and at most.
     support : [k]
         Whether what is possible under the policy keeps a threshold; None where that does not tell.
-    claim
-        Returns the claim, whose costs are computed in rationals where a threshold is left open.
+    costs
+        Returns the costs in rationals, where a threshold is left open; None if they cannot be computed in time.
     """
     kept = np.array([each is True for each in support], dtype=bool)
     broken = np.array([each is False for each in support], dtype=bool)
@@ -110,19 +114,23 @@ def decided(
         beyond = lower - thresholds > np.where(np.isfinite(hair), hair, 0.0)
     if np.any(beyond & ~kept):
         return Feasibility.VIOLATED, excess
-    stated = claim()
-    if stated is None:
+    known = costs()
+    if known is None:
         return Feasibility.TO_ROUNDING, excess
-    try:
-        costs = exact_costs(stated, max_work=MAX_DECIDING_WORK)
-    except TooLarge:
-        return Feasibility.TO_ROUNDING, excess
-    exceeded = [cost - exact(limit) for cost, limit in zip(costs, thresholds, strict=True)]
+    exceeded = [cost - exact(limit) for cost, limit in zip(known, thresholds, strict=True)]
     excess = np.array([rounded_up(max(each, Fraction(0))) for each in exceeded])
     if not excess.any():
         return Feasibility.PROVEN, excess
     # Floats that overflow left it open, not the last bits of a cost next to its threshold.
     return Feasibility.TO_ROUNDING if np.isfinite(upper).all() else Feasibility.VIOLATED, excess
+
+
+def affordable_costs(claim: Claim) -> list[Fraction] | None:
+    """Return what the policy of a claim costs, in rationals; None where that takes too much work."""
+    try:
+        return exact_costs(claim, max_work=MAX_DECIDING_WORK)
+    except TooLarge:
+        return None
 
 
 def rounded_up(number: Fraction) -> float:

@@ -9,9 +9,24 @@ import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, largest, shown_of, significant
+from cmpg.games.devices import Concept
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.verified import Verification
+
+_SUBJECTS = {
+    Concept.NASH: "the policy",
+    Concept.COARSE: "the device",
+    Concept.CORRELATED: "the device",
+    Concept.ROTA: "on average over days the rota",
+}
+
+_DEVIATING = {
+    Concept.NASH: "leaving",
+    Concept.COARSE: "ignoring the device",
+    Concept.CORRELATED: "disobeying",
+    Concept.ROTA: "disobeying, the mode being announced",
+}
 
 MAX_PRICES = 3
 """The prices of more constraints than this do not fit on a line."""
@@ -22,9 +37,12 @@ def certificate_summary(certificate: Certificate) -> Face:
     arithmetic = f"{certificate.arithmetic} arithmetic{rescaling_text(certificate)}"
     rest = "" if certificate.feasible else f": {excess_text(certificate)}"
     if certificate.feasibility is not Feasibility.VIOLATED:
-        rest += f"; no agent gains more than {certificate.epsilon:.3g} by leaving"
-    sentence = f"the policy {certificate.feasibility.value}{rest} ({certificate.information}, {arithmetic})."
-    tables = (*certificate_tables(certificate), f"judged by: {certificate.judged_by}")
+        rest += f"; no agent gains more than {certificate.epsilon:.3g} by {_DEVIATING[certificate.concept]}"
+    what = _SUBJECTS[certificate.concept]
+    sentence = f"{what} {certificate.feasibility.value}{rest} ({certificate.information}, {arithmetic})."
+    covers = f"covers: {certificate.information.covers}"
+    promise = () if certificate.concept is Concept.NASH else (f"promise: {certificate.concept.value}",)
+    tables = (*certificate_tables(certificate), *promise, covers, f"judged by: {certificate.judged_by}")
     return Face(certificate.feasibility.name, sentence, tables, good=certificate.feasible)
 
 

@@ -281,6 +281,20 @@ def spending_charts(
     return charts
 
 
+def bar_chart(
+    name: str, title: str, caption: str, heads: Sequence[str], heights: Sequence[float], *, limit: float | None = None
+) -> Chart:
+    """Draw a bar for each head, and a dashed line where a limit is."""
+    data = [_bars([_label(head) for head in heads], np.asarray(heights, dtype=np.float64), horizontal=False)]
+    if limit is not None:
+        ends = [_label(heads[0]), _label(heads[-1])]
+        dashes = {"dash": "dash", "width": 1.5, "color": "var(--limit)"}
+        data.append(
+            {"type": "scatter", "mode": "lines", "x": ends, "y": [limit, limit], "line": dashes, "name": "threshold"}
+        )
+    return Chart(name, title, caption, _figure(data, x=_axis("", type="category"), y=_axis("", rangemode="tozero")))
+
+
 def _bars(names: Sequence[Any], heights: FloatArray, *, horizontal: bool) -> dict[str, Any]:
     along, across = ("y", "x") if horizontal else ("x", "y")
     bars = {"type": "bar", along: list(names), across: _plain(heights), "marker": {"color": _colour(0)}}

@@ -143,6 +143,11 @@ def write_sweep_page(found: Sweep, target: Path) -> int:
     return _write(lambda: _swept(found), target)
 
 
+def write_context_page(build: Callable[[], tuple[dict[str, Any], list[ChartGroup]]], target: Path) -> int:
+    """Write a page without a claim that the browser could check, from what the template names and its charts."""
+    return _write(lambda: _without_claim(*build(), []), target)
+
+
 def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
     if target.is_dir():
         raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
@@ -234,6 +239,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "seeds": None,
         "sweep": None,
         "knees": None,
+        "recommended": None,
         "chart_groups": [],
         "script": _has_script(run),
         "claim": _claim(run),
@@ -291,7 +297,7 @@ def _without_claim(
     gallery = _Gallery()
     nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
     context = (
-        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees")}
+        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "recommended")}
         | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
         | context
     )

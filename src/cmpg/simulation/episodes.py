@@ -27,7 +27,8 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names, Playable, SharedResources, Stepped, Stepper
-from cmpg.games.play import PolicyTable
+from cmpg.games.devices import Device, device_values
+from cmpg.games.play import player_of
 from cmpg.policy import JointPolicy
 
 BLOCK = 65_536
@@ -259,7 +260,7 @@ def _comparison(
 
 def simulate(
     game: Game,
-    policy: JointPolicy,
+    policy: JointPolicy | Device,
     episodes: int,
     *,
     rng: np.random.Generator,
@@ -273,7 +274,7 @@ def simulate(
     game
         Of any form. A class of your own needs `stepper()` (`cmpg.games.Playable`).
     policy
-        One table per agent.
+        One table per agent; or a device, a `Rota` or a `CorrelatedPolicy`, which all agents obey.
     episodes
         How many; at least 2.
     rng
@@ -309,13 +310,13 @@ def simulate(
         realised[:, block.episodes], welfare[block.episodes] = spent, totals.sum(axis=0)
     spending = _Moments(len(realised))
     spending.add(realised)
-    position = game.at(policy)
+    values, costs = _claimed(game, policy)
     return Simulation(
         names=game.names,
         thresholds=_floats(game.thresholds),
         episodes=int(episodes),
-        values=means.estimates(_floats(position.values), walk.scale),
-        costs=spending.estimates(_floats(position.costs), walk.scale),
+        values=means.estimates(values, walk.scale),
+        costs=spending.estimates(costs, walk.scale),
         realised=realised,
         welfare=welfare,
         shown=walk.again(_interesting(realised, welfare, shown)),
@@ -323,6 +324,15 @@ def simulate(
         seconds=time.perf_counter() - began,
         confidence=confidence,
     )
+
+
+def _claimed(game: Game, policy: JointPolicy | Device) -> tuple[FloatArray, FloatArray]:
+    """Return what each agent gets and what is spent, as computed: [n], [k]."""
+    if isinstance(policy, JointPolicy):
+        position = game.at(policy)
+        return _floats(position.values), _floats(position.costs)
+    values, costs = device_values(game, policy)
+    return _floats(values), _floats(costs)
 
 
 def _floats(numbers: Any) -> FloatArray:
@@ -347,9 +357,12 @@ class _Block:
 class _Walk:
     """Plays a game's episodes block by block, and single ones again."""
 
-    def __init__(self, game: Game, policy: JointPolicy, episodes: int) -> None:
-        policy.check_fits(game.policy_shapes)
-        self._stepper, self._table, self._episodes = _stepper(game), PolicyTable.of(policy.floats()), episodes
+    def __init__(self, game: Game, policy: JointPolicy | Device, episodes: int) -> None:
+        if isinstance(policy, JointPolicy):
+            policy.check_fits(game.policy_shapes)
+        else:
+            policy.check_fits(game)
+        self._stepper, self._player, self._episodes = _stepper(game), player_of(policy), episodes
         self._agents = game.num_agents
         self.steps = game.horizon if game.horizon is not None else _cut_off(game.discount or 0.0)
         self._factors = np.ones(self.steps) if game.discount is None else game.discount ** np.arange(self.steps)
@@ -386,9 +399,11 @@ class _Walk:
 
     def _steps(self, block: _Block, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray, Stepped]]:
         """Yield the states before each step, the actions, and what they brought."""
-        states = self._stepper.begin(block.episodes.stop - block.episodes.start, rng)
+        episodes = block.episodes.stop - block.episodes.start
+        states = self._stepper.begin(episodes, rng)
+        self._player.begin(episodes, rng)
         for h in range(self.steps):
-            actions = self._table.draw(h, states, rng)
+            actions = self._player.draw(h, states, rng)
             step = self._stepper.step(h, states, actions, rng)
             yield states, actions, step
             states = step.states

@@ -1,0 +1,1 @@
+"""Beyond Nash: devices that recommend what to do, found and certified."""

@@ -1,0 +1,519 @@
+"""Claims about recommendations: rotas, correlated policies and coarse ones; the check in floats and in rationals.
+
+A **rota** draws one of the product policies π^1 … π^M with probabilities w, and announces which. With the same λ_i for
+all modes, a deviation that knows the mode m, and keeps Σ_m w_m V^c ≤ α where it binds agent i, gains at most
+    Σ_m w_m [λ_i·α + max V^{r_i − λ_i·c}(·, π^m_{−i}) − V^{r_i}(π^m)],
+since Σ_m w_m λ_i·(α − V^c) ≥ 0 for it. So a rota is checked as its modes are, each at the same multipliers, and what
+was found is averaged; that a single mode exceeds a threshold does not matter. An infinite λ_ij stands for a proof by
+support of every mode: where each mode leaves nothing of α_j, no deviation spends more than the least in any of them.
+
+A **correlated** policy draws a joint action a ~ π_h(·|s) afresh at every step, and shows agent i its own part b. The
+state and b are a Markov state of what a deviation faces, so
+    U_h(s) = Σ_b max_{a′} Σ_{a_{−i}} π_h(b, a_{−i}|s) [r_i − λ_i·c + P U_{h+1}](s, a′, a_{−i})
+bounds every deviation, without dividing by the probability of b. A **coarse** claim lets a deviation choose, in each
+state, between following unseen and an action of its own:
+    U_h(s) = max(Σ_a π_h(a|s) […](s, a), max_{a′} Σ_a π_h(a|s) […](s, a′, a_{−i})).
+Without the choice of following, lots drawn between following and deviating would not be covered.
+
+Both need a shared state that every agent sees. With own-state policies a device that correlates actions makes the
+agents' states dependent, so the own state and b are no Markov state: such a claim is refused, and a rota is what there
+is. Rounding is that of `check`: all numbers are balls, and U is a float that is at least the upper end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmpg.proof.check import Checked, check
+from cmpg.proof.claim import ROW_SUM_TOLERANCE, Claim, ClaimError, Csr, JointTables, LocalTables, at_step
+from cmpg.proof.exact import (
+    MAX_WORK,
+    Budget,
+    ExactlyChecked,
+    TooLarge,
+    check_exactly,
+    exact,
+    exact_costs,
+    matrix_row,
+    solved_chain,
+)
+from cmpg.proof.rounding import UNIT, Array, Ball, Mixtures, Rows, exactly, rows_of, stacked
+from cmpg.proof.verdict import MAX_DECIDING_WORK, Findings, decided, exact_findings
+
+
+@dataclass(frozen=True, eq=False)
+class RotaClaim:
+    """Modes, which are claims about one game that differ in their policies alone, and how often each is drawn."""
+
+    modes: tuple[Claim, ...]
+    weights: Array  # [M]: positive; they stand for what they are divided by their exact sum
+
+    def __post_init__(self) -> None:
+        """Refuse modes of different games, or at different multipliers."""
+        if not self.modes or self.weights.shape != (len(self.modes),):
+            raise ClaimError(f"a rota of {len(self.modes)} modes has weights of shape {list(self.weights.shape)}.")
+        if np.any(self.weights <= 0) or abs(float(self.weights.sum()) - 1) > ROW_SUM_TOLERANCE:
+            raise ClaimError("the weights of a rota must be positive, and sum to one.")
+        first = self.modes[0]
+        for m, mode in enumerate(self.modes):
+            same = mode.tables is first.tables and (mode.horizon, mode.discount) == (first.horizon, first.discount)
+            if not (same and np.array_equal(mode.thresholds, first.thresholds)):
+                raise ClaimError(f"mode {m} of the rota is of another game than mode 0.")
+            if not np.array_equal(mode.binds, first.binds):
+                raise ClaimError(f"mode {m} of the rota has constraints that bind other agents than those of mode 0.")
+            if not np.array_equal(mode.multipliers, first.multipliers):
+                # Each could be an equilibrium at its own price, and an agent would still gain by spending more in one.
+                raise ClaimError(f"mode {m} of the rota is claimed at other multipliers than mode 0.")
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether a table, or a weight, is a Fraction."""
+        return self.weights.dtype == object or any(mode.is_rational for mode in self.modes)
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelatedClaim:
+    """A game on a shared state, a law of joint actions for each step and state, and multipliers."""
+
+    tables: JointTables
+    horizon: int | None  # exactly one of the two is given
+    discount: Any
+    thresholds: Array  # [k]
+    binds: Array  # [n, k]
+    policy: Array  # [H, S, *A]
+    multipliers: Array  # [n, k]; finite
+    coarse: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is no such claim, with the reason."""
+        if isinstance(self.tables, LocalTables):
+            raise ClaimError(
+                "recommendations of single actions need a state that every agent sees; with own-state policies they "
+                "would make the agents' states depend on each other. Use a rota."
+            )
+        if not isinstance(self.tables, JointTables):
+            raise ClaimError("a correlated policy is a law of joint actions, which needs tables over joint actions.")
+        shape = self.tables.rewards.shape[2:]
+        steps = 1 if self.horizon is None else self.horizon
+        if self.policy.shape != (steps, *shape):
+            raise ClaimError(f"policy has shape {list(self.policy.shape)}; {[steps, *shape]} is required.")
+        if not np.isfinite(np.asarray(self.multipliers, dtype=np.float64)).all():
+            raise ClaimError("multipliers has an entry that is not finite; there is no proof by support here.")
+        flat = self.policy.reshape(-1, int(np.prod(shape[1:])))
+        if np.any(flat < 0) or np.any(np.abs(flat.sum(axis=1) - 1) > ROW_SUM_TOLERANCE):
+            raise ClaimError("policy has a row that is no probability distribution over joint actions.")
+        uniform = tuple(np.full((steps, shape[0], actions), 1 / actions) for actions in shape[1:])
+        # Everything else is checked as it is for a claim about a product policy.
+        Claim(self.tables, self.horizon, self.discount, self.thresholds, self.binds, uniform, self.multipliers)
+
+    @property
+    def steps(self) -> int:
+        """The length of the policy's step axis."""
+        return len(self.policy)
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether a table holds Fractions."""
+        tables = self.tables
+        matrices = [each.data if isinstance(each, Csr) else each for each in tables.transition]
+        held = [tables.initial, *matrices, tables.rewards, tables.costs, self.thresholds, self.policy, self.multipliers]
+        return object in [table.dtype for table in held] or isinstance(self.discount, Fraction)
+
+
+RecommendationClaim = RotaClaim | CorrelatedClaim
+
+
+def judge_recommendation(claim: RecommendationClaim) -> Findings:
+    """Judge a claim whose tables hold floats."""
+    found = check_rota(claim) if isinstance(claim, RotaClaim) else check_correlated(claim)
+    limits = claim.modes[0].thresholds if isinstance(claim, RotaClaim) else claim.thresholds
+    with np.errstate(all="ignore"):  # what is not finite meets no threshold
+        lower, upper = found.costs.lower, found.costs.upper
+    feasibility, excess = decided(limits, lower, upper, found.kept, lambda: _affordable_costs(claim))
+    return Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
+
+
+def judge_recommendation_exactly(claim: RecommendationClaim) -> Findings:
+    """Judge a claim in rationals, or raise `TooLarge`."""
+    if isinstance(claim, RotaClaim):
+        return exact_findings(_rota_exactly(claim), claim.modes[0].thresholds)
+    return exact_findings(_CorrelatedGame(claim, Budget(MAX_WORK)).checked(), claim.thresholds)
+
+
+def _affordable_costs(claim: RecommendationClaim) -> list[Fraction] | None:
+    """Return what is spent exactly; None where that takes long."""
+    try:
+        if isinstance(claim, CorrelatedClaim):
+            return _CorrelatedGame(claim, Budget(MAX_DECIDING_WORK)).costs()
+        return _averaged(claim, [exact_costs(mode, max_work=MAX_DECIDING_WORK) for mode in claim.modes])
+    except TooLarge:
+        return None
+
+
+# --- Rotas ------------------------------------------------------------------------------------------------------------
+
+
+def check_rota(claim: RotaClaim) -> Checked:
+    """Check the modes, and average what was found."""
+    found = [check(mode) for mode in claim.modes]
+    with np.errstate(all="ignore"):
+        shares = Rows(claim.weights[None])
+        values, costs = (
+            shares.mean(stacked(each))[0] for each in zip(*((f.values, f.costs) for f in found), strict=True)
+        )
+        bounds = shares.mean(exactly(np.stack([each.bounds for each in found])))[0]
+        most = np.where(np.isnan(bounds.upper), np.inf, bounds.upper)
+        gaps = exactly(most) - values
+        # A mode's own gap may be negative: what it leaves of the budget is not lost to the others.
+        gains = np.where(np.isnan(gaps.upper), np.inf, np.maximum(gaps.upper, 0.0))
+        raised = shares.mean(exactly(np.stack([each.rounding for each in found])))[0].upper + bounds.rad + values.rad
+    kept = [_kept([each.kept[j] for each in found]) for j in range(len(costs.mid))]
+    return Checked(values, most, costs, gains, np.minimum(np.nan_to_num(raised, nan=np.inf), gains), tuple(kept))
+
+
+def _kept(modes: Sequence[bool | None]) -> bool | None:
+    """Whether a threshold of which no mode leaves anything is kept; None unless the support tells it of all modes."""
+    if None in modes:
+        return None
+    return all(each is True for each in modes)
+
+
+def _rota_exactly(claim: RotaClaim) -> ExactlyChecked:
+    found = [check_exactly(mode) for mode in claim.modes]
+    agents = range(len(found[0].values))
+    bounds: list[Fraction | None] = []
+    for i in agents:
+        each = [mode.bounds[i] for mode in found]
+        proved = [bound for bound in each if bound is not None]
+        bounds.append(_averaged(claim, [[bound] for bound in proved])[0] if len(proved) == len(each) else None)
+    return ExactlyChecked(
+        values=_averaged(claim, [mode.values for mode in found]),
+        bounds=bounds,
+        costs=_averaged(claim, [mode.costs for mode in found]),
+        rescaled=max(mode.rescaled for mode in found) + int(sum(map(exact, claim.weights.tolist())) != 1),
+    )
+
+
+def _averaged(claim: RotaClaim, rows: Sequence[Sequence[Fraction]]) -> list[Fraction]:
+    """Return the weighted averages of numbers, one row for each mode."""
+    weights = [exact(each) for each in claim.weights.tolist()]
+    total = sum(weights)
+    return [
+        sum((w * x for w, x in zip(weights, column, strict=True)), Fraction(0)) / total
+        for column in zip(*rows, strict=True)
+    ]
+
+
+# --- Correlated policies, in floats -----------------------------------------------------------------------------------
+
+
+def check_correlated(claim: CorrelatedClaim) -> Checked:
+    """Bound what every agent could gain by not doing as it is recommended."""
+    with np.errstate(all="ignore"):
+        game = _Recommended(claim)
+        agents, states = len(claim.multipliers), len(claim.tables.initial)
+        raised = np.zeros(agents)
+        if claim.discount is None:
+            best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
+            for step in reversed(range(claim.steps)):
+                options, current = game.back(step, best, current)
+                best = np.stack([each.upper for each in options], axis=1)
+                raised += [each.rounding for each in options]
+        else:
+            best, current, raised = game.for_ever()
+        start = Rows(claim.tables.initial[None])
+        totals, most = start.mean(current)[0], start.mean(exactly(best))[0]
+        bounds = []
+        for i, own in enumerate(claim.multipliers):
+            bound = most[i]
+            for price, limit in zip(own, claim.thresholds, strict=True):
+                bound = bound + exactly(price) * exactly(limit)
+            bounds.append(float(bound.upper))
+            raised[i] += float(bound.rad)
+        values, costs = totals[:agents], totals[agents:]
+        gaps = exactly(np.array(bounds)) - values
+        gains = np.maximum(gaps.upper, 0.0)
+        rounding = np.minimum(raised + (gains - np.maximum(gaps.mid, 0.0)), gains)
+    gains, proved, rounding = (np.where(np.isnan(each), np.inf, each) for each in (gains, np.array(bounds), rounding))
+    return Checked(values, proved, costs, gains, rounding, (None,) * len(claim.thresholds))
+
+
+class _Most(NamedTuple):
+    """What an agent can get at most from each state, and how much of that rounding adds."""
+
+    upper: Array  # [S]
+    rounding: float
+
+
+class _Recommended:
+    """A joint game whose joint actions a device draws."""
+
+    def __init__(self, claim: CorrelatedClaim) -> None:
+        self.claim, self.shape = claim, claim.tables.rewards.shape[2:]
+        self.states, self.actions = self.shape[0], self.shape[1:]
+        self.moves = rows_of(claim.tables.transition)
+        self.laws = [Mixtures(table.reshape(self.states, -1)) for table in claim.policy]
+
+    def back(self, step: int, best: Array, current: Ball, discount: float = 1.0) -> tuple[list[_Most], Ball]:
+        """Go one step back: what each agent can get at most, and what the device gets and costs [S, n + k]."""
+        claim, law = self.claim, self.laws[step]
+        agents, columns = len(claim.multipliers), current.mid.shape[1]
+        both = Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad]))
+        ahead = at_step(self.moves, step).mean(both)
+        ahead = (ahead if discount == 1 else ahead * exactly(discount)).reshape(self.states, -1, agents + columns)
+        stage = [exactly(at_step(each, step).reshape(self.states, -1)) for each in self._families()]
+        options = []
+        for i, own in enumerate(claim.multipliers):
+            worth = stage[i] + ahead[..., i]
+            for j in np.flatnonzero(own):
+                worth = worth - stage[agents + j] * exactly(own[j])
+            options.append(self._deviating(law, i, worth))
+        now = stacked(stage, axis=2) + ahead[..., agents:]
+        return options, law.over(now)
+
+    def _families(self) -> list[Array]:
+        return [*self.claim.tables.rewards, *self.claim.tables.costs]
+
+    def _replies(self, law: Ball, agent: int, worth: Ball) -> Ball:
+        """Return Σ_{a_{−i}} π(b, a_{−i}|s)·worth(s, a′, a_{−i}): [S, b, a′]."""
+        own = self.actions[agent]
+        split = (
+            each.reshape(*self.shape).moveaxis(1 + agent, 1).reshape(self.states, own, -1) for each in (law, worth)
+        )
+        weights, worths = split
+        return (weights[:, :, None, :] * worths[:, None, :, :]).sum(axis=3)
+
+    def _deviating(self, law: Mixtures, agent: int, worth: Ball) -> _Most:
+        """Return what an agent can get at most from each state, whatever it does about its recommendation."""
+        replies = self._replies(law.ball, agent, worth)
+        if not self.claim.coarse:
+            total = exactly(replies.upper.max(axis=2)).sum(axis=1)
+            return _Most(total.upper, float((total.rad + replies.rad.max(axis=2).sum(axis=1)).max()))
+        followed, blind = law.over(worth), replies.sum(axis=1)
+        most = np.maximum(followed.upper, blind.upper.max(axis=1))
+        return _Most(most, float(max(followed.rad.max(), blind.rad.max())))
+
+    def for_ever(self) -> tuple[Array, Ball, Array]:
+        """Bound discounted sums by residuals, as `check` does: v comes from policy iteration, and is not believed."""
+        claim, discount = self.claim, float(self.claim.discount)
+        agents, k = len(claim.multipliers), len(claim.thresholds)
+        shape, far = (self.states, agents + k), 1.0 - discount
+
+        def widened(residual: Array) -> Array:
+            return np.asarray(np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) * (residual != 0))
+
+        system = np.eye(self.states) - discount * self._chain(self.laws[0].table)
+        zero, current = np.zeros((self.states, agents)), np.zeros(shape)
+        for _ in range(3):  # the first solves, the others refine
+            now = self.back(0, zero, exactly(current), discount)[1].mid
+            current = current + np.linalg.solve(system, now - current)
+        after = self.back(0, zero, exactly(current), discount)[1] - exactly(current)
+        off = np.maximum(np.abs(after.upper), np.abs(after.lower)).max(axis=0)
+        held = Ball(current, np.broadcast_to(widened(off), shape))
+        best = np.stack([self.likely_best(i) for i in range(agents)], axis=1)
+        options = self.back(0, best, exactly(np.zeros(shape)), discount)[0]
+        raised = np.zeros(agents)
+        for i, option in enumerate(options):
+            residual = max(float((exactly(option.upper) - exactly(best[:, i])).upper.max()), 0.0)
+            raised[i] = float(widened(np.array(residual)))
+            best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
+        return best, held, raised
+
+    def _chain(self, outcomes: Array) -> Array:
+        """Return about how likely each next state is, by the law of joint actions [S, O]: [S, S]. It proves nothing."""
+        rows = self.moves[0]
+        weights, matrix = outcomes.ravel(), np.zeros(self.states * self.states)
+        np.add.at(matrix, rows.row // outcomes.shape[1] * self.states + rows.indices, weights[rows.row] * rows.data)
+        return matrix.reshape(self.states, self.states)
+
+    def likely_best(self, agent: int) -> Array:
+        """Return about what one agent can get from each state [S]. It proves nothing."""
+        claim, discount = self.claim, float(self.claim.discount)
+        prices = np.asarray(claim.multipliers[agent], dtype=np.float64)
+        stage = np.asarray(claim.tables.rewards[agent, 0], dtype=np.float64).reshape(self.states, -1)
+        stage = stage - np.tensordot(prices, claim.tables.costs[:, 0].reshape(len(prices), *stage.shape), axes=1)
+        law, own = self.laws[0].table, self.actions[agent]
+        by_own = np.moveaxis(law.reshape(self.shape), 1 + agent, 1).reshape(self.states, own, -1)  # [S, b, rest]
+        ahead, value = self.moves[0], np.zeros(self.states)
+        for _ in range(100):
+            worth = stage + discount * ahead.mean(exactly(value)).mid.reshape(stage.shape)
+            worths = np.moveaxis(worth.reshape(self.shape), 1 + agent, 1).reshape(self.states, own, -1)
+            replies = np.einsum("sbr,sar->sba", by_own, worths)
+            if claim.coarse:
+                blind, follows = replies.sum(axis=1), (law * worth).sum(axis=1)
+                chosen = np.repeat(blind.argmax(axis=1)[:, None], own, axis=1)
+                chosen = np.where((follows >= blind.max(axis=1))[:, None], np.arange(own), chosen)
+            else:
+                chosen = replies.argmax(axis=2)
+            moved = np.zeros_like(worths)
+            for b in range(own):
+                np.add.at(moved, (np.arange(self.states), chosen[:, b]), by_own[:, b])
+            outcomes = np.moveaxis(moved.reshape(self.states, own, *np.delete(self.actions, agent)), 1, 1 + agent)
+            outcomes = outcomes.reshape(stage.shape)
+            better = np.linalg.solve(
+                np.eye(self.states) - discount * self._chain(outcomes), (outcomes * stage).sum(axis=1)
+            )
+            if np.all(better <= value + 1e-14 * (1 + np.abs(better).max())) and np.any(value):
+                break
+            value = better
+        return value
+
+
+# --- Correlated policies, in rationals --------------------------------------------------------------------------------
+
+
+class _CorrelatedGame:
+    """A joint game whose joint actions a device draws, in rationals."""
+
+    def __init__(self, claim: CorrelatedClaim, budget: Budget) -> None:
+        self.claim, self.budget = claim, budget
+        self.shape = claim.tables.rewards.shape[2:]
+        self.states, self.outcomes = self.shape[0], int(np.prod(self.shape[1:]))
+        self.initial = _divided(claim.tables.initial.tolist())
+        self.laws = [[_divided(row) for row in table.reshape(self.states, -1).tolist()] for table in claim.policy]
+        self._rows: dict[tuple[int, int], dict[int, Fraction]] = {}
+
+    def checked(self) -> ExactlyChecked:
+        """Return values, bounds and costs."""
+        agents = range(len(self.claim.multipliers))
+        values = [self.sum_of(self.claim.tables.rewards[i]) for i in agents]
+        return ExactlyChecked(values, [self.bound(i) for i in agents], self.costs(), self._uneven())
+
+    def costs(self) -> list[Fraction]:
+        """Return V^{c_j}."""
+        return [self.sum_of(table) for table in self.claim.tables.costs]
+
+    def _uneven(self) -> int:
+        tables = [self.claim.tables.initial, *(table.reshape(self.states, -1) for table in self.claim.policy)]
+        rows = [row for table in tables for row in np.atleast_2d(table).tolist()]
+        return sum(sum(map(exact, row)) != 1 for row in rows)
+
+    def moves(self, step: int, state: int, outcome: int) -> dict[int, Fraction]:
+        """Return where a joint action leads."""
+        index = 0 if len(self.claim.tables.transition) == 1 else step
+        key = (index, state * self.outcomes + outcome)
+        if key not in self._rows:
+            row = matrix_row(self.claim.tables.transition[index], key[1])
+            self._rows[key] = {target: Fraction(weight, row.total) for target, weight in row.entries}
+        return self._rows[key]
+
+    def mean(self, step: int, state: int, outcome: int, ahead: Sequence[Fraction]) -> Fraction:
+        """Return the expectation of numbers [S] after a joint action."""
+        row = self.moves(step, state, outcome)
+        self.budget.spend(len(row), max((ahead[target].denominator for target in row), default=1))
+        return sum((p * ahead[target] for target, p in row.items()), Fraction(0))
+
+    def sum_of(self, table: Array) -> Fraction:
+        """Return what a table [H or 1, S, *A] adds up to along the play."""
+        discount = self.claim.discount
+        if discount is None:
+            ahead = [Fraction(0)] * self.states
+            for step in reversed(range(self.claim.steps)):
+                stage = at_step(table, step).reshape(self.states, -1)
+                ahead = [
+                    sum(
+                        (
+                            p * (exact(stage[s, o]) + self.mean(step, s, o, ahead))
+                            for o, p in self.laws[step][s].items()
+                        ),
+                        Fraction(0),
+                    )
+                    for s in range(self.states)
+                ]
+            return self._from_start(ahead)
+        chain = {}
+        stage = table[0].reshape(self.states, -1)
+        for s, law in enumerate(self.laws[0]):
+            ahead_of: dict[int, Fraction] = {}
+            for o, p in law.items():
+                for target, chance in self.moves(0, s, o).items():
+                    ahead_of[target] = ahead_of.get(target, Fraction(0)) + p * chance
+            chain[s] = sum((p * exact(stage[s, o]) for o, p in law.items()), Fraction(0)), ahead_of
+        values = solved_chain(chain, exact(discount), self.budget)
+        return self._from_start([values[s] for s in range(self.states)])
+
+    def _from_start(self, values: Sequence[Fraction]) -> Fraction:
+        return sum((p * values[s] for s, p in self.initial.items()), Fraction(0))
+
+    def bound(self, agent: int) -> Fraction:
+        """Return what one agent could get at most by a deviation that meets the thresholds."""
+        claim = self.claim
+        prices = [exact(each) for each in claim.multipliers[agent].tolist()]
+        total = sum((p * exact(limit) for p, limit in zip(prices, claim.thresholds.tolist(), strict=True)), Fraction(0))
+        if claim.discount is None:
+            ahead = [Fraction(0)] * self.states
+            for step in reversed(range(claim.steps)):
+                ahead = [self._best(step, s, agent, prices, ahead, Fraction(1)) for s in range(self.states)]
+            return total + self._from_start(ahead)
+        discount = exact(claim.discount)
+        near = _Recommended(_in_floats(claim)).likely_best(agent)
+        values = [Fraction(float(each)) for each in near]
+        after = [self._best(0, s, agent, prices, values, discount) for s in range(self.states)]
+        residual = max(max(new - old for new, old in zip(after, values, strict=True)), Fraction(0))
+        return total + self._from_start(values) + residual / (1 - discount)
+
+    def _best(
+        self, step: int, state: int, agent: int, prices: list[Fraction], ahead: Sequence[Fraction], discount: Fraction
+    ) -> Fraction:
+        """Return U_h(s), division-free."""
+        tables, own = self.claim.tables, self.shape[1 + agent]
+        worth: dict[int, Fraction] = {}
+
+        def of(outcome: int) -> Fraction:
+            if outcome not in worth:
+                found = exact(at_step(tables.rewards[agent], step)[state].flat[outcome])
+                for price, table in zip(prices, tables.costs, strict=True):
+                    if price:
+                        found -= price * exact(at_step(table, step)[state].flat[outcome])
+                later = self.mean(step, state, outcome, ahead) if claim_goes_on else Fraction(0)
+                worth[outcome] = found + discount * later
+            return worth[outcome]
+
+        claim_goes_on = self.claim.discount is not None or step + 1 < self.claim.steps
+        replies = [[Fraction(0)] * own for _ in range(own)]
+        for outcome, p in self.laws[step][state].items():
+            joint = [int(a) for a in np.unravel_index(outcome, self.shape[1:])]
+            shown = joint[agent]
+            for action in range(own):
+                joint[agent] = action
+                replies[shown][action] += p * of(int(np.ravel_multi_index(joint, self.shape[1:])))
+        if not self.claim.coarse:
+            return sum((max(row) for row in replies), Fraction(0))
+        followed = sum((row[b] for b, row in enumerate(replies)), Fraction(0))
+        return max(followed, *(sum((row[a] for row in replies), Fraction(0)) for a in range(own)))
+
+
+def _divided(row: Sequence[Any]) -> dict[int, Fraction]:
+    """Return a row of probabilities where it is not zero, divided by its exact sum."""
+    given = {index: exact(each) for index, each in enumerate(row) if each}
+    total = sum(given.values())
+    return {index: each / total for index, each in given.items()}
+
+
+def _in_floats(claim: CorrelatedClaim) -> CorrelatedClaim:
+    """Return a claim rounded to floats, to search with."""
+
+    def rounded(table: Any) -> Any:
+        return table._replace(data=rounded(table.data)) if isinstance(table, Csr) else np.asarray(table, dtype=float)
+
+    tables = claim.tables
+    return CorrelatedClaim(
+        JointTables(
+            rounded(tables.initial),
+            tuple(map(rounded, tables.transition)),
+            rounded(tables.rewards),
+            rounded(tables.costs),
+        ),
+        claim.horizon,
+        None if claim.discount is None else float(claim.discount),
+        rounded(claim.thresholds),
+        claim.binds,
+        rounded(claim.policy),
+        rounded(claim.multipliers),
+        claim.coarse,
+    )
