@@ -164,6 +164,18 @@ TARGETS = (
             "tests/test_learning/test_learning_start.py",
         ),
     ),
+    Target("optimism", "cmpg/learning/optimism.py", ("tests/test_learning/test_optimism.py",)),
+    Target(
+        "samples",
+        "cmpg/learning/samples.py",
+        (
+            "tests/test_learning/test_simulator.py",
+            "tests/test_learning/test_truncation.py",
+        ),
+    ),
+    Target("local model", "cmpg/learning/local/model.py", ("tests/test_learning/test_local_learning.py",)),
+    Target("truncation", "cmpg/learning/truncation.py", ("tests/test_learning/test_truncation.py",)),
+    Target("a priori bounds", "cmpg/learning/bounds.py", ("tests/test_learning/test_bounds.py",)),
     Target("Algorithm 3", "cmpg/paper/algorithm_3.py", ("tests/test_paper/test_algorithm_3.py",)),
     Target("Algorithm 4", "cmpg/paper/algorithm_4.py", ("tests/test_paper/test_algorithm_4.py",)),
 )

@@ -73,6 +73,25 @@ def test_the_truth_lies_within_the_bounds(steps, count):
             assert np.all(view.belief.worst_costs >= cmdp.costs - 1e-12)
             assert np.all(view.belief.optimistic.nominal.costs <= cmdp.costs + 1e-12)
             assert -worst_case(view.belief.box, policy[agent], -view.belief.worst_reward) <= position.values[agent]
+            # What the others leave of each threshold (Theorem 4): α − x⁺ at the worst, α − x⁻ at the best.
+            assert view.belief.box.nominal.thresholds == pytest.approx(game.thresholds - view.spent.most)
+            assert np.all(view.belief.box.nominal.thresholds <= cmdp.thresholds + 1e-12)
+            assert view.belief.optimistic.nominal.thresholds == pytest.approx(game.thresholds - view.spent.least)
+            assert np.all(cmdp.thresholds <= view.belief.optimistic.nominal.thresholds + 1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_entries_of_all_kinds_share_delta(steps):
+    game, shares = random_game(0, steps=steps), []
+
+    def interval(successes, trials, *, delta):
+        shares.append(delta * successes.size)
+        return binomial_interval(successes, trials, delta=delta)
+
+    simulator = LocalSimulator(game, rng=np.random.default_rng(0))
+    LocalModel.of(simulator.known, simulator.draw_all(count=5), delta=0.1, interval=interval)
+    assert len(shares) == len(simulator.known.shapes) == 2
+    assert sum(shares) == pytest.approx(0.1)
 
 
 def test_with_many_samples_nothing_but_the_truth_is_left():

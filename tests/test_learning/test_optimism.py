@@ -52,6 +52,13 @@ def alone(cmdp, seed=0, **options):
     return InducedProblem(GameSimulator(game, rng=np.random.default_rng(seed), **options), 0, game.uniform_policy())
 
 
+def random_constrained_cmdp(seed, *, constraints, states=3, actions=2, horizon=3):
+    rng = np.random.default_rng(seed)
+    cmdp = random_cmdp(seed, states=states, actions=actions, horizon=horizon)
+    costs = rng.random((constraints, horizon, states, actions))
+    return dataclasses.replace(cmdp, costs=costs, thresholds=np.full(constraints, 2.0))
+
+
 def optimism(problem, samples, *, delta=DELTA):
     reward, costs = problem.payoffs
     return Optimism(
@@ -60,7 +67,7 @@ def optimism(problem, samples, *, delta=DELTA):
         costs=costs,
         thresholds=problem.known.thresholds,
         initial=problem.known.initial,
-        scales=np.ones(1),
+        scales=np.ones(len(costs)),
         delta=delta,
     )
 
@@ -122,6 +129,26 @@ class TestTheCeiling:
         for _ in range(FEWER):
             misses += dual_bound(empirical_cmdp(problem, problem.draw(16)), price) < best
         assert not holds(misses, FEWER)
+
+    @pytest.mark.parametrize("constraints", [0, 1, 2])
+    def test_every_entry_pays_for_all_entries_and_for_all_multipliers(self, constraints):
+        """The union bound of Theorem 1: δ/(S·A·(H − 1)·(513^k + k)) for each entry, in a plain backward induction."""
+        states, actions, horizon = 3, 2, 4
+        cmdp = random_constrained_cmdp(3, constraints=constraints, states=states, actions=actions, horizon=horizon)
+        problem = alone(cmdp)
+        samples = problem.draw(50)
+        found = optimism(problem, samples)
+        share = DELTA / (states * actions * (horizon - 1) * (513**constraints + constraints))
+        assert found.entry_delta == pytest.approx(share, rel=1e-12)
+        multipliers = np.ones(constraints)
+        weighted = cmdp.reward - np.tensordot(multipliers, cmdp.costs, axes=1)
+        values = weighted[-1].max(axis=1)
+        for h in reversed(range(horizon - 1)):
+            seen = np.broadcast_to(values, samples.transitions[h].shape)
+            ahead = mean_ceiling(seen, samples.transitions[h], most=values.max(), delta=share)
+            values = (weighted[h] + ahead).max(axis=1)
+        bound = multipliers @ cmdp.thresholds + cmdp.initial @ values
+        assert found.bound(multipliers) == pytest.approx(bound, abs=1e-12)
 
     def test_it_bounds_the_dual_function_at_every_multiplier_of_the_grid(self):
         cmdp = random_cmdp(4)
@@ -192,6 +219,33 @@ class TestRollingOut:
                 wrong |= bool(np.any((right < one.floors) | (right > one.ceilings)))
             missed += wrong
         assert holds(missed, repeats)
+
+    def test_batches_values_and_sides_share_delta(self):
+        """Lemma 2: after batch j each end of the 1 + k intervals fails with probability δ/(2(1 + k)j(j + 1))."""
+        cmdp = random_constrained_cmdp(5, constraints=2)
+        problem, batches = alone(cmdp), []
+
+        class Recorder:
+            def __getattr__(self, name):
+                return getattr(problem, name)
+
+            def add_up(self, *args):
+                batches.append(problem.add_up(*args))
+                return batches[-1]
+
+        one = Measurement(Recorder(), problem.policy[0], None, delta=DELTA)
+        tables = np.concatenate([cmdp.reward[None], cmdp.costs])
+        least, most = tables.min(axis=(2, 3)).sum(axis=1), tables.max(axis=(2, 3)).sum(axis=1)
+        floors, ceilings = least, most
+        for j in range(1, 5):
+            one.grow()
+            share = DELTA / (2 * 3 * j * (j + 1))
+            values = np.concatenate([each.values for each in batches]).T  # [1 + k, totals]
+            counts = np.broadcast_to(np.concatenate([each.counts for each in batches]), values.shape)
+            ceilings = np.minimum(ceilings, mean_ceiling(values, counts, most=most, delta=share))
+            floors = np.maximum(floors, -mean_ceiling(-values, counts, most=-least, delta=share))
+            assert one.ceilings == pytest.approx(ceilings, abs=1e-9)
+            assert one.floors == pytest.approx(floors, abs=1e-9)
 
     def test_a_good_model_takes_the_noise_of_states_and_actions_away(self):
         """Transitions are certain here, so that with the right model every episode adds up to the same."""

@@ -55,6 +55,20 @@ def test_values_and_costs_of_the_cut_game_are_off_by_no_more_than_the_tails(buil
     assert np.all(np.abs(there - (game.at(other).values - whole.values)) <= cut.reward_tails + 1e-9)
 
 
+@pytest.mark.parametrize("horizon", [2, 7])
+def test_what_follows_the_cut_is_taken_off_the_thresholds_and_off_epsilon(horizon):
+    """Theorem 5: a policy may cost α − m/(1 − γ) − γ^H C/(1 − γ), and ε − γ^H R/(1 − γ) is left to learn."""
+    discount = 0.6
+    game = shifted(discounted(discount=discount), 0.25)
+    known = GameSimulator(game, rng=np.random.default_rng(0), horizon=horizon).known
+    least, most = (np.array([end(cost) for cost in game.costs]) for end in (np.min, np.max))
+    tails = discount**horizon * (most - least) / (1 - discount)
+    assert np.all(tails > 0)
+    assert known.limits == pytest.approx(game.thresholds - least / (1 - discount) - tails)
+    worst = max(np.ptp(reward) for reward in game.rewards) * discount**horizon / (1 - discount)
+    assert known.left_of(10.0) == pytest.approx(10.0 - worst)
+
+
 def test_the_number_of_steps_is_the_least_that_keeps_to_its_shares():
     game, epsilon = discounted(), 0.4
     steps = steps_for(game, epsilon)
