@@ -15,7 +15,7 @@ import pytest
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.files.learning_folder import begin_learning_run, keep_trial
-from cmpg.learning.trials import Behind, BySharedModel, trials
+from cmpg.learning.trials import BySharedModel, HiddenGame, trials
 from oracles.random_games import draw, suitable_epsilon
 from oracles.sweeping import build
 
@@ -41,8 +41,8 @@ def digests(folder: Path, *, jobs: int = 1, workers: int = 1) -> dict[str, str]:
     grid.save(folder / "run")
     game = cmpg.scenarios.counter_example()
     begin_learning_run(folder / "learn", game)
-    method, behind = BySharedModel(epsilon=0.5, delta=0.1), Behind(budget=2000)
-    for each in trials(game, method, streams=np.random.SeedSequence(1).spawn(3), behind=behind, jobs=jobs):
+    hidden, method = HiddenGame(game, budget=2000), BySharedModel(epsilon=0.5, delta=0.1)
+    for each in trials(hidden, method, streams=np.random.SeedSequence(1).spawn(3), jobs=jobs):
         keep_trial(folder / "learn", each)
     cmpg.sweeps.sweep("spectrum", {"threshold": [0.1, 0.3], "num_agents": 2}, out=folder / "sweep", jobs=jobs)
     timed = ("timings.csv", "row.json")  # seconds, beside what results.csv has without them
@@ -117,11 +117,12 @@ def test_a_change_would_be_seen(tmp_path):
 def test_threads_of_joblib_give_the_bits_of_its_processes():
     import joblib
 
-    game, method, behind = cmpg.scenarios.counter_example(), BySharedModel(epsilon=0.5, delta=0.1), Behind(budget=2000)
+    hidden = HiddenGame(cmpg.scenarios.counter_example(), budget=2000)
+    method = BySharedModel(epsilon=0.5, delta=0.1)
     streams = np.random.SeedSequence(1).spawn(3)
-    alone = [each.result.policy.fingerprint() for each in trials(game, method, streams=streams, behind=behind)]
+    alone = [each.result.policy.fingerprint() for each in trials(hidden, method, streams=streams)]
     with joblib.parallel_config(backend="threading"):
-        threaded = list(trials(game, method, streams=streams, behind=behind, jobs=2))
+        threaded = list(trials(hidden, method, streams=streams, jobs=2))
     assert [each.result.policy.fingerprint() for each in threaded] == alone
 
 

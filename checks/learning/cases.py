@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from cmpg.games.contract import Game
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.safe import Pace, safe_learner
-from cmpg.learning.trials import Behind, ByResponses, BySafeModel, BySharedModel, Method
+from cmpg.learning.trials import ByResponses, BySafeModel, BySharedModel, HiddenGame, Method
 from cmpg.learning.truncation import steps_for
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world_local
@@ -59,14 +59,14 @@ class Case:
     mode: str  # generative, shared or safe
     epsilon: float
     seeds: int
-    behind: Behind = field(default_factory=Behind)
+    payoff_noise: float | None = None  # rewards and costs are observed with this error; None: they are known
     wander: bool = False  # a random feasible start for every seed, instead of the one of least cost
     start: str = "vouched for"  # or learned, by draws and episodes
 
     @property
     def name(self) -> str:
         """What this case is called in tables, and in the file of results."""
-        return f"{self.game}, payoffs unknown" if self.behind.payoff_noise is not None else self.game
+        return f"{self.game}, payoffs unknown" if self.payoff_noise is not None else self.game
 
     @property
     def key(self) -> str:
@@ -77,9 +77,10 @@ class Case:
         """Return the seed's own stream of random numbers."""
         return np.random.SeedSequence([ENTROPY, *self.name.encode(), *self.mode.encode()], spawn_key=(seed,))
 
-    def hidden(self, game: Game) -> Behind:
-        """Return how the game is hidden; a discounted one is cut off where ε allows it."""
-        return self.behind if game.discount is None else replace(self.behind, horizon=steps_for(game, self.epsilon))
+    def hidden(self, game: Game) -> HiddenGame:
+        """Return what is learned; a discounted game is cut off where ε allows it."""
+        horizon = None if game.discount is None else steps_for(game, self.epsilon)
+        return HiddenGame(game, payoff_noise=self.payoff_noise, horizon=horizon)
 
     def method(self, game: Game, rng: np.random.Generator) -> Method:
         """Return the way to learn."""
@@ -90,7 +91,7 @@ class Case:
         start = self._start(game, rng)
         if self.mode == "generative":
             return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
-        known: Any = self.hidden(game).hide(game, rng=rng).known
+        known: Any = self.hidden(game).simulator(rng).known
         if isinstance(known, LocalKnown):
             return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.25, most=10**12))
         pace = Pace(growth=0.2, most=10**12)
@@ -107,14 +108,13 @@ class Case:
 
 def cases() -> tuple[Case, ...]:
     """Return all that is run seed by seed."""
-    unknown = Behind(payoff_noise=0.5)
     coverage = [
         case
         for mode in ("generative", "shared")
         for case in (
             Case("coverage", "spectrum", mode, 0.3, COVERAGE_SEEDS),
             Case("coverage", "counter-example", mode, 0.2, COVERAGE_SEEDS, wander=mode == "generative"),
-            Case("coverage", "counter-example", mode, 0.4, COVERAGE_SEEDS, unknown, wander=mode == "generative"),
+            Case("coverage", "counter-example", mode, 0.4, COVERAGE_SEEDS, 0.5, wander=mode == "generative"),
             Case("coverage", "random", mode, 0.5, COVERAGE_SEEDS),
             Case("coverage", "rare catastrophe", mode, 0.5, COVERAGE_SEEDS),
         )

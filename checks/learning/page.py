@@ -190,7 +190,7 @@ SAMPLES_COLUMNS = (
 
 def _pairs(found: Sequence[Found]) -> list[tuple[Found, Found]]:
     """Return the two methods' records of each game whose payoffs are known."""
-    known = [each for each in found if each.case.behind.payoff_noise is None]
+    known = [each for each in found if each.case.payoff_noise is None]
     shared = {each.case.game: each for each in known if each.case.mode == "shared"}
     return [(each, shared[each.case.game]) for each in known if each.case.mode == "generative"]
 
@@ -200,7 +200,7 @@ def _samples_row(responses: Found, shared: Found) -> list[str]:
     game = GAMES[case.game]()
     slater = slater_constant(game).value
     slack = slater if slater > 0 else _slack_at_start(game)
-    known = case.behind.hide(game, rng=np.random.default_rng(0)).known
+    known = case.hidden(game).simulator(np.random.default_rng(0)).known
     rows = bounds_table(known, slater=slack, epsilon=case.epsilon, delta=DELTA).rows
     bounds = {row.version: row.samples for row in rows if row.algorithm == GENERATIVE}
     texts = [f"{bounds[version]:.1e}" for version in (PRINTED, CORRECTED)]

@@ -23,7 +23,7 @@ def run_seed(case: Case, seed: int) -> Record:
     game = GAMES[case.game]()
     for_start, for_run = case.stream(seed).spawn(2)
     method = case.method(game, np.random.default_rng(for_start))
-    done = trial(game, method, index=seed, stream=for_run, behind=case.hidden(game))
+    done = trial(case.hidden(game), method, (seed, for_run))
     if done.result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # half a run is no result
     return {"key": case.key, **trial_record(done)}

@@ -62,7 +62,7 @@ def false_claims(monkeypatch, *, box, factor):
     if not box:
         monkeypatch.setattr(optimism, "mean_ceiling", scaled_ceiling(factor))
     if factor < 1:  # candidates that are safe by themselves would hide bounds that are too short
-        monkeypatch.setattr(generative._Run, "_tightened", lambda _, empirical, best, share, caution: best)
+        monkeypatch.setattr(generative._Rounds, "_tightened", lambda _, empirical, best, share, caution: best)
     game = two_drivers()
     slow = JointPolicy(tuple(np.eye(2)[np.zeros((2, 2), dtype=int)] for _ in range(2)))
     count = 0

@@ -15,8 +15,8 @@ from cmpg.learning import generative
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.bounds import Size, rigorous_constants
 from cmpg.learning.confidence import bernstein_interval, binomial_interval, estimate
-from cmpg.learning.generative import Adaptive, bounded, cost_variances, present_in_box, safest
-from cmpg.learning.outcome import BoundedPolicy, Present, ResponseStatus
+from cmpg.learning.generative import Adaptive, bounded, cost_variances, current_in_box, safest
+from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
@@ -300,7 +300,7 @@ def test_entries_that_are_drawn_lead_somewhere_or_have_payoffs_to_learn(learned,
     )
     simulator = GameSimulator(game, rng=np.random.default_rng(0), **({"payoff_noise": 0.5} if learned else {}))
     problem = generative.InducedProblem(simulator, 0, game.uniform_policy())
-    run = generative._Run(problem, Adaptive(), epsilon=0.5, delta=0.1)
+    run = generative._Rounds(problem, Adaptive(), epsilon=0.5, delta=0.1)
     assert run.entries == entries
     assert (run.latest.value_floor, run.latest.multipliers.tolist()) == (-np.inf, [0.0])
     assert run.latest.cost_ceilings.tolist() == [np.inf]
@@ -329,7 +329,7 @@ def problem_of(game, *, nash=None, seed=0, **options):
 
 
 def run_of(problem, learner=None, **attributes):
-    run = generative._Run(problem, learner or Adaptive(), epsilon=0.25, delta=0.12)
+    run = generative._Rounds(problem, learner or Adaptive(), epsilon=0.25, delta=0.12)
     for name, value in attributes.items():
         setattr(run, name, value)
     return run
@@ -350,7 +350,7 @@ def test_an_agent_that_stays_keeps_its_policy_and_its_limits_and_infeasible_prob
     problem = problem_of(coin_game(), nash=0.5)
     run = run_of(problem, count=3, work=11)
     run.proved.ceiling = 1.5
-    run.proved.present = Present(1.0, 1.25, np.zeros(1), np.ones(1))
+    run.proved.current = CurrentBounds(1.0, 1.25, np.zeros(1), np.ones(1))
     run.latest = BoundedPolicy("other", 9.0, np.zeros(1), np.array([2.5]), 4)
     problem.draw(2)
     kept = run.conclude()
@@ -359,11 +359,11 @@ def test_an_agent_that_stays_keeps_its_policy_and_its_limits_and_infeasible_prob
     assert kept.cost_ceilings is problem.known.limits
     assert (kept.samples, kept.samples_per_entry, kept.work) == (2 * 4, 3, 11)
     assert (kept.epsilon, kept.delta, kept.message) == (0.25, 0.12, ResponseStatus.CERTIFIED.value)
-    assert kept.present is run.proved.present
+    assert kept.current is run.proved.current
     never = run.conclude(ResponseStatus.INFEASIBLE, "never")
     assert (never.value_ceiling, never.message) == (np.inf, "never")
     alone = run_of(problem_of(coin_game())).conclude()
-    assert alone.present is None
+    assert alone.current is None
 
 
 def beliefs(*, constraints=1, horizon=2):
@@ -402,7 +402,7 @@ def test_a_box_bounds_a_policy_by_its_corners():
     assert (found.multipliers.tolist(), found.work) == ([0.0], 2)
     more = bounded(belief, policy, multipliers=np.array([3.0]), work=5)
     assert (more.multipliers.tolist(), more.work) == ([3.0], 7)
-    seen = present_in_box(belief, policy)
+    seen = current_in_box(belief, policy)
     assert (seen.value_floor, seen.value_ceiling) == pytest.approx(worth)
     assert (seen.cost_floors[0], seen.cost_ceilings[0]) == pytest.approx(costs)
     assert worth[0] < evaluate(nominal, policy).value < worth[1]

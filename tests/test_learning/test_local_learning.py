@@ -12,7 +12,7 @@ from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.local.model import LocalModel, convex_parts, monotone_parts, usage_ends
-from cmpg.learning.local.safe import _Run, learn_safely
+from cmpg.learning.local.safe import _SafeRounds, learn_safely
 from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
 from cmpg.learning.outcome import judge
 from cmpg.learning.safe import Pace
@@ -178,7 +178,7 @@ class TestSafely:
         """Judged with kernels of the box at the time, drawn at random, instead of the true one."""
         game = grid_world_local()
         simulator = LocalSimulator(game, rng=np.random.default_rng(0))
-        run = _Run(simulator, feasible_start(game).policy, epsilon=2.0, delta=0.1, pace=Pace(growth=0.5))
+        run = _SafeRounds(simulator, feasible_start(game).policy, epsilon=2.0, delta=0.1, pace=Pace(growth=0.5))
         rng = np.random.default_rng(1)
         for _ in range(40):
             kernel = run.model.kernels[0]

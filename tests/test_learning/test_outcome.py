@@ -40,7 +40,7 @@ def test_a_result_is_certified_only_if_nothing_makes_it_void():
 
 def test_a_result_says_what_it_promises_and_why_not():
     text = str(ended(mixed(0.0, 0.0), void=("there is no slack",)))
-    assert "no agent gains more than 0.2 by leaving, with probability 0.9" in text
+    assert "no agent gains more than 0.2 by deviating, with probability 0.9" in text
     assert "guarantee void because there is no slack" in text
     assert re.search(r"values +1,200", text)
     assert ended(mixed(0.0, 0.0)).total_samples == 1234

@@ -8,13 +8,13 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.safe import Pace, safe_learner
-from cmpg.learning.trials import Behind, ByResponses, BySharedModel, Proportion, trials, wrong_claims
+from cmpg.learning.trials import ByResponses, BySharedModel, HiddenGame, Proportion, trials, wrong_claims
 from cmpg.scenarios import counter_example, spectrum
 
 
-def run(method, *, seeds=3, jobs=1, game=None, **options):
+def run(method, *, seeds=3, jobs=1, watch=None, game=None, **settings):
     streams = np.random.SeedSequence(4).spawn(seeds)
-    done = trials(game or spectrum(), method, streams=streams, jobs=jobs, **options)
+    done = trials(HiddenGame(game or spectrum(), **settings), method, streams=streams, jobs=jobs, watch=watch)
     return sorted(done, key=lambda each: each.index)
 
 
@@ -32,7 +32,7 @@ def test_processes_change_no_bit():
 
 def test_progress_is_watched():
     seen = []
-    known = Behind().hide(counter_example(), rng=np.random.default_rng(0)).known
+    known = HiddenGame(counter_example()).simulator(np.random.default_rng(0)).known
     start = feasible_start(counter_example()).policy
     methods = [
         ByResponses(epsilon=0.8, delta=0.1, start=start, learner=Adaptive()),
@@ -43,14 +43,14 @@ def test_progress_is_watched():
     ]
     for method in methods:
         before = len(seen)
-        done = run(method, seeds=1, watch=seen.append, behind=Behind(payoff_noise=0.1), game=counter_example())
+        done = run(method, seeds=1, watch=seen.append, payoff_noise=0.1, game=counter_example())
         assert done[0].right
         assert len(seen) > before
         assert seen[-1].samples == done[0].result.total_samples
 
 
 def test_the_budget_is_for_each_seed():
-    done = run(BySharedModel(epsilon=0.001, delta=0.1), behind=Behind(budget=10_000))
+    done = run(BySharedModel(epsilon=0.001, delta=0.1), budget=10_000)
     assert [each.result.certified for each in done] == [False] * 3
     assert all(0 < each.result.total_samples <= 10_000 for each in done)
     assert wrong_claims(done).trials == 0
@@ -72,7 +72,7 @@ def test_a_wrong_number_of_processes_is_refused(jobs):
 
 
 def test_the_margin_of_the_safe_learner_follows_epsilon_and_the_budget():
-    known = Behind().hide(spectrum(), rng=np.random.default_rng(0)).known
+    known = HiddenGame(spectrum()).simulator(np.random.default_rng(0)).known
     assert safe_learner(known, epsilon=0.1).margin == pytest.approx(0.15 * 0.1 / 1.8 / 16)
     assert safe_learner(known, epsilon=0.1, margin=0.02).margin == 0.02
     learner = safe_learner(known, epsilon=0.1)

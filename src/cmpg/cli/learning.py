@@ -6,9 +6,10 @@ that is named plays the unknown one: learners see it through a simulator only, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,14 +21,13 @@ from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
 
 if TYPE_CHECKING:
-    from numpy.random import Generator, SeedSequence
+    from numpy.random import SeedSequence
 
-    from cmpg.arrays import FloatArray
-    from cmpg.errors import CMPGError
+    from cmpg.errors import FileError
     from cmpg.files.containers import Fields
     from cmpg.games.contract import Game
     from cmpg.learning.samples import Known
-    from cmpg.learning.trials import Behind, Door, Method, Progress, Trial
+    from cmpg.learning.trials import Hidden, HiddenGame, Method, Progress, Trial
     from cmpg.policy import JointPolicy
     from cmpg.runs.runner import Jobs
 
@@ -97,18 +97,27 @@ def learn(
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
     if (target is None) == (env is None):
         raise _refusal("name a game, or an environment with --env module:factory, and not both.")
-    options = {"budget": budget, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
-    hidden = _hidden_game(target, epsilon=epsilon, seed=seed, **options) if env is None else _environment(env, options)
+    settings = {"budget": budget, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
+    hidden: Hidden
+    if env is None:
+        hidden, name = _hidden_game(target, epsilon=epsilon, seed=seed, **settings)
+    else:
+        hidden, name = _hidden_environment(env, settings), env
     build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
-    wish = _Wish(hidden, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit)
-    asked = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "margin": margin, "growth": growth}
-    asked |= {**options, "name": hidden.name, "start": None if start is None else str(start), "time_limit": time_limit}
-    trials = _Trials(hidden, build(wish), np.random.SeedSequence(seed).spawn(seeds), asked)
-    done, failure = trials.run(jobs=jobs_of(jobs, backend, scheduler), output=output, resume=resume)
+    options = _Options(
+        hidden, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit
+    )
+    method, streams = build(options), np.random.SeedSequence(seed).spawn(seeds)
+    request = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "margin": margin, "growth": growth}
+    request |= {**settings, "name": name, "start": None if start is None else str(start), "time_limit": time_limit}
+    with _opened(output, hidden.game, request, seeds=seeds, resume=resume) as records:
+        failure = _run_trials(hidden, method, streams, records, jobs=jobs_of(jobs, backend, scheduler))
+        done = records.read()
     if as_json:
         show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
     elif done:
-        show(trials_face(done, thresholds=hidden.thresholds))
+        thresholds = options.known.thresholds if hidden.game is None else hidden.game.thresholds
+        show(trials_face(done, thresholds=thresholds))
     if failure is not None:
         raise failure
     if output is not None and not as_json:
@@ -160,70 +169,38 @@ def bounds(
         show(bounds_face(table, slater, slacks))
 
 
-@dataclass(frozen=True, eq=False)
-class _Hidden:
-    """What is learned: a known game that plays the unknown one, or an environment of which nobody knows the game."""
-
-    door: Door  # makes the simulator
-    game: Game | None
-    behind: Behind | None
-    name: str
-
-    @cached_property
-    def known(self) -> Any:
-        """What learners know beforehand."""
-        return self.simulator.known
-
-    @cached_property
-    def simulator(self) -> Any:
-        """A simulator of which nothing is drawn."""
-        import numpy as np
-
-        return self.door(np.random.default_rng(0))
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """α: [k]."""
-        found: FloatArray = self.known.thresholds if self.game is None else self.game.thresholds
-        return found
-
-
-def _hidden_game(target: Target, *, epsilon: float, seed: int, **options: Any) -> _Hidden:
-    """A scenario or a file: local and counting games as they are, all others over joint actions."""
+def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[HiddenGame, str]:
+    """Return a scenario or a file and its name: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.game import LocalGame
     from cmpg.learning.simulator import refuse_masks
-    from cmpg.learning.trials import Behind
+    from cmpg.learning.trials import HiddenGame
     from cmpg.learning.truncation import steps_for
 
-    game = target.build(seed=seed)
+    game: Game = target.build(seed=seed)
     refuse_masks(game)
     if not isinstance(game, (LocalGame, CountingGame)):
         game = joint_form(game, wanted="has no transition to learn")
-    behind = Behind(**options, horizon=None if game.discount is None else steps_for(game, epsilon))
+    horizon = None if game.discount is None else steps_for(game, epsilon)
     origin = target.origin(seed=seed)
-    told = ", ".join(f"{name} {value}" for name, value in origin.options.items() if name != "seed")
-    return _Hidden(partial(_hide, behind, game), game, behind, f"{origin.name} ({told})" if told else origin.name)
+    given = ", ".join(f"{name} {value}" for name, value in origin.options.items() if name != "seed")
+    return HiddenGame(game, **settings, horizon=horizon), f"{origin.name} ({given})" if given else origin.name
 
 
-def _hide(behind: Behind, game: Game, rng: Generator) -> Any:
-    return behind.hide(game, rng=rng)
+def _hidden_environment(words: str, settings: dict[str, Any]) -> Hidden:
+    """Return an environment that a factory makes, with what is known of it."""
+    from cmpg.interop.environments import hidden_environment
 
-
-def _environment(words: str, options: dict[str, Any]) -> _Hidden:
-    """An environment that a factory makes, with what is known of it."""
-    from cmpg.interop.environments import environment_door
-
-    if options["payoff_noise"] is not None or options["reveal_support"]:
+    if settings["payoff_noise"] is not None or settings["reveal_support"]:
         raise _refusal("--payoff-noise and --reveal-support are for games; an environment says itself what is known.")
-    return _Hidden(environment_door(words, budget=options["budget"]), None, None, words)
+    return hidden_environment(words, budget=settings["budget"])
 
 
 @dataclass(frozen=True, eq=False)
-class _Wish:
-    """What the command line asks for."""
+class _Options:
+    """What the command line asks of the learner."""
 
-    hidden: _Hidden
+    hidden: Hidden
     _: KW_ONLY
     epsilon: float
     delta: float
@@ -232,71 +209,95 @@ class _Wish:
     growth: float | None
     time_limit: float
 
+    @property
+    def accuracy(self) -> dict[str, float]:
+        """What every method needs: ε, δ and its seconds."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "time_limit": self.time_limit}
 
-def _generative(wish: _Wish) -> Method:
+    @cached_property
+    def simulator(self) -> Any:
+        """A simulator of which nothing is drawn."""
+        import numpy as np
+
+        return self.hidden.simulator(np.random.default_rng(0))
+
+    @property
+    def known(self) -> Any:
+        """What learners know beforehand."""
+        return self.simulator.known
+
+
+def _generative(options: _Options) -> Method:
     from cmpg.learning.generative import Adaptive
     from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.trials import ByResponses
 
-    if isinstance(wish.hidden.known, LocalKnown):  # kernels do not depend on what others play: one model serves all
-        return _shared(wish)
-    _refuse_safe_options(wish)
+    if isinstance(options.known, LocalKnown):  # kernels do not depend on what others play: one model serves all
+        return _shared(options)
+    _refuse_safe_options(options)
     return ByResponses(
-        epsilon=wish.epsilon, delta=wish.delta, start=_given(wish), learner=Adaptive(), time_limit=wish.time_limit
+        epsilon=options.epsilon,
+        delta=options.delta,
+        start=_given(options),
+        learner=Adaptive(),
+        time_limit=options.time_limit,
     )
 
 
-def _safe(wish: _Wish) -> Method:
+def _safe(options: _Options) -> Method:
     from cmpg.learning.local.simulator import LocalKnown
     from cmpg.learning.safe import Pace, safe_learner
     from cmpg.learning.trials import ByResponses, BySafeModel
 
-    known = wish.hidden.known
+    known = options.known
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
-    growth = 0.1 if wish.growth is None else finite("growth", wish.growth, positive=True)
+    growth = 0.1 if options.growth is None else finite("growth", options.growth, positive=True)
     pace = Pace(growth=growth, most=10**13)
     if isinstance(known, LocalKnown):
-        if wish.margin is not None:
+        if options.margin is not None:
             raise _refusal("--margin is for responses; in local games all agents explore for all. Leave it out.")
-        start = _start(wish)
+        start = _start(options)
         assert start is not None, "a local game has a start, or is refused"
-        accuracy = {"epsilon": wish.epsilon, "delta": wish.delta, "time_limit": wish.time_limit}
-        return BySafeModel(start=start, pace=pace, **accuracy)
-    _check_margin(wish, known)
-    learner = safe_learner(known, epsilon=wish.epsilon, margin=wish.margin, pace=pace)
+        return BySafeModel(**options.accuracy, start=start, pace=pace)
+    _check_margin(options, known)
+    learner = safe_learner(known, epsilon=options.epsilon, margin=options.margin, pace=pace)
     return ByResponses(
-        epsilon=wish.epsilon, delta=wish.delta, start=_start(wish), learner=learner, time_limit=wish.time_limit
+        epsilon=options.epsilon,
+        delta=options.delta,
+        start=_start(options),
+        learner=learner,
+        time_limit=options.time_limit,
     )
 
 
-def _shared(wish: _Wish) -> Method:
+def _shared(options: _Options) -> Method:
     from cmpg.learning.trials import BySharedModel
 
-    _refuse_safe_options(wish)
-    if wish.start is not None:
+    _refuse_safe_options(options)
+    if options.start is not None:
         raise _refusal("--start is not used where one model is sampled for all, which finds its own; leave it out.")
-    return BySharedModel(epsilon=wish.epsilon, delta=wish.delta, time_limit=wish.time_limit)
+    return BySharedModel(**options.accuracy)
 
 
-def _refuse_safe_options(wish: _Wish) -> None:
-    for name, given in (("margin", wish.margin), ("growth", wish.growth)):
+def _refuse_safe_options(options: _Options) -> None:
+    for name, given in (("margin", options.margin), ("growth", options.growth)):
         if given is not None:
             raise _refusal(f"--{name} is for --mode safe; leave it out.")
 
 
-def _check_margin(wish: _Wish, known: Known) -> None:
+def _check_margin(options: _Options, known: Known) -> None:
     """Refuse a margin that no policy could keep, whatever the transition is."""
     import numpy as np
 
-    if wish.margin is None:
+    if options.margin is None:
         return
-    finite("margin", wish.margin)
+    finite("margin", options.margin)
     least = np.broadcast_to(known.cost_bounds[..., 0], (known.num_constraints, known.horizon)).sum(axis=1)
     for j, room in enumerate(known.thresholds - least):
-        if wish.margin > room:
+        if options.margin > room:
             raise _refusal(
-                f"--margin is {wish.margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs are "
-                f"at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
+                f"--margin is {options.margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs "
+                f"are at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
             )
 
 
@@ -307,30 +308,30 @@ def _refusal(text: str) -> Exception:
     return CMPGError(text)
 
 
-def _given(wish: _Wish) -> JointPolicy | None:
+def _given(options: _Options) -> JointPolicy | None:
     """The start that the user gives, if any."""
-    if wish.start is None:
+    if options.start is None:
         return None
     from cmpg.files.policies import load_policy
 
-    if wish.hidden.game is not None:
-        return policy_of(wish.start, wish.hidden.game)[0]
-    return load_policy(wish.start)[0]
+    if options.hidden.game is not None:
+        return policy_of(options.start, options.hidden.game)[0]
+    return load_policy(options.start)[0]
 
 
-def _start(wish: _Wish) -> JointPolicy | None:
+def _start(options: _Options) -> JointPolicy | None:
     """The start of safe exploration: what the user gives; or what is safe whatever the transition; or, said aloud, one
-    computed with the true model, as somebody who knows it would vouch for it.
+    computed with the true model, as a user who knows it would vouch for it.
     """
     from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.learning.ascent import safe_start
     from cmpg.learning.local.simulator import LocalKnown
 
-    if wish.start is not None or wish.hidden.game is None:
-        return _given(wish)
-    if not isinstance(wish.hidden.known, LocalKnown) and safe_start(wish.hidden.simulator) is not None:
+    if options.start is not None or options.hidden.game is None:
+        return _given(options)
+    if not isinstance(options.known, LocalKnown) and safe_start(options.simulator) is not None:
         return None
-    found = feasible_start(wish.hidden.game)
+    found = feasible_start(options.hidden.game)
     if found.policy is None:
         raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(
@@ -340,85 +341,87 @@ def _start(wish: _Wish) -> JointPolicy | None:
     return found.policy
 
 
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """What is run, seed by seed, and all that a result depends on."""
+def _run_trials(
+    hidden: Hidden, method: Method, streams: Sequence[SeedSequence], records: _Records, *, jobs: Jobs
+) -> FileError | None:
+    """Run the seeds that are missing, and keep each as soon as it is done; return why one could not be kept, if so."""
+    from cmpg.equilibrium.result import Status
+    from cmpg.errors import FileError
+    from cmpg.learning.trials import trials
+    from cmpg.report.learning_page import progress_text, trial_text
 
-    hidden: _Hidden
-    method: Method
-    streams: Sequence[SeedSequence]
-    asked: dict[str, Any]
-
-    def run(self, *, jobs: Jobs, output: Path | None, resume: bool) -> tuple[list[Fields], CMPGError | None]:
-        """Run the seeds that are missing, and write each as soon as it is done.
-
-        Returned are the records of all seeds that are done, and why the others could not be written, if so.
-        """
-        from cmpg.files.learning_folder import keep_trial, kept_records, resume_learning_run, trial_record
-        from cmpg.files.long_runs import game_digest, is_begun, sole_writer
-        from cmpg.learning.truncation import finite_form
-
-        if output is None:
-            found: dict[int, Fields] = {}
-            return self._run(found, trial_record, jobs, lambda: list(found.values()), "done")
-        game = None if self.hidden.game is None else finite_form(self.hidden.game)
-        request = {"command": "learn", "game": None if game is None else game_digest(game), **self.asked}
-        where = f"in {output}; --resume goes on"
-        on_interrupt(lambda: self._told(kept_records(output), where) if is_begun(output) else "")
-        with sole_writer(output, resume=resume):
-            known = resume_learning_run(output, game, request)
-            done = {record["seed"]: record for record in known if record["seed"] < len(self.streams)}
-            return self._run(done, partial(keep_trial, output), jobs, partial(kept_records, output), where)
-
-    def _run(
-        self,
-        done: dict[int, Fields],
-        keep: Callable[[Trial], Fields],
-        jobs: Jobs,
-        kept: Callable[[], list[Fields]],
-        where: str,
-    ) -> tuple[list[Fields], CMPGError | None]:
-        """Run what is not done; what counts at the end is what was kept, which the folder knows best."""
-        from cmpg.errors import FileError
-
-        failure, stopped = None, False
-        try:
-            self._run_missing(done, keep, jobs)
-        except KeyboardInterrupt:
-            stopped = True
-        except FileError as problem:
-            failure = problem
-        records = sorted((each for each in kept() if each["seed"] < len(self.streams)), key=lambda each: each["seed"])
-        if stopped:
-            if not records:
-                raise KeyboardInterrupt
-            remark(f"interrupted: {self._told(records, where)}")
-        return records, failure
-
-    def _run_missing(self, done: dict[int, Fields], keep: Callable[[Trial], Fields], jobs: Jobs) -> None:
-        """Run the seeds that are not done, and keep each; raise KeyboardInterrupt if one is interrupted."""
-        from cmpg.equilibrium.result import Status
-        from cmpg.learning.trials import trials
-        from cmpg.report.learning_page import progress_text, trial_text
-
-        seeds, known, hidden = len(self.streams), frozenset(done), self.hidden
-        curve: list[Progress] = []
+    seeds, done = len(streams), records.read()
+    finished = frozenset(record["seed"] for record in done)
+    curve: list[Progress] = []
+    try:
         with ProgressLine("learning") as line:
 
             def watch(progress: Progress) -> None:
                 curve.append(progress)
-                line.show(progress_text(curve, list(done.values()), seed=len(done), seeds=seeds))
+                line.show(progress_text(curve, done, seed=len(done), seeds=seeds))
 
-            door = hidden.door if hidden.game is None else None
-            settings: dict[str, Any] = {"behind": hidden.behind, "door": door, "watch": watch}
-            for each in trials(hidden.game, self.method, streams=self.streams, done=known, jobs=jobs, **settings):
+            for each in trials(hidden, method, streams=streams, done=finished, jobs=jobs, watch=watch):
                 curve.clear()
-                done[each.index] = keep(each)
+                done.append(records.keep(each))
                 line.show(trial_text(each, seeds=seeds), whole=True)
                 if each.result.status is Status.INTERRUPTED:
                     raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if not records.read():
+            raise
+        remark(f"interrupted: {records.summary()}")
+    except FileError as problem:
+        return problem
+    return None
 
-    def _told(self, records: Sequence[Fields], where: str) -> str:
+
+@dataclass(eq=False)
+class _Records:
+    """The records of the seeds that are done: in memory, or in a folder."""
+
+    folder: Path | None
+    seeds: int
+    in_memory: list[Fields] = field(default_factory=list)
+
+    def keep(self, each: Trial) -> Fields:
+        """Keep a trial, and return its record."""
+        from cmpg.files.learning_folder import keep_trial, trial_record
+
+        if self.folder is not None:
+            return keep_trial(self.folder, each)
+        self.in_memory.append(trial_record(each))
+        return self.in_memory[-1]
+
+    def read(self) -> list[Fields]:
+        """Return what was kept, in the order of the seeds; a folder is read back, for what is written counts."""
+        from cmpg.files.learning_folder import kept_records
+
+        kept = self.in_memory if self.folder is None else kept_records(self.folder)
+        return sorted((each for each in kept if each["seed"] < self.seeds), key=lambda each: int(each["seed"]))
+
+    def summary(self) -> str:
         """Count the seeds that are done; one that was interrupted is learned again."""
-        done = sum(each["seed"] < len(self.streams) and each["status"] != "INTERRUPTED" for each in records)
-        return f"{done} of {len(self.streams)} seeds are {where}"
+        done = sum(each["status"] != "INTERRUPTED" for each in self.read())
+        where = "done" if self.folder is None else f"in {self.folder}; --resume goes on"
+        return f"{done} of {self.seeds} seeds are {where}"
+
+
+@contextmanager
+def _opened(
+    output: Path | None, game: Game | None, request: dict[str, Any], *, seeds: int, resume: bool
+) -> Iterator[_Records]:
+    """Begin a run, or go on with one, in a folder that only this process writes to; in memory if there is none."""
+    records = _Records(output, seeds)
+    if output is None:
+        yield records
+        return
+    from cmpg.files.learning_folder import resume_learning_run
+    from cmpg.files.long_runs import game_digest, is_begun, sole_writer
+    from cmpg.learning.truncation import finite_form
+
+    finite = None if game is None else finite_form(game)
+    request = {"command": "learn", "game": None if finite is None else game_digest(finite), **request}
+    on_interrupt(lambda: records.summary() if is_begun(output) else "")
+    with sole_writer(output, resume=resume):
+        resume_learning_run(output, finite, request)
+        yield records

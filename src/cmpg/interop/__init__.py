@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cmpg.interop.enumeration import EnumeratedEnv as EnumeratedEnv
     from cmpg.interop.enumeration import EnvStep as EnvStep
     from cmpg.interop.enumeration import from_parallel_env as from_parallel_env
-    from cmpg.interop.environments import environment_door as environment_door
+    from cmpg.interop.environments import hidden_environment as hidden_environment
     from cmpg.interop.gambit import nfg_text as nfg_text
     from cmpg.interop.gambit import read_nfg as read_nfg
     from cmpg.interop.gymnasium import CMDPEnv as CMDPEnv
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "enumeration": ("EnumeratedEnv", "EnvStep", "from_parallel_env"),
-    "environments": ("environment_door",),
+    "environments": ("hidden_environment",),
     "gambit": ("nfg_text", "read_nfg"),
     "gymnasium": ("CMDPEnv", "from_toy_text", "to_gymnasium_env"),
     "long_table": ("from_frame", "game_frame", "read_table", "table_text"),

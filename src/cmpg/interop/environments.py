@@ -25,13 +25,17 @@ from cmpg.learning.samples import Known
 
 
 @dataclass(frozen=True)
-class EnvironmentDoor:
-    """Makes a new environment, and a simulator that steps it, for every seed."""
+class HiddenEnvironment:
+    """Makes a new environment, and a simulator that steps it, for every seed; its game is unknown."""
 
     words: str  # module:factory
     budget: int | None = None
 
-    def __call__(self, rng: np.random.Generator) -> EnvironmentSimulator:
+    @property
+    def game(self) -> None:
+        """The true game is unknown."""
+
+    def simulator(self, rng: np.random.Generator) -> EnvironmentSimulator:
         """Return a simulator that draws with this generator."""
         environment, known, *state = self._made()
         if hasattr(environment, "possible_agents"):
@@ -48,18 +52,18 @@ class EnvironmentDoor:
         return made
 
 
-def environment_door(words: str, *, budget: int | None = None) -> EnvironmentDoor:
+def hidden_environment(words: str, *, budget: int | None = None) -> HiddenEnvironment:
     """Return what makes simulators of an environment named `module:factory`, after making one to check it.
 
     Examples
     --------
-    >>> environment_door("nowhere")
+    >>> hidden_environment("nowhere")
     Traceback (most recent call last):
     cmpg.errors.CMPGError: the environment is 'nowhere'; module:factory is required, such as my_envs:make_well.
     """
-    door = EnvironmentDoor(words, budget)
-    door(np.random.default_rng(0))
-    return door
+    hidden = HiddenEnvironment(words, budget)
+    hidden.simulator(np.random.default_rng(0))
+    return hidden
 
 
 def _factory(words: str) -> Callable[[], Any]:

@@ -3,14 +3,14 @@
 In turn, or all of them in every iteration, agents are queried: does a deviation gain enough? The t-th query of
 a run is answered wrongly with probability at most δ/(t(t + 1)), so that all answers are right with probability 1 − δ:
 
-- the agent stays: no feasible policy is worth ε more to it than the present one;
-- the agent moves, to a feasible policy that is worth more than ε/4 more than the present one, and that is within ε of
+- the agent stays: no feasible policy is worth ε more to it than the current one;
+- the agent moves, to a feasible policy that is worth more than ε/4 more than the current one, and that is within ε of
   the best, or else gains at least half of what can be gained; in that case it is queried again before the end.
 
 A learner that knows the query (`Adaptive`, `SafeExploration`) ends as soon as its own bounds decide. Any other one
-returns a response within ε/4 of the best; then the present policy is played, in batches, until its value is known well
+returns a response within ε/4 of the best; then the current policy is played, in batches, until its value is known well
 enough (`optimism.py`): with ceiling C and floor F of the response, C − F ≤ ε/4, and an interval of half-width ε/4 for
-the present value, C − ε ≤ lower end or F − ε/4 > upper end. What the response is worth need not be measured. Half of
+the current value, C − ε ≤ lower end or F − ε/4 > upper end. What the response is worth need not be measured. Half of
 the share of δ goes to the learner, half to this.
 
 Guarantee (Theorem 2, with the true ranges G_i): each move raises the potential by more than ε/4, so there are fewer
@@ -54,7 +54,7 @@ from cmpg.learning.generative import Adaptive
 from cmpg.learning.joint_model import model_of
 from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.optimism import Measurement
-from cmpg.learning.outcome import LearnedResponse, Learner, LearnResult, Present, ResponseStatus, claim
+from cmpg.learning.outcome import CurrentBounds, LearnedResponse, Learner, LearnResult, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known, cut_settings
 from cmpg.learning.simulator import Logbook, Simulator
@@ -128,7 +128,7 @@ def learn(
         beginning = _beginning(simulator, start, learner or Adaptive(), delta=delta / 2, deadline=deadline)
     except (BudgetError, OutOfTimeError) as stop:
         return _without_start(simulator, str(stop), epsilon=epsilon, delta=delta)
-    run = _Run(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
+    run = _Queries(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
     rules = Rules(
         schedule=schedule or RoundRobin(),
         enough=run.epsilon / 4,
@@ -136,7 +136,7 @@ def learn(
         no_return=True,
         deadline=deadline,
     )
-    position = LearningPosition(beginning.policy, [Present.unknown(simulator.known.num_constraints)])
+    position = LearningPosition(beginning.policy, [CurrentBounds.unknown(simulator.known.num_constraints)])
     with limited(deadline):
         ending = take_turns(position, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
@@ -154,7 +154,7 @@ class _Beginning:
     policy: JointPolicy
     source: str
     proved: bool
-    questions: int = 0  # that were answered to find it
+    queries: int = 0  # that were answered to find it
 
 
 def _beginning(
@@ -170,7 +170,7 @@ def _beginning(
     if isinstance(learner, Adaptive):
         with limited(deadline):
             learned = learned_start(simulator, delta=delta)
-        return _Beginning(learned, "learned from samples", proved=True, questions=1)
+        return _Beginning(learned, "learned from samples", proved=True, queries=1)
     raise StartError(
         "no start is given, and none was found that meets the constraints whatever the transition is. "
         "Pass a policy that is known to meet them."
@@ -196,7 +196,7 @@ class LearningPosition:
     """A joint policy at which agents are queried, and what their answers say about its costs."""
 
     policy: JointPolicy
-    seen: list[Present]  # what was found out so far, in a cell that is replaced
+    seen: list[CurrentBounds]  # what was found out so far, in a cell that is replaced
 
     @property
     def costs(self) -> FloatArray:
@@ -208,11 +208,11 @@ class LearningPosition:
 
     def replace(self, agent: int, table: Any) -> LearningPosition:
         """Return the policy in which one agent has moved."""
-        return LearningPosition(self.policy.replace(agent, table), [Present.unknown(len(self.costs))])
+        return LearningPosition(self.policy.replace(agent, table), [CurrentBounds.unknown(len(self.costs))])
 
 
-class _Run:
-    """What the answers of one run leave behind, and what made it end before its time."""
+class _Queries:
+    """Answers the queries of the loop by learning, and keeps what one run leaves behind."""
 
     def __init__(
         self, simulator: Simulator, beginning: _Beginning, *, learner: Learner, epsilon: float, delta: float
@@ -221,15 +221,15 @@ class _Run:
         self.claimed, self.delta = epsilon, delta
         self.epsilon = simulator.known.left_of(epsilon)
         self.max_iterations = ascent_constants(simulator.known, epsilon=self.epsilon, delta=delta).max_iterations
-        self.questions = beginning.questions
+        self.queries = beginning.queries
         self.error: SimulatorError | StartError | None = None
         self.start_proved = beginning.proved
         self.start_seen = ""  # what the start was found to cost, where that matters
 
     def answer(self, position: LearningPosition, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
         """Query one agent for a deviation that gains enough; no agent moves to a response that is not certified."""
-        self.questions += 1
-        share = self.delta / (self.questions * (self.questions + 1))
+        self.queries += 1
+        share = self.delta / (self.queries * (self.queries + 1))
         try:
             response = self._respond(position.policy, agent, share / 2)
             if response.certified and not self._decides(response):
@@ -238,8 +238,8 @@ class _Run:
             raise LoopLimit(str(stop)) from None
         except SimulatorError as fault:
             self._stop(fault)
-        if response.present is not None:
-            position.seen[0] &= response.present
+        if response.current is not None:
+            position.seen[0] &= response.current
             self._check_start(position)
         if response.stays(self.epsilon) or response.status not in GOOD:
             return Answer(position.policy[agent], 0.0, response)
@@ -262,16 +262,16 @@ class _Run:
         return response
 
     def _compared(self, policy: JointPolicy, agent: int, response: LearnedResponse, delta: float) -> LearnedResponse:
-        """Play the present policy until it is decided whether to move to a response within ε/4 of the best."""
+        """Play the current policy until it is decided whether to move to a response within ε/4 of the best."""
         problem = InducedProblem(self.simulator, agent, policy, purpose="values")
-        present = Measurement(problem, policy[agent], None, delta=delta)
-        response = replace(response, present=present.present)
+        current = Measurement(problem, policy[agent], None, delta=delta)
+        response = replace(response, current=current.bounds)
         while not self._decides(response):
-            if present.ceilings[0] - present.floors[0] <= self.epsilon / 2:
+            if current.ceilings[0] - current.floors[0] <= self.epsilon / 2:
                 message = "the response is not as close to the best as it is said to be."
                 return replace(response, status=ResponseStatus.UNPROVED, message=message)
-            present.grow()
-            response = replace(response, present=present.present)
+            current.grow()
+            response = replace(response, current=current.bounds)
         return response
 
     def _check_start(self, position: LearningPosition) -> None:
@@ -314,7 +314,7 @@ class _Run:
             settings={
                 "learner": _written(self.learner),
                 "max_iterations": self.max_iterations,
-                "questions": self.questions,
+                "queries": self.queries,
                 "start": self.beginning.source,
                 **cut_settings(self.simulator.known),
             },

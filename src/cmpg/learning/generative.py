@@ -7,15 +7,15 @@ together fail with probability at most δ. What is proved in one round stays pro
 - Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
   have. It is measured by fresh episodes (`optimism.py`), only once the ceiling is near what it seems to be worth; a
   candidate that fails is tightened further. A quarter of the share.
-- The present policy of the agent, if the query is about deviations, is measured likewise; a quarter of the share.
+- The current policy of the agent, if the query is about deviations, is measured likewise; a quarter of the share.
 - Beside this, for few states, a box around the empirical kernel, with a share of δ of its own: the best value over all
   policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that its
   worst cost is at most α, are bounds that need no episodes.
 
 It ends when the best ceiling and the best floor of a feasible policy are within ε; or, queried by Algorithm 2 at ε, as
-soon as it is decided whether the agent stays (no feasible policy is worth ε more than its present one) or moves (a
-feasible one is worth ε/4 more than the present one, and within ε of the best). One of both is decided at the latest
-when ceiling and floor are within ε/4 and the present value is known up to ε/4.
+soon as it is decided whether the agent stays (no feasible policy is worth ε more than its current one) or moves (a
+feasible one is worth ε/4 more than the current one, and within ε of the best). One of both is decided at the latest
+when ceiling and floor are within ε/4 and the current value is known up to ε/4.
 
 Guarantee: with probability at least 1 − δ, what is called certified is feasible and within ε of the best; no slack need
 be known. Where there is none, no candidate can be proved feasible, and the samples run out.
@@ -42,7 +42,7 @@ from cmpg.cmdp.response import BestResponse
 from cmpg.errors import BudgetError, InfeasibleError, SimulatorError
 from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, empirical_cmdp, estimate
 from cmpg.learning.optimism import FIRST_EPISODES, Draws, Measurement, Optimism
-from cmpg.learning.outcome import BoundedPolicy, LearnedResponse, Present, Proved, ResponseStatus
+from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 
 TIGHTENINGS = 8
@@ -82,7 +82,7 @@ class Adaptive:
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
         """Learn a best response; running out of samples is an ending, with the best policy so far."""
         check_accuracy(epsilon, delta)
-        run = _Run(problem, self, epsilon=epsilon, delta=delta)
+        run = _Rounds(problem, self, epsilon=epsilon, delta=delta)
         response = run.judge()
         while response.status is ResponseStatus.LIMIT and run.entries:
             if self.on_round is not None:
@@ -101,7 +101,7 @@ class Adaptive:
         return response
 
 
-class _Run:
+class _Rounds:
     """One adaptive run: the samples so far, the round, and what is proved."""
 
     def __init__(self, problem: InducedProblem, learner: Adaptive, *, epsilon: float, delta: float) -> None:
@@ -120,12 +120,12 @@ class _Run:
         self.latest = BoundedPolicy(problem.policy[problem.agent], -np.inf, unknown, np.zeros(len(unknown)), 0)
 
     @property
-    def settled(self) -> bool:
+    def decided(self) -> bool:
         """Whether the query is decided by what is proved."""
         nash = self.problem.nash_epsilon
         if nash is None:
             return self.proved.gap <= self.epsilon
-        return self.proved.stays(nash) or self.proved.leaves(nash)
+        return self.proved.stays(nash) or self.proved.moves(nash)
 
     @property
     def max_episodes(self) -> float:
@@ -145,14 +145,14 @@ class _Run:
         drawn = self.rounds > 0 and len(self.samples.transitions) > 0
         try:
             if self.interval is None:
-                empirical = hopes = empirical_cmdp(self.problem, self.samples)
+                empirical = optimistic = empirical_cmdp(self.problem, self.samples)
             else:
                 share = share / 2 if drawn else share
                 belief = estimate(self.problem, self.samples, delta=share, interval=self.interval)
-                empirical, hopes = belief.box.nominal, belief.optimistic.nominal
+                empirical, optimistic = belief.box.nominal, belief.optimistic.nominal
                 self._bound_by_box(belief)
-            if drawn and not self.settled:
-                self._bound_by_draws(empirical, hopes, share)
+            if drawn and not self.decided:
+                self._bound_by_draws(empirical, optimistic, share)
         except InfeasibleError as proof:
             return self.conclude(ResponseStatus.INFEASIBLE, str(proof))
         return self.conclude()
@@ -163,17 +163,17 @@ class _Run:
         self.latest = tightened_candidate(belief)
         self.proved.consider(self.latest)
         if self.problem.nash_epsilon is not None:
-            self.proved.present &= present_in_box(belief, self.problem.policy[self.problem.agent])
+            self.proved.current &= current_in_box(belief, self.problem.policy[self.problem.agent])
         self.work += best.work + self.latest.work
 
-    def _bound_by_draws(self, empirical: CMDP, hopes: CMDP, share: float) -> None:
+    def _bound_by_draws(self, empirical: CMDP, optimistic: CMDP, share: float) -> None:
         known = self.problem.known
         with np.errstate(divide="ignore", invalid="ignore"):  # a cost that is always the same has no range
             scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
         optimism = Optimism(
             draws=Draws(self.samples.transitions, known.induced_support(self.problem.agent)),
-            reward=hopes.reward,
-            costs=hopes.costs,
+            reward=optimistic.reward,
+            costs=optimistic.costs,
             thresholds=known.thresholds,
             initial=known.initial,
             scales=np.where(np.isfinite(scales) & (scales > 0), scales, 1.0),
@@ -190,16 +190,16 @@ class _Run:
         self._measure(empirical, best, share)
 
     def _measure(self, empirical: CMDP, best: BestResponse | None, share: float) -> None:
-        """Roll out what promises to settle the question: the present policy, then candidates."""
+        """Roll out what promises to decide the query: the current policy, then candidates."""
         nash = self.problem.nash_epsilon
-        present = Measurement(self.problem, self.problem.policy[self.problem.agent], empirical, delta=share / 4)
-        seems = float(evaluate(empirical, present.policy).value)
+        current = Measurement(self.problem, self.problem.policy[self.problem.agent], empirical, delta=share / 4)
+        seems = float(evaluate(empirical, current.policy).value)
         if nash is not None and self.proved.ceiling - seems <= nash:
-            self._play(present, self._place)
+            self._play(current, self._note_current)
         for attempt in range(TRIES):
             # Thresholds are tightened by the errors that are likely, and by twice as much after a failure.
             safer = None if best is None else self._tightened(empirical, best, share, caution=2.0**attempt)
-            if self.settled or safer is None:
+            if self.decided or safer is None:
                 return
             gain = safer.value - seems
             if self.proved.ceiling - safer.value > (self.epsilon if nash is None else max(nash, gain)):
@@ -211,18 +211,18 @@ class _Run:
             if self.latest.meets(self.problem.known.limits):
                 break
         if nash is not None and self.proved.incumbent is not None:
-            self._play(present, self._place)
+            self._play(current, self._note_current)
 
     def _play(self, one: Measurement, note: Callable[[Measurement], None]) -> None:
-        """Play a policy until the question is settled, the policy is refuted, or the model is what is missing."""
-        while not self.settled and one.episodes + one.next_batch <= self.max_episodes:
+        """Play a policy until the query is decided, the policy is refuted, or the model is what is missing."""
+        while not self.decided and one.episodes + one.next_batch <= self.max_episodes:
             one.grow()
             note(one)
             if np.any(one.floors[1:] > self.problem.known.limits):
                 return
 
-    def _place(self, seen: Measurement) -> None:
-        self.proved.present &= seen.present
+    def _note_current(self, seen: Measurement) -> None:
+        self.proved.current &= seen.bounds
 
     def _consider(self, found: BestResponse, seen: Measurement) -> None:
         self.latest = BoundedPolicy(
@@ -264,12 +264,12 @@ class _Run:
         if proved.stays(nash):
             mine = self.problem.policy[self.problem.agent]
             best = BoundedPolicy(
-                mine, proved.present.value_floor, self.problem.known.limits, self.latest.multipliers, 0
+                mine, proved.current.value_floor, self.problem.known.limits, self.latest.multipliers, 0
             )
         if status is None:
             good = proved.stays(nash) or proved.gap <= (self.epsilon if nash is None else nash)
-            better = ResponseStatus.BETTER if proved.leaves(nash) else ResponseStatus.LIMIT
-            status = ResponseStatus.CERTIFIED if good and self.settled else better
+            better = ResponseStatus.BETTER if proved.moves(nash) else ResponseStatus.LIMIT
+            status = ResponseStatus.CERTIFIED if good and self.decided else better
         if status is ResponseStatus.LIMIT:
             feasible = proved.incumbent is not None
             need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"
@@ -288,16 +288,16 @@ class _Run:
             samples=self.problem.simulator.ledger.total - self.before,
             samples_per_entry=self.count,
             work=self.work,
-            present=None if nash is None else proved.present,
+            current=None if nash is None else proved.current,
         )
 
 
-def present_in_box(belief: Estimate, policy: FloatArray) -> Present:
+def current_in_box(belief: Estimate, policy: FloatArray) -> CurrentBounds:
     """Return what a box proves about a policy."""
     best = belief.optimistic.nominal
     worst = bounded(belief, policy)
     floors = [-worst_case(belief.box, policy, -cost) for cost in best.costs]
-    return Present(
+    return CurrentBounds(
         worst.value_floor, worst_case(belief.box, policy, best.reward), np.array(floors), worst.cost_ceilings
     )
 

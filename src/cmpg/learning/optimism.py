@@ -48,7 +48,7 @@ from cmpg.cmdp.evaluation import action_values, backward_induction
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import InfeasibleError
 from cmpg.learning.confidence import mean_ceiling
-from cmpg.learning.outcome import Present
+from cmpg.learning.outcome import CurrentBounds
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import BoolArray, Totals
 
@@ -92,10 +92,10 @@ class Measurement:
         return 0 if self._totals is None else self._totals.episodes
 
     @property
-    def present(self) -> Present:
+    def bounds(self) -> CurrentBounds:
         """The bounds, by what they bound."""
         floors, ceilings = self.floors.copy(), self.ceilings.copy()
-        return Present(float(floors[0]), float(ceilings[0]), floors[1:], ceilings[1:])
+        return CurrentBounds(float(floors[0]), float(ceilings[0]), floors[1:], ceilings[1:])
 
     @property
     def next_batch(self) -> int:

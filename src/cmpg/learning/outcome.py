@@ -31,7 +31,7 @@ class ResponseStatus(Enum):
     """The ways in which learning one response ends; the value says what it means, and what to do next."""
 
     CERTIFIED = "the policy meets the constraints and is within epsilon of the best, with probability 1 − delta"
-    BETTER = "the policy meets the constraints and is better than the present one, with probability 1 − delta"
+    BETTER = "the policy meets the constraints and is better than the current one, with probability 1 − delta"
     LIMIT = "the samples ran out first; what is known so far is given. Raise the budget, or epsilon"
     UNPROVED = "the samples do not bear out what was assumed. Use a smaller slack, or Adaptive"
     INFEASIBLE = "no policy meets the constraints, with probability 1 − delta. Raise the thresholds"
@@ -62,7 +62,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Present:
+class CurrentBounds:
     """What is proved about the policy that an agent plays already; all of it may be unknown."""
 
     value_floor: float
@@ -71,14 +71,14 @@ class Present:
     cost_ceilings: FloatArray  # [k]
 
     @classmethod
-    def unknown(cls, num_constraints: int) -> Present:
+    def unknown(cls, num_constraints: int) -> CurrentBounds:
         """Know nothing."""
         infinite = np.full(num_constraints, np.inf)
         return cls(-np.inf, np.inf, -infinite, infinite)
 
-    def __and__(self, other: Present) -> Present:
+    def __and__(self, other: CurrentBounds) -> CurrentBounds:
         """Return what both prove."""
-        return Present(
+        return CurrentBounds(
             value_floor=max(self.value_floor, other.value_floor),
             value_ceiling=min(self.value_ceiling, other.value_ceiling),
             cost_floors=np.maximum(self.cost_floors, other.cost_floors),
@@ -93,7 +93,7 @@ class Proved:
         self.thresholds = thresholds
         self.ceiling = np.inf  # no policy that meets the constraints is worth more
         self.incumbent: BoundedPolicy | None = None  # the best that is proved to meet the thresholds
-        self.present = Present.unknown(len(thresholds))
+        self.current = CurrentBounds.unknown(len(thresholds))
 
     @property
     def gap(self) -> float:
@@ -111,16 +111,16 @@ class Proved:
             self.incumbent = candidate
 
     def stays(self, epsilon: float | None) -> bool:
-        """Whether no feasible policy is worth ε more than the present one."""
-        return epsilon is not None and self.ceiling - self.present.value_floor <= epsilon
+        """Whether no feasible policy is worth ε more than the current one."""
+        return epsilon is not None and self.ceiling - self.current.value_floor <= epsilon
 
-    def leaves(self, epsilon: float | None) -> bool:
-        """Whether the incumbent is worth ε/4 more than the present policy, and no other one is worth more than ε, or
+    def moves(self, epsilon: float | None) -> bool:
+        """Whether the incumbent is worth ε/4 more than the current policy, and no other one is worth more than ε, or
         more than that gain, beyond it.
         """
         if epsilon is None or self.incumbent is None:
             return False
-        gain = self.incumbent.value_floor - self.present.value_ceiling
+        gain = self.incumbent.value_floor - self.current.value_ceiling
         return gain > epsilon / 4 and self.gap <= max(epsilon, gain)
 
 
@@ -141,7 +141,7 @@ class LearnedResponse:
     samples_per_entry: int  # 0 where episodes were played instead
     work: int  # dynamic programs, about
     played: tuple[Played, ...] = ()  # every joint policy that was executed; none where a model was drawn from
-    present: Present | None = None  # the agent's present policy, if the query was about deviations from it
+    current: CurrentBounds | None = None  # the agent's current policy, if the query was about deviations from it
 
     __repr__ = fields_line
 
@@ -160,13 +160,13 @@ class LearnedResponse:
         return bool(np.all(self.cost_ceilings <= thresholds))
 
     def stays(self, epsilon: float) -> bool:
-        """Whether it is proved that no feasible policy is worth ε more than the present one."""
-        return self.present is not None and self.value_ceiling - self.present.value_floor <= epsilon
+        """Whether it is proved that no feasible policy is worth ε more than the current one."""
+        return self.current is not None and self.value_ceiling - self.current.value_floor <= epsilon
 
     @property
     def gain_floor(self) -> float:
-        """By how much the policy is proved to be better than the present one."""
-        return -np.inf if self.present is None else self.value_floor - self.present.value_ceiling
+        """By how much the policy is proved to be better than the current one."""
+        return -np.inf if self.current is None else self.value_floor - self.current.value_ceiling
 
 
 class Learner(Protocol):
@@ -223,7 +223,7 @@ class LearnResult:
 
 def claim(epsilon: float, delta: float) -> str:
     """Say what a certified result promises."""
-    return f"feasible, and no agent gains more than {epsilon:g} by leaving, with probability {1 - delta:g}."
+    return f"feasible, and no agent gains more than {epsilon:g} by deviating, with probability {1 - delta:g}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ class InducedProblem:
     agent: int
     policy: JointPolicy
     purpose: str = "responses"  # under what its samples are counted
-    nash_epsilon: float | None = None  # ε of Algorithm 2, where the question is whether to leave the present policy
+    nash_epsilon: float | None = None  # ε of Algorithm 2, where the question is whether to leave the current policy
 
     __repr__ = fields_line
 

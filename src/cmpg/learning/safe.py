@@ -47,7 +47,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError
 from cmpg.faces import fields_line
 from cmpg.learning.confidence import Estimate, Interval, check_accuracy, estimate, mixture_interval, mixture_radius
-from cmpg.learning.generative import bounded, present_in_box, tightened_candidate
+from cmpg.learning.generative import bounded, current_in_box, tightened_candidate
 from cmpg.learning.outcome import LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known, Played, Samples
@@ -238,7 +238,7 @@ class Exploration:
         if proved.incumbent is not None:
             proved.consider(bounded(self.belief, proved.incumbent.policy, multipliers=proved.incumbent.multipliers))
         if self.problem.nash_epsilon is not None:
-            proved.present &= present_in_box(self.belief, self.problem.policy[self.problem.agent])
+            proved.current &= current_in_box(self.belief, self.problem.policy[self.problem.agent])
         belief = _with_thresholds(self.belief, proved.thresholds)
         if self.episodes < self._next_search and proved.gap > close and not self._promising(belief, close):
             return
@@ -274,7 +274,7 @@ class Exploration:
             samples_per_entry=0,
             work=self.work,
             played=self.played,
-            present=None if nash is None else self.proved.present,
+            current=None if nash is None else self.proved.current,
         )
 
 
@@ -382,9 +382,9 @@ class SafeExploration:
 
     def _status(self, run: Exploration, epsilon: float) -> tuple[ResponseStatus, str]:
         proved, nash = run.proved, run.problem.nash_epsilon
-        if proved.gap <= epsilon or proved.stays(nash) or (proved.leaves(nash) and proved.gap <= (nash or 0.0)):
+        if proved.gap <= epsilon or proved.stays(nash) or (proved.moves(nash) and proved.gap <= (nash or 0.0)):
             return ResponseStatus.CERTIFIED, ""
-        if proved.leaves(nash):
+        if proved.moves(nash):
             return ResponseStatus.BETTER, ""
         lack = lack_of_slack(run, self.least_slack)
         if lack:

@@ -143,7 +143,7 @@ def learn_shared(
     check_accuracy(epsilon, delta)
     if not 1 <= first_count <= max_count:
         raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
-    run = _Run(simulator, epsilon=epsilon, delta=delta, interval=interval)
+    run = _SharedRounds(simulator, epsilon=epsilon, delta=delta, interval=interval)
     spent = f"{max_count:,} samples of every entry are not enough."
     return until_ended(run, run.rounds(first_count, max_count), spent, time_limit=time_limit, on_round=on_round)
 
@@ -208,7 +208,7 @@ def until_ended(
     return run.conclude(status, reason)
 
 
-class _Run:
+class _SharedRounds:
     """The samples so far, and the policy that was found with them."""
 
     def __init__(
@@ -336,9 +336,9 @@ class _Run:
         for agent in agents:
             problem = InducedProblem(self.simulator, agent, found, purpose="checks", nash_epsilon=self.epsilon)
             answer = learner(problem, epsilon=self.epsilon / 4, delta=parts)
-            if answer.present is None or not answer.stays(self.epsilon):
+            if answer.current is None or not answer.stays(self.epsilon):
                 return
-            gaps.append(answer.value_ceiling - answer.present.value_floor)
+            gaps.append(answer.value_ceiling - answer.current.value_floor)
         self.best = Round(count, found, max(gaps), costs.ceilings[1:].copy(), feasible=True)
         self.ended = Status.CERTIFIED
 

@@ -1,7 +1,8 @@
 """The same learning problem over many seeds, each result judged afterwards with the true model.
 
 Every seed has a stream of its own, spawned from one `SeedSequence`, so a trial has the same bits on any worker and
-for any number of trials at the same time.
+for any number of trials at the same time. The path of one: `trials` → `trial` → a `Method` → `learn` (`ascent.py`),
+`learn_shared` (`shared.py`) or `learn_safely` (`local/safe.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cmpg.errors import CMPGError, UnsupportedError
+from cmpg.equilibrium.result import Step
+from cmpg.errors import UnsupportedError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
@@ -38,7 +40,7 @@ class Progress:
 
     samples: int  # so far, for whatever purpose
     note: str  # the current certificate
-    gap: float = np.nan  # how far the bounds are apart: of the response at hand, or of what anybody can gain
+    gap: float = np.nan  # how far the bounds are apart: of the response at hand, or of what an agent can gain
     goal: float = np.nan  # how far they may be
     feasible: bool = False  # whether the policy at hand is proved to meet the constraints
     seconds: float = 0.0  # since the trial began
@@ -85,14 +87,15 @@ class ByResponses:
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
         """Run `learn`."""
 
-        def show(note: str, **known: Any) -> None:
-            watch(Progress(simulator.ledger.total, note, **known))
-
         def on_round(found: LearnedResponse) -> None:
             feasible = found.meets(simulator.known.limits)
             state = "feasible" if feasible else "not proved feasible yet"
             note = f"response {state}; its gap is {found.gap:.3g}, and {self.epsilon / 4:.3g} is required"
-            show(note, gap=found.gap, goal=self.epsilon, feasible=feasible)
+            watch(Progress(simulator.ledger.total, note, gap=found.gap, goal=self.epsilon, feasible=feasible))
+
+        def on_progress(step: Step) -> None:
+            note = f"iteration {step.iteration}: the largest gain seen is {step.gain:.3g}"
+            watch(Progress(simulator.ledger.total, note))
 
         return learn(
             simulator,
@@ -101,7 +104,7 @@ class ByResponses:
             start=self.start,
             learner=replace(self.learner, on_round=on_round),
             time_limit=self.time_limit,
-            on_progress=lambda step: show(f"iteration {step.iteration}: the largest gain seen is {step.gain:.3g}"),
+            on_progress=on_progress,
         )
 
 
@@ -158,25 +161,51 @@ class BySafeModel:
         )
 
 
-@dataclass(frozen=True)
-class Behind:
-    """How the game is hidden: the options of its simulator."""
+class Hidden(Protocol):
+    """What is learned: anything that makes simulators."""
 
+    @property
+    def game(self) -> Game | None:
+        """The true game, which judges what was learned; None if it is unknown, and nothing is judged."""
+
+    def simulator(self, rng: np.random.Generator) -> Any:
+        """Return a simulator that draws with this generator."""
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenGame:
+    """A known game that stands for an unknown one: learners see simulators of it, and it judges them afterwards.
+
+    Parameters
+    ----------
+    game
+        The true game.
+    budget
+        Samples of one simulator at most; None for no limit.
+    payoff_noise
+        Rewards and costs are hidden, too, and observed with this error; None if they are known.
+    reveal_support
+        Whether learners know which next states are possible.
+    horizon
+        After how many steps a discounted game is cut off.
+    """
+
+    game: Game
     _: KW_ONLY
     budget: int | None = None
     payoff_noise: float | None = None
     reveal_support: bool = False
-    horizon: int | None = None  # after how many steps a discounted game is cut off
+    horizon: int | None = None
 
-    def hide(self, game: Game, *, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
-        """Return the simulator of a game that suits its form."""
-        if isinstance(game, LocalGame):
+    def simulator(self, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
+        """Return the simulator that suits the form of the game."""
+        if isinstance(self.game, LocalGame):
             if self.payoff_noise is not None:
                 advice = "Leave payoff_noise out: what is hidden are the kernels of its agents."
                 raise UnsupportedError("LocalGame", "is learned with rewards and costs that are known", advice)
-            return LocalSimulator(game, rng=rng, budget=self.budget, reveal_support=self.reveal_support)
+            return LocalSimulator(self.game, rng=rng, budget=self.budget, reveal_support=self.reveal_support)
         return GameSimulator(
-            game,
+            self.game,
             rng=rng,
             budget=self.budget,
             payoff_noise=self.payoff_noise,
@@ -203,68 +232,44 @@ class Trial:
         return None if self.judgement is None else self.judgement.right(self.result.epsilon)
 
 
-Door = Callable[[np.random.Generator], Any]
-"""A function that makes a simulator which draws with a generator."""
+Seed = tuple[int, np.random.SeedSequence]
+"""The number of a trial, counted from 0, and the stream of its own that it draws with."""
 
 
-def _hide(behind: Behind, game: Game, rng: np.random.Generator) -> Any:
-    return behind.hide(game, rng=rng)
-
-
-def trial(
-    game: Game,
-    method: Method,
-    *,
-    index: int,
-    stream: np.random.SeedSequence,
-    behind: Behind,
-    watch: Watch = lambda _: None,
-) -> Trial:
-    """Learn once from samples, then judge with the true game."""
-    done = learned(partial(_hide, behind, game), method, index=index, stream=stream, watch=watch)
-    began, result = time.perf_counter(), done.result
-    judgement = judge(game, result)
-    if game.discount is not None:  # a policy of the game that is kept, and judged
-        result = replace(result, policy=prolonged(result.policy, steps_until_rounding(game)))
-    return replace(done, result=result, judgement=judgement, seconds=done.seconds + time.perf_counter() - began)
-
-
-def learned(
-    door: Door,
-    method: Method,
-    *,
-    index: int,
-    stream: np.random.SeedSequence,
-    watch: Watch = lambda _: None,
-) -> Trial:
-    """Learn once from a simulator that is made with a generator; the result is not judged."""
+def trial(hidden: Hidden, method: Method, seed: Seed, *, watch: Watch | None = None) -> Trial:
+    """Learn once from samples; then judge with the true game, if it is known."""
+    index, stream = seed
     began, curve = time.perf_counter(), []
 
     def note(progress: Progress) -> None:
         curve.append(replace(progress, seconds=time.perf_counter() - began))
-        watch(curve[-1])
+        if watch is not None:
+            watch(curve[-1])
 
-    result = method(door(np.random.default_rng(stream)), note)
-    return Trial(index, result, None, time.perf_counter() - began, tuple(curve))
+    result = method(hidden.simulator(np.random.default_rng(stream)), note)
+    judgement = None
+    if hidden.game is not None:
+        judgement = judge(hidden.game, result)
+        if hidden.game.discount is not None:  # a policy of the game that is kept, and judged
+            result = replace(result, policy=prolonged(result.policy, steps_until_rounding(hidden.game)))
+    return Trial(index, result, judgement, time.perf_counter() - began, tuple(curve))
 
 
 def trials(
-    game: Game | None,
+    hidden: Hidden,
     method: Method,
     *,
     streams: Sequence[np.random.SeedSequence],
     done: Collection[int] = (),
     jobs: int | Jobs = 1,
-    behind: Behind | None = None,
-    door: Door | None = None,
-    watch: Watch = lambda _: None,
+    watch: Watch | None = None,
 ) -> Iterator[Trial]:
     """Run one trial per stream, and yield each as soon as it is done.
 
     Parameters
     ----------
-    game
-        The true game, which only the simulator and the judge see; None if there is a `door` instead.
+    hidden
+        What is learned.
     method
         How to learn.
     streams
@@ -273,30 +278,15 @@ def trials(
         The trials, counted from 0, that are not run: their results are known.
     jobs
         Processes, or a cluster; the trials have the same bits for any number.
-    behind
-        The budget of each trial, and what is hidden besides the transition.
-    door
-        Makes a simulator with a generator, if the true game is unknown; then results are not judged.
     watch
         Called as a trial goes on; only where there is one process.
     """
     requested = Jobs.of(jobs)
-    if game is None and door is None:
-        raise CMPGError("give a game, or a function that makes a simulator of one (`door`).")
     missing = [(index, stream) for index, stream in enumerate(streams) if index not in done]
     alone = requested.in_process or (len(missing) == 1 and requested.scheduler is None)
-    run = partial(_indexed_trial, game or door, method, behind=behind or Behind(), watch=watch if alone else None)
+    run = partial(trial, hidden, method, watch=watch if alone else None)
     for _, each in run_tasks(run, missing, jobs=1 if alone else requested):
         yield each
-
-
-def _indexed_trial(
-    hidden: Any, method: Method, task: tuple[int, np.random.SeedSequence], *, behind: Behind, watch: Watch | None
-) -> Trial:
-    watch = watch or (lambda _: None)
-    if callable(hidden):
-        return learned(hidden, method, index=task[0], stream=task[1], watch=watch)
-    return trial(hidden, method, index=task[0], stream=task[1], behind=behind, watch=watch)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _headline(run: LearnedRun) -> Headline:
     wrong, first = sum(not each.right for each in claimed), run.seeds[0]
     sentence = (
         f"{len(claimed)} of {len(run.seeds)} seeds claim a feasible policy from which no agent gains more than "
-        f"{first.epsilon:g} by leaving, each with probability {1 - first.delta:g}; {wrong} of these claims are wrong."
+        f"{first.epsilon:g} by deviating, each with probability {1 - first.delta:g}; {wrong} of these claims are wrong."
     )
     detail = (
         "Whether a claim is right was judged again with the true game, which the learners never saw. What was drawn "

@@ -189,11 +189,13 @@ class ModelPosition:
     def _look(self, agent: int) -> LocalView:
         known, member = self.model.known, self.model.known.frame.agents[agent]
         kernel = self.model.kernels[known.kinds[agent]]
-        burdens, spent = self._loads.of(agent)
+        marginal, spent = self._loads.of(agent)
         private = self._private
         others = [each for each in range(known.num_agents) if each != agent]
         spent = Ends(spent.least + private.least[others].sum(axis=0), spent.most + private.most[others].sum(axis=0))
-        worst, best = (_payoffs(member, prices, horizon=known.horizon) for prices in (burdens.most, burdens.least))
+        worst, best = (
+            _payoffs(member, marginal, horizon=known.horizon) for marginal in (marginal.most, marginal.least)
+        )
         nominal = CMDP(
             transition=kernel.mean,
             reward=frozen((worst[0] + best[0]) / 2),
@@ -203,7 +205,7 @@ class ModelPosition:
             horizon=known.horizon,
             trusted=True,
         )
-        hopes = replace(
+        optimistic = replace(
             nominal,
             reward=frozen(best[0]),
             costs=frozen(best[1]),
@@ -212,7 +214,7 @@ class ModelPosition:
         )
         belief = Estimate(
             box=BoxCMDP(nominal, kernel.lower, kernel.upper, trusted=True),
-            optimistic=BoxCMDP(hopes, kernel.lower, kernel.upper, trusted=True),
+            optimistic=BoxCMDP(optimistic, kernel.lower, kernel.upper, trusted=True),
             worst_reward=frozen(worst[0]),
             worst_costs=frozen(worst[1]),
         )
@@ -262,22 +264,22 @@ def usage_ends(member: LocalAgent, kernel: Kernel, table: FloatArray) -> Ends:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class UseCosts:
     """What one more user of each resource meets, and adds."""
 
     delay: FloatArray  # [H, E]
     costs: FloatArray  # [k, H, E]
 
-    def __sub__(self, other: Prices) -> Prices:
-        return Prices(self.delay - other.delay, self.costs - other.costs)
+    def __sub__(self, other: UseCosts) -> UseCosts:
+        return UseCosts(self.delay - other.delay, self.costs - other.costs)
 
 
 @dataclass(frozen=True, eq=False)
-class Burdens:
+class UseCostEnds:
     """The least and the most that one more user can meet, and add."""
 
-    least: Prices
-    most: Prices
+    least: UseCosts
+    most: UseCosts
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,31 +304,31 @@ class LoadEnds:
         falls = delays[1].any() or costs[1].any()
         return cls(shape, trees(0), trees(1) if falls else None)
 
-    def of(self, agent: int) -> tuple[Burdens, Ends]:
+    def of(self, agent: int) -> tuple[UseCostEnds, Ends]:
         """Return the ends of what one agent meets and adds, and of what the others spend: [k]."""
         (low, least), (high, most) = (self._from(tree, agent) for tree in self.rising)
         if self.falling is not None:
             (off_low, saved_least), (off_high, saved_most) = (self._from(tree, agent) for tree in self.falling)
             low, least = low - off_high, least - saved_most
             high, most = high - off_low, most - saved_least
-        return Burdens(low, high), Ends(least, most)
+        return UseCostEnds(low, high), Ends(least, most)
 
-    def _from(self, tree: LoadTree, agent: int) -> tuple[Prices, FloatArray]:
-        marginal = tree.marginal_costs(agent)
-        delay = np.zeros(self.shape[1:]) if marginal.delay is None else np.broadcast_to(marginal.delay, self.shape[1:])
-        return Prices(delay, np.broadcast_to(marginal.costs, self.shape)), tree.costs_without(agent)
+    def _from(self, tree: LoadTree, agent: int) -> tuple[UseCosts, FloatArray]:
+        found = tree.marginal_costs(agent)
+        delay = np.zeros(self.shape[1:]) if found.delay is None else np.broadcast_to(found.delay, self.shape[1:])
+        return UseCosts(delay, np.broadcast_to(found.costs, self.shape)), tree.costs_without(agent)
 
 
-def _payoffs(member: LocalAgent, prices: Prices, *, horizon: int) -> tuple[FloatArray, FloatArray]:
-    """Return the reward [H, S, A] and the costs [k, H, S, A] of an agent that meets these prices."""
+def _payoffs(member: LocalAgent, marginal: UseCosts, *, horizon: int) -> tuple[FloatArray, FloatArray]:
+    """Return the reward [H, S, A] and the costs [k, H, S, A] of an agent that meets these marginal costs."""
     shape = (horizon, member.num_states, member.num_actions)
-    reward = np.broadcast_to(member.reward - member.charge(prices.delay), shape)
+    reward = np.broadcast_to(member.reward - member.charge(marginal.delay), shape)
     costs = (
-        np.zeros((len(prices.costs), *shape))
+        np.zeros((len(marginal.costs), *shape))
         if member.costs is None
-        else np.broadcast_to(member.costs, (len(prices.costs), *shape))
+        else np.broadcast_to(member.costs, (len(marginal.costs), *shape))
     )
-    charged = [np.broadcast_to(member.charge(price), shape) for price in prices.costs]
+    charged = [np.broadcast_to(member.charge(each), shape) for each in marginal.costs]
     return reward, costs + np.stack(charged) if charged else costs
 
 

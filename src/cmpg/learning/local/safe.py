@@ -80,12 +80,12 @@ def learn_safely(
     """
     check_accuracy(epsilon, delta)
     start.check_fits(simulator.known.policy_shapes)
-    run = _Run(simulator, start, epsilon=epsilon, delta=delta, pace=pace or Pace())
+    run = _SafeRounds(simulator, start, epsilon=epsilon, delta=delta, pace=pace or Pace())
     spent = f"{run.pace.most:,} episodes are not enough."
     return until_ended(run, run.rounds(), spent, time_limit=time_limit, on_round=on_round)
 
 
-class _Run:
+class _SafeRounds:
     """What was played, what was seen, and what follows from it."""
 
     def __init__(
@@ -145,7 +145,7 @@ class _Run:
         if found is not None:
             self.best = replace(found, samples_per_entry=0)
         cheapest = feasible_start(self.model.game).policy
-        if cheapest is not None and _dearest(self.model, cheapest) < _dearest(self.model, self.baseline):
+        if cheapest is not None and _relative_cost(self.model, cheapest) < _relative_cost(self.model, self.baseline):
             self.baseline = cheapest
         # A gap falls with the number of episodes at most: there is nothing to see before that.
         self.next_look = int(self.episodes * np.clip(self.best.gap / self.epsilon / 2, 1.2, HOPELESS)) + 1
@@ -184,7 +184,7 @@ def _curious(belief: Estimate) -> Estimate:
     return replace(belief, optimistic=replace(belief.optimistic, nominal=optimistic, trusted=True))
 
 
-def _dearest(model: LocalModel, policy: JointPolicy) -> float:
+def _relative_cost(model: LocalModel, policy: JointPolicy) -> float:
     """Return how near a policy can come to a threshold, each in units of itself."""
     thresholds = model.known.thresholds
     units = np.where(thresholds > 0, thresholds, 1.0)
