@@ -31,6 +31,7 @@ ROOMS = [
     "learning",
     "judging",
     "comparison",
+    "operation",
     "plugins",
     "scenarios",
     "interop",
@@ -50,6 +51,7 @@ ON_DEMAND = {
     ("equilibrium/recommendations/recommend.py", "cmpg.files.devices"),
     ("equilibrium/recommendations/recommend.py", "cmpg.report.recommendations"),
     ("equilibrium/result.py", "cmpg.files.run_folder"),
+    ("equilibrium/result.py", "cmpg.operation.plans"),
     ("equilibrium/result.py", "cmpg.report.display"),
     ("equilibrium/result.py", "cmpg.report.page"),
     ("equilibrium/result.py", "cmpg.report.tables"),
@@ -57,6 +59,8 @@ ON_DEMAND = {
     ("learning/outcome.py", "cmpg.report.display"),
     ("judging/known.py", "cmpg.report.judging"),
     ("judging/side_by_side.py", "cmpg.report.judging"),
+    ("operation/plans.py", "cmpg.report.operation"),
+    ("operation/day.py", "cmpg.report.operation"),
 }
 """Imports of a room below, inside a method that hands its object over: `policy.save(…)`, `result.report(…)`."""
 

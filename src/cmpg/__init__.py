@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cmpg import interop as interop
     from cmpg import judging as judging
     from cmpg import learning as learning
+    from cmpg import operation as operation
     from cmpg import paper as paper
     from cmpg import plugins as plugins
     from cmpg import runs as runs
@@ -159,6 +160,7 @@ __all__, __getattr__, __dir__ = front_door(
         "interop",
         "judging",
         "learning",
+        "operation",
         "paper",
         "plugins",
         "runs",

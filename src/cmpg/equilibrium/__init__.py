@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.runs import by_welfare as by_welfare
     from cmpg.equilibrium.solve import solve as solve
     from cmpg.equilibrium.starts.common_price import CommonPrice as CommonPrice
+    from cmpg.equilibrium.starts.common_price import WarmStart as WarmStart
     from cmpg.equilibrium.starts.min_cost import MinCostStart as MinCostStart
     from cmpg.equilibrium.starts.min_cost import feasible_start as feasible_start
     from cmpg.equilibrium.starts.pairs import PairMoves as PairMoves
@@ -95,7 +96,10 @@ __all__, __getattr__, __dir__ = front_door(
             "by_welfare",
         ),
         "solve": ("solve",),
-        "starts.common_price": ("CommonPrice",),
+        "starts.common_price": (
+            "CommonPrice",
+            "WarmStart",
+        ),
         "starts.min_cost": (
             "MinCostStart",
             "feasible_start",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.infeasibility import InfeasibilityProof
     from cmpg.equilibrium.quality import OptimalityGap
     from cmpg.games.potential.check import FourCycle
+    from cmpg.operation.plans import Replan
 
 
 class Status(Enum):
@@ -161,6 +162,22 @@ class Result:
         from cmpg.equilibrium.quality import quality  # which needs results
 
         return quality(self, objective, time_limit=time_limit)
+
+    def replan(
+        self,
+        *,
+        at: int,
+        states: Any = None,
+        game: Game | None = None,
+        left: Collection[Any] = (),
+        spent: Any = None,
+        reserve: Any = None,
+        release: Any = 0.0,
+    ) -> Replan:
+        """Plan again for the rest of the day, within what this plan promises; see `cmpg.operation.replan`."""
+        from cmpg.operation.plans import replan  # a room below: few plans are made again
+
+        return replan(self, at=at, states=states, game=game, left=left, spent=spent, reserve=reserve, release=release)
 
     @property
     def compared_by(self) -> str:

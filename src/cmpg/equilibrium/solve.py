@@ -20,11 +20,11 @@ from cmpg.equilibrium.certificate import certify, check_is_game, feasibility_tex
 from cmpg.equilibrium.loop import OnProgress, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.runs import Preference, Restarts, RunContext, Runs, by_potential, by_welfare
-from cmpg.equilibrium.starts.common_price import CommonPrice
+from cmpg.equilibrium.starts.common_price import CommonPrice, WarmStart
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
-from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible
+from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
 from cmpg.games.contract import Game, Information, Objective, in_floats, planner
 from cmpg.policy import JointPolicy
@@ -56,9 +56,10 @@ def solve(
     epsilon
         No agent shall gain more than this.
     start
-        A feasible joint policy, or a method that finds one. Unless given: `CommonPrice()` where agents see their own
-        states only and there are constraints; `PlannerStart()` where a planner can choose for all; else
-        `MinCostStart()`.
+        A joint policy, or a method that finds one; if the policy does not meet the thresholds, the start is sought near
+        it, as by `WarmStart`. Unless given: `CommonPrice()` where agents see their own states only and there are
+        constraints; `PlannerStart()` where a planner can choose for all; else `MinCostStart()`. For a game that is
+        similar to one that was solved, `WarmStart(result.policy, result.multipliers)`.
     method
         The ascent: how best responses are found, who moves next, and when to stop.
     restarts
@@ -124,13 +125,16 @@ def _restart(runs: Runs, restarts: Restarts, begin: StartMethod, generator: np.r
 
 @dataclass(frozen=True)
 class GivenStart:
-    """Begin from a policy that the caller knows to be feasible."""
+    """Begin from a policy of the caller; if it does not meet the thresholds, near it."""
 
     policy: JointPolicy
 
-    def __call__(self, *_: Any, **__: Any) -> Start:
-        """Return the policy."""
-        return Start(self.policy, np.nan, None, "given")
+    def __call__(self, game: Game, begin: JointPolicy | None = None, **terms: Any) -> Start:
+        """Return the policy if it is feasible, and what `WarmStart` makes of it otherwise."""
+        self.policy.check_fits(game.policy_shapes)
+        if may_be_feasible(game.at(self.policy)):
+            return Start(self.policy, np.nan, None, "given")
+        return WarmStart(self.policy)(game, begin, **terms)
 
     def __repr__(self) -> str:
         """Return what it is called in settings and tables."""

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from cmpg.games.potential.check import Verdict as Verdict
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.games.potential.check import recheck as recheck
+    from cmpg.games.rest import among as among
+    from cmpg.games.rest import laws_at as laws_at
+    from cmpg.games.rest import rest_of as rest_of
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
@@ -92,6 +95,11 @@ __all__, __getattr__, __dir__ = front_door(
             "Verdict",
             "check_potential",
             "recheck",
+        ),
+        "rest": (
+            "among",
+            "laws_at",
+            "rest_of",
         ),
     },
 )

@@ -18,7 +18,7 @@ play best responses, at multipliers of their own.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import repeat
@@ -33,9 +33,17 @@ from cmpg.deadline import check_time
 from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.starts.min_cost import MinCostStart
-from cmpg.equilibrium.starts.start import Start, is_feasible, worst_slack
+from cmpg.equilibrium.starts.start import Start, is_feasible, moved_inside, worst_slack
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import DynamicsEnd, Game, Position, agent_bounds, best_response_dynamics, current
+from cmpg.games.contract import (
+    DynamicsEnd,
+    Game,
+    Information,
+    Position,
+    agent_bounds,
+    best_response_dynamics,
+    current,
+)
 from cmpg.policy import JointPolicy
 
 ROUNDS = 18
@@ -131,32 +139,124 @@ class CommonPrice:
             Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
         """
         terms = _Terms(rng, deadline, self.workers, on_progress)
-        found = MinCostStart()(game, begin, deadline=terms.deadline)
-        if found.policy is None or len(game.thresholds) == 0:
-            return found
-        search = _Search(game, game.at(found.policy), terms)
-        interrupted = False
-        try:
-            if is_feasible(search.first) and np.all(search.slacks > 0):
-                if _look(search):
-                    _share_out(search)
-            elif is_feasible(search.first) and not np.any(search.first.costs[search.slacks <= 0]):
-                _look_without_room(search)
-        except OutOfTimeError:
-            pass
-        except KeyboardInterrupt:
-            interrupted = True
-        best = search.best
-        return Start(
-            best.position.policy,
-            worst_slack(best.position),
-            None,
-            f"common multipliers, from {found.found_by}",
-            multipliers=best.multipliers,
-            trace=tuple(search.trace),
-            begin=found.policy,
-            interrupted=interrupted,
-        )
+        return _sought(game, MinCostStart()(game, begin, deadline=terms.deadline), terms, _look)
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """Begin near a policy that was found for a similar game: other thresholds, other initial states, other prices.
+
+    Where agents see their own states only, they trade at the multipliers of that policy first, and these change from
+    there; with them the search takes fewer rounds than `CommonPrice`. Of what it finds and the policy itself, where
+    that is feasible, the one of greater potential is the start. Elsewhere the start is the policy itself; if it is not
+    feasible, a mixture of it with a feasible policy, with as little of that as meets the thresholds.
+
+    Parameters
+    ----------
+    policy
+        It need not be feasible.
+    multipliers : [n, k] or [k]
+        Those that were found with it; without them, prices are sought from the beginning.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium.solve import solve
+    >>> from cmpg.scenarios import charging
+    >>> day = charging()
+    >>> earlier = solve(day, epsilon=1e-3)
+    >>> tighter = day.with_thresholds([0.4])
+    >>> solve(tighter, epsilon=1e-3, start=WarmStart(earlier.policy, earlier.multipliers)).certified
+    True
+    """
+
+    policy: JointPolicy
+    multipliers: FloatArray | None = None
+    workers: int = 1
+
+    def __repr__(self) -> str:
+        """Return what it is called in settings and tables."""
+        return "WarmStart"
+
+    def __call__(
+        self,
+        game: Game,
+        begin: JointPolicy | None = None,
+        *,
+        rng: np.random.Generator | None = None,
+        deadline: float = np.inf,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Start:
+        """Return a feasible policy near the given one; `begin` is another that is known to be feasible."""
+        self.policy.check_fits(game.policy_shapes)
+        given = game.at(self.policy)
+        prices = game.information is Information.OWN_STATE and len(game.thresholds) > 0
+        if is_feasible(given) and not prices:
+            return Start(self.policy, worst_slack(given), None, "given")
+        if not prices:
+            found = MinCostStart()(game, begin, rng=rng, deadline=deadline)
+            if found.policy is None:
+                return found
+            return replace(found, policy=moved_inside(game, found.policy, self.policy), found_by=MOVED_INSIDE)
+        terms = _Terms(rng, deadline, self.workers, on_progress)
+        common = None if self.multipliers is None else _common(np.asarray(self.multipliers, dtype=np.float64))
+        cold = common is None or not np.any(common)
+        look = _look if cold else lambda search: _look_near(search, _Priced(given, common))  # type: ignore[arg-type]
+        found = _sought(game, MinCostStart()(game, begin, deadline=deadline), terms, look)
+        if is_feasible(given) and (found.policy is None or game.potential(self.policy) >= game.potential(found.policy)):
+            return replace(found, policy=self.policy, slack=worst_slack(given), found_by="given", begin=None)
+        return found
+
+
+MOVED_INSIDE = "the given policy, mixed with a feasible one until it meets the thresholds"
+
+
+def _common(multipliers: FloatArray) -> FloatArray:
+    """Return one multiplier for each constraint where every agent may have its own: [k]."""
+    if multipliers.ndim == 1:
+        return multipliers
+    # Those of zero belong to agents that the constraint does not concern; infinity is no price.
+    rows = np.where((multipliers > 0) & np.isfinite(multipliers), multipliers, np.nan)
+    return np.array([np.nanmedian(row) if np.any(row > 0) else 0.0 for row in rows.T])
+
+
+def _sought(game: Game, found: Start, terms: _Terms, look: Callable[[_Search], bool]) -> Start:
+    """Return the best that a search finds from a feasible policy, or that policy."""
+    if found.policy is None or len(game.thresholds) == 0:
+        return found
+    search = _Search(game, game.at(found.policy), terms)
+    interrupted = False
+    try:
+        if is_feasible(search.first) and np.all(search.slacks > 0):
+            if look(search):
+                _share_out(search)
+        elif is_feasible(search.first) and not np.any(search.first.costs[search.slacks <= 0]):
+            _look_without_room(search)
+    except OutOfTimeError:
+        pass
+    except KeyboardInterrupt:
+        interrupted = True
+    best = search.best
+    return Start(
+        best.position.policy,
+        worst_slack(best.position),
+        None,
+        f"common multipliers, from {found.found_by}",
+        multipliers=best.multipliers,
+        trace=tuple(search.trace),
+        begin=found.policy,
+        interrupted=interrupted,
+    )
+
+
+def _look_near(search: _Search, near: _Priced) -> bool:
+    """Begin at the multipliers of a similar game; if agents do not come to rest from there, look everywhere."""
+    if not np.all(near.multipliers > 0):  # a constraint that did not bind may do so now: it has no price to begin with
+        return _look(search)
+    begin = search.settle(near.position, near.multipliers, rounds=1, worth=COARSE)
+    if not _rest(search, _steered(search, _Priced(begin, near.multipliers))):
+        return _look(search)
+    _lower(search)
+    return True
 
 
 def _look(search: _Search) -> bool:

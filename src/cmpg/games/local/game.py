@@ -23,7 +23,7 @@ times α where costs are non-negative and do not fall as loads grow, and times t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, Numbers, folded_fields, frozen, set_folded_fields
+from cmpg.arrays import (
+    UNIT_ROUNDOFF,
+    FloatArray,
+    Numbers,
+    check_shape,
+    folded_fields,
+    frozen,
+    numbers,
+    set_folded_fields,
+    to_floats,
+)
 from cmpg.cmdp.model import CMDP, run_depth, thin
 from cmpg.faces import Face, html, line, text
 from cmpg.games.contract import (
@@ -45,7 +55,7 @@ from cmpg.games.contract import (
     checked_binds,
 )
 from cmpg.games.faces import game_face
-from cmpg.games.local.agent import LocalAgent, checked_tables
+from cmpg.games.local.agent import LocalAgent, checked_tables, distinct
 from cmpg.games.local.kernels import compiled
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
@@ -196,8 +206,18 @@ class LocalGame:
         )
 
     def with_thresholds(self, thresholds: Any) -> LocalGame:
-        """Return the same game with other thresholds: [k]."""
-        return replace(self, thresholds=thresholds)
+        """Return the same game with other thresholds: [k]; nothing else is checked or prepared again."""
+        limits = to_floats(numbers("thresholds", thresholds))
+        check_shape("thresholds", limits.shape, (self.num_constraints,))
+        other = object.__new__(LocalGame)
+        other.__dict__.update(self.__dict__, thresholds=limits)  # what is prepared does not depend on thresholds
+        return other
+
+    def with_trusted(self, **tables: Any) -> LocalGame:
+        """Return the same game with other tables, parts of tables that were checked: none is checked again."""
+        other = object.__new__(LocalGame)
+        other.__dict__.update({each.name: getattr(self, each.name) for each in fields(self)}, **tables)
+        return other
 
     def with_binds(self, binds: Any) -> LocalGame:
         """Return the same game with another mask [n, k] of which constraints bind which agents; see `bind`."""
@@ -347,13 +367,21 @@ class LocalGame:
 
     def claim_tables(self) -> LocalTables:
         """Return the tables as a proof reads them; agents share there what they share here."""
+        return self._claim_tables
+
+    @cached_property
+    def _claim_tables(self) -> LocalTables:
         from cmpg.proof.claim import AgentTables, Csr, LocalTables
 
         known: dict[int, tuple[Csr, ...]] = {}
+        single: dict[int, Csr] = {}  # steps share what they share here, too
 
         def matrices(given: Any) -> tuple[Csr, ...]:
             if id(given) not in known:
-                known[id(given)] = tuple(Csr(each.indptr, each.indices, each.data, each.shape[1]) for each in given)
+                for each in distinct(given):
+                    if id(each) not in single:
+                        single[id(each)] = Csr(each.indptr, each.indices, each.data, each.shape[1])
+                known[id(given)] = tuple(single[id(each)] for each in given)
             return known[id(given)]
 
         agents = tuple(
