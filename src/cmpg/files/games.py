@@ -159,17 +159,17 @@ def _joint_fields(game: JointGame) -> Fields:
         transition = dict(zip(SPARSE, (stacked.indptr, stacked.indices, stacked.data), strict=True))
     else:
         transition = {"transition": game.transition}
-    return _common_fields(game) | transition
+    return _common_fields(game) | transition | _legend_fields(game)
 
 
 def _joint_from_fields(fields: Fields, *, exact: bool) -> JointGame:
-    refuse_strange_fields(fields, (*TABLES, *NAMES, *TIME, "transition", *SPARSE), form="a joint game")
+    refuse_strange_fields(fields, (*TABLES, *NAMES, *TIME, "transition", *SPARSE, "legend"), form="a joint game")
     read = _common_from_fields(fields, exact=exact)
     if any(name in fields for name in SPARSE):
         transition = _sparse_transition(fields, read["rewards"].shape, exact=exact)
     else:
         transition = number_table("transition", fields["transition"], exact=exact)
-    return JointGame(transition=transition, **read)
+    return JointGame(transition=transition, legend=_legend(fields), **read)
 
 
 def _sparse_transition(fields: Fields, shape: tuple[int, ...], *, exact: bool) -> Any:
@@ -247,9 +247,7 @@ def local_fields(game: LocalGame) -> Fields:
         fields |= _agent_fields(i, agent, alone=like[i] == i)
     if like != list(range(len(like))):
         fields["like"] = np.array(like)
-    if game.legend is not None:
-        fields["legend"] = json.dumps(legend_record(game.legend))
-    return fields | written_names(game, LOCAL_NAMES, by_agent=BY_AGENT)
+    return fields | _legend_fields(game) | written_names(game, LOCAL_NAMES, by_agent=BY_AGENT)
 
 
 def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
@@ -284,12 +282,19 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
         load_costs=number_table("load_cost", fields.get("load_cost", [])),
         thresholds=number_table("thresholds", fields.get("thresholds", [])),
         horizon=whole_number("horizon", fields["horizon"]),
-        legend=_legend(fields["legend"]) if "legend" in fields else None,
+        legend=_legend(fields),
         **read_names(fields, LOCAL_NAMES, by_agent=BY_AGENT),
     )
 
 
-def _legend(given: Any) -> Legend:
+def _legend_fields(game: JointGame | LocalGame) -> Fields:
+    return {} if game.legend is None else {"legend": json.dumps(legend_record(game.legend))}
+
+
+def _legend(fields: Fields) -> Legend | None:
+    given = fields.get("legend")
+    if given is None:
+        return None
     try:
         return legend_of(json.loads(given) if isinstance(given, str) else given)
     except (ValueError, RecursionError):

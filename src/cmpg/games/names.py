@@ -56,6 +56,7 @@ class Legend:
     wholes: tuple[str, ...] = ()  # [n]: what each agent is a part of, if agents are parts; tables add them up
     unpaid: float = 0.0  # the part of the value that one unit still needed at the end takes away, and no agent pays
     goals: tuple[int, ...] = ()  # [n]: the state in which each agent has arrived
+    places: tuple[tuple[float, float], ...] = ()  # x and y of each state, if states are places on a map
     translation: tuple[tuple[str, str], ...] = ()  # what the scenario read, rounded, dropped or assumed: what, how
     warning: str = ""  # set if a total of the game differs from the data by more than a hundredth
 
@@ -164,6 +165,10 @@ def _legend_part(name: str, value: Any) -> Any:
         if isinstance(value, (list, tuple)) and all(type(each) is int for each in value):
             return tuple(value)
         raise GameError(f"legend.{name} is {reprlib.repr(value)}; a whole number for each agent is required.")
+    if name == "places":
+        if isinstance(value, (list, tuple)) and all(_is_pair(each) for each in value):
+            return tuple((x, y) for x, y in value)
+        raise GameError(f"legend.{name} is {reprlib.repr(value)}; pairs of finite numbers are required.")
     if name == "needs":
         if isinstance(value, (list, tuple)) and all(_are_amounts(row) for row in value):
             return tuple(tuple(map(float, row)) for row in value)
@@ -182,6 +187,10 @@ def _legend_part(name: str, value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_number, value))
 
 
 def _are_amounts(row: Any) -> bool:

@@ -29,8 +29,9 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import GameError
-from cmpg.faces import fields_line
+from cmpg.faces import counted, fields_line
 from cmpg.games.joint.game import JointGame
+from cmpg.games.names import Legend
 
 ENDED: Hashable = "ended"
 
@@ -174,7 +175,7 @@ def from_parallel_env(
         _walk_through(player)
     else:
         _sample(player, samples_per_entry, max_episodes)
-    return EnumeratedEnv(_tabulated(player), tuple(player.keys), samples_per_entry)
+    return EnumeratedEnv(_tabulated(player, samples_per_entry), tuple(player.keys), samples_per_entry)
 
 
 def _scalar(reward: Any) -> float:
@@ -214,6 +215,7 @@ class _Player:
         self.begins: dict[Hashable, int] = {}  # how often each state came first
         self.found: list[dict[tuple[Hashable, Joint], list[_Outcome]]] = [{} for _ in range(horizon)]
         self._seeds = itertools.count()
+        self.episodes = 0
         self._seen: Observations = {}
 
     @property
@@ -222,6 +224,7 @@ class _Player:
 
     def begin(self) -> Hashable:
         """Reset with a seed that was not used before."""
+        self.episodes += 1
         self._seen, _ = self.env.reset(seed=next(self._seeds))
         self._seen = {agent: self._seen[agent] for agent in self.env.agents}
         return joint_observation(self._seen)
@@ -328,7 +331,29 @@ def _sample(player: _Player, wanted: int, max_episodes: int) -> None:
     )
 
 
-def _tabulated(player: _Player) -> JointGame:
+def _translation(player: _Player, samples: int | None) -> tuple[tuple[str, str], ...]:
+    """Return what was played, cut and assumed."""
+    env = getattr(player.env, "metadata", None) or {}
+    name = env.get("name") if isinstance(env, Mapping) else None
+    played = f"{player.episodes:,} episodes of {name or type(player.env).__name__}"
+    last = {each.key for outcomes in player.found[-1].values() for each in outcomes}
+    going = len(last - {ENDED})
+    time = f"{counted(player.horizon, 'step')}; every episode has ended by then"
+    if going:
+        time = f"{counted(player.horizon, 'step')}; what comes after is cut, from {going} of {len(last)} states"
+    tables = "every joint action tried twice in every state, without a difference: no randomness showed"
+    if samples is not None:
+        tables = f"averages of {samples} tries or more of each joint action in each state; proofs are about these"
+    return (
+        ("read", f"{played}: {counted(len(player.agents), 'agent')}, {counted(len(player.keys), 'state')}"),
+        ("states", "what all agents observe together; a policy may look at the observations of all"),
+        ("time", time),
+        ("tables", tables),
+        ("assumed", "the next step depends on the observations of this one alone"),
+    )
+
+
+def _tabulated(player: _Player, samples: int | None) -> JointGame:
     """Fill tables [H, S, *A]; a state that cannot be entered at a step stays as it is there, and brings nothing."""
     states, joint = len(player.keys), int(np.prod(player.sizes))
     rewards = np.zeros((len(player.agents), player.horizon, states, joint))
@@ -361,4 +386,5 @@ def _tabulated(player: _Player) -> JointGame:
         horizon=player.horizon,
         agent_names=tuple(str(agent) for agent in player.agents),
         state_names=tuple(str(key) for key in player.keys),
+        legend=Legend(translation=_translation(player, samples)),
     )

@@ -12,18 +12,31 @@ much better any other one could be.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.faces import counted
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.scenarios.platoon_routing import VEHICLES, RoutingCity, link_delays, places_of, short_trips
+from cmpg.scenarios.platoon_routing import (
+    SAMPLE,
+    UNREAD,
+    VEHICLES,
+    RoutingCity,
+    between_nodes,
+    changed_total,
+    link_delays,
+    network_words,
+    places_of,
+    short_trips,
+)
 from cmpg.scenarios.readers.text import FilePath
 from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
@@ -168,14 +181,19 @@ def static_city(
             sample_file("sample_trips.tntp") as own,
             sample_file("sample_node.tntp") as places,
         ):
-            return static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
+            found = static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
+            return replace(found, network=replace(found.network, source=SAMPLE))
     if network is None or trips is None:
         raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
     city, table = read_network(network), read_trips(trips)
     travelling = short_trips(city, table, horizon=len(city.links))
     counts = [round(trip.flow / vehicles) for trip in travelling]
     if not sum(counts):
-        raise FileError(f"{table.source} has no pair with as much traffic as a platoon of {vehicles:g} vehicles.")
+        most = max(trip.flow for trip in travelling)
+        raise FileError(
+            f"{table.source} has at most {most:g} vehicles between two nodes, and a platoon has {vehicles:g}. Take "
+            f"smaller platoons: --vehicles 1, in Python vehicles=1."
+        )
     pairs: list[tuple[int, int]] = []
     for trip, count in zip(travelling, counts, strict=True):
         pairs += [(trip.origin, trip.destination)] * count
@@ -185,6 +203,8 @@ def static_city(
         origins=tuple(origin for origin, _ in pairs),
         destinations=tuple(destination for _, destination in pairs),
         positions=None if nodes is None else read_nodes(nodes),
+        trips=between_nodes(table),
+        small=(counts.count(0), math.fsum(t.flow for t, count in zip(travelling, counts, strict=True) if not count)),
     )
 
 
@@ -227,7 +247,31 @@ def static_routing_game(
             states=("at its origin",),
             value=Amount("travel time", "min", -100.0),
             load=Amount("traffic", "vehicles", vehicles),
+            translation=_translation(city, vehicles, [len(paths[pair]) for pair in counts]),
+            warning=changed_total(city, vehicles),
         ),
+    )
+
+
+def _translation(city: RoutingCity, vehicles: float, offered: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """Return what was read, rounded and assumed, in vehicles."""
+    count, (pairs, few) = len(city.origins), city.small
+    dropped = f"; {counted(pairs, 'pair')} with {few:,.0f} vehicles in all dropped" if pairs else ""
+    carried = f"{count} of {vehicles:g} vehicles, {count * vehicles:,.0f} in all"
+    return (
+        ("read", f"{network_words(city.network)}; {city.trips:,.0f} vehicles between its nodes"),
+        ("platoons", f"{carried}, each pair of nodes rounded to whole ones{dropped}"),
+        (
+            "static",
+            "one choice of a path, without time: all that use a link meet on it, as in traffic assignment, and its "
+            "travel time is that of the whole flow",
+        ),
+        (
+            "paths",
+            f"{min(offered)} to {max(offered)} for each pair, those that {ROUNDS} iterations of the Frank-Wolfe "
+            "method find; what is proved is about these",
+        ),
+        ("assumed", UNREAD),
     )
 
 

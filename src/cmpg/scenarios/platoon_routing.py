@@ -18,6 +18,7 @@ of the node in the order of the file; where a node has fewer links, the action i
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ from cmpg.scenarios.samples import sample_file
 from cmpg.sizes import require_agents
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
+SAMPLE = "the bundled city"
 SAMPLE_BRIDGES = ((4, 7), (7, 4))
 
 VEHICLES = {"steps": 3000.0, "static": 100.0}
@@ -53,6 +55,10 @@ class RoutingCity:
     origins: tuple[int, ...]
     destinations: tuple[int, ...]
     positions: Mapping[int, tuple[float, float]] | None  # of the nodes, for drawing
+    trips: float = 0.0  # vehicles in the trip table, between different nodes
+    too_far: float = 0.0  # those of them whose way has more links than there are steps
+    small: tuple[int, float] = (0, 0.0)  # pairs with too few vehicles for a platoon, and how many those are
+    seed: int | None = None  # of the draw; None if nothing was drawn
 
 
 def routing_city(
@@ -98,7 +104,7 @@ def routing_city(
             sample_file("sample_trips.tntp") as sample_trips,
             sample_file("sample_node.tntp") as sample_nodes,
         ):
-            return routing_city(
+            found = routing_city(
                 network=sample_network,
                 trips=sample_trips,
                 nodes=sample_nodes,
@@ -107,6 +113,7 @@ def routing_city(
                 horizon=horizon,
                 protected=SAMPLE_BRIDGES if protected is None else protected,
             )
+            return replace(found, network=replace(found.network, source=SAMPLE))
     if network is None or trips is None:
         raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
     city, table = read_network(network), read_trips(trips)
@@ -119,7 +126,15 @@ def routing_city(
         origins=tuple(short[i].origin for i in drawn),
         destinations=tuple(short[i].destination for i in drawn),
         positions=None if nodes is None else read_nodes(nodes),
+        trips=between_nodes(table),
+        too_far=between_nodes(table) - float(flows.sum()),
+        seed=seed,
     )
+
+
+def between_nodes(table: TripTable) -> float:
+    """Return how many vehicles of a trip table go from one node to another."""
+    return math.fsum(trip.flow for trip in table.trips if trip.origin != trip.destination)
 
 
 def _usual_bridges(network: Network) -> tuple[tuple[int, int], ...]:
@@ -287,8 +302,44 @@ def routing_game(
             value=Amount("travel time", "min", -100.0),
             load=Amount("traffic", "vehicles", vehicles),
             goals=tuple(node - 1 for node in city.destinations),
+            translation=_translation(city, horizon=horizon, vehicles=vehicles),
+            warning=changed_total(city, vehicles),
         ),
     )
+
+
+def changed_total(city: RoutingCity, vehicles: float) -> str:
+    """Return a warning if the game has more than a hundredth more or fewer vehicles than the trip table."""
+    carried = len(city.origins) * vehicles
+    if abs(carried - city.trips) <= 0.01 * city.trips:
+        return ""
+    return f"{carried:,.0f} vehicles travel in the game, {city.trips:,.0f} in the trip table"
+
+
+def _translation(city: RoutingCity, *, horizon: int, vehicles: float) -> tuple[tuple[str, str], ...]:
+    """Return what was read, drawn and assumed, in vehicles."""
+    count = len(city.origins)
+    far = f"; {city.too_far:,.0f} whose way has more than {horizon} links are left out" if city.too_far >= 0.5 else ""
+    drawn = "" if city.seed is None else f", drawn in proportion to the traffic, seed {city.seed}"
+    return (
+        ("read", f"{network_words(city.network)}; {city.trips:,.0f} vehicles between its nodes{far}"),
+        ("platoons", f"{count} of {vehicles:g} vehicles, {count * vehicles:,.0f} in all{drawn}"),
+        (
+            "time",
+            f"{horizon} steps, one link in a step however long; its travel time is what it costs, not how long it "
+            "is taken",
+        ),
+        ("loads", "platoons delay each other on a link only if they take it at the same step"),
+        ("assumed", f"{UNREAD}; all platoons leave at once"),
+    )
+
+
+UNREAD = "lengths, speeds, tolls and types of links are not used"
+
+
+def network_words(network: Network) -> str:
+    """Return how large a network is, and where it comes from."""
+    return f"{network.num_nodes} nodes and {len(network.links)} links, {network.source}"
 
 
 def _choices(network: Network) -> tuple[tuple[str, ...], ...]:

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.faces import counted
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
@@ -41,6 +42,7 @@ class RobotsWorld:
     map: GridMap
     starts: tuple[Cell, ...]
     goals: tuple[Cell, ...]
+    pairs: str = "starts and goals as given"  # where they come from
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -85,9 +87,11 @@ def robots_world(
         if scen is not None:
             raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")
         with sample_file("sample.map") as sample, sample_file("sample.scen") as pairs:
-            return robots_world(
+            found = robots_world(
                 map=sample, scen=pairs if seed is None else None, num_agents=num_agents, seed=seed, horizon=horizon
             )
+            words = found.pairs.replace(str(pairs), "the bundled file")
+            return replace(found, map=replace(found.map, source="the bundled map"), pairs=words)
     world = read_map(map)
     if scen is None:
         return _drawn_world(world, num_agents=num_agents, seed=seed or 0, horizon=horizon)
@@ -96,7 +100,8 @@ def robots_world(
         raise FileError(
             f"{scen} has {len(journeys)} pairs; {num_agents} agents need as many. Take fewer agents, or draw by seed."
         )
-    return _given_world(world, journeys[:num_agents], source=scen, horizon=horizon)
+    found = _given_world(world, journeys[:num_agents], source=scen, horizon=horizon)
+    return replace(found, pairs=f"the first {num_agents} of {len(journeys)} pairs of {scen}")
 
 
 def _given_world(world: GridMap, journeys: Sequence[Journey], *, source: FilePath, horizon: int) -> RobotsWorld:
@@ -144,7 +149,8 @@ def _drawn_world(world: GridMap, *, num_agents: int, seed: int, horizon: int) ->
             f"{world.source}: only {len(pairs)} of {num_agents} robots found a goal of their own within {horizon} "
             "steps. Take fewer agents, or a longer horizon."
         )
-    return RobotsWorld(world, tuple(start for start, _ in pairs), tuple(goal for _, goal in pairs))
+    starts, targets = zip(*pairs, strict=True)
+    return RobotsWorld(world, starts, targets, f"starts and goals drawn at random, seed {seed}")
 
 
 def _ahead(world: GridMap) -> IntArray:
@@ -245,11 +251,36 @@ def robots_game(
             resource="cell or edge" if edges else "cell",
             states=tuple(f"({x}, {y})" for x, y in cells),
             actions=tuple(MOVES),
-            value=Amount("time late", "steps", -1.0),
+            value=Amount("travel time", "steps", -1.0),
             load=Amount("robots"),
             goals=tuple(state_of[goal] for goal in world.goals),
+            places=cells,
+            translation=_translation(world, horizon=horizon, success=success, edges=edges),
         ),
     )
+
+
+def _translation(world: RobotsWorld, *, horizon: int, success: float, edges: bool) -> tuple[tuple[str, str], ...]:
+    """Return what was read, left out and assumed, in the words of the map's file."""
+    size = f"{world.map.width} × {world.map.height}"
+    swamp = sum(row.count("S") for row in world.map.rows)
+    rows = [
+        ("read", f"{len(world.cells)} free cells of {size}, {world.map.source}; {world.pairs}"),
+        ("speed", "one cell in a step in four directions, the same for all robots; diagonal moves are left out"),
+    ]
+    if swamp:
+        rows.append(("swamp", f"{counted(swamp, 'cell')} of swamp (S) taken as ordinary ground"))
+    rows += [
+        ("collisions", _collisions(edges)),
+        ("time", f"{horizon} steps; a robot that has arrived stays in the world, and may be run into"),
+    ]
+    fails = f"a move fails with probability {1 - success:.3g}, independently" if success < 1 else "moves always succeed"
+    return (*rows, ("assumed", f"{fails}; robots do not see each other"))
+
+
+def _collisions(edges: bool) -> str:
+    both = "two robots on one cell at one step"
+    return f"{both}, and two that trade places" if edges else f"{both}; two that trade places are not counted"
 
 
 def _edges(ahead: IntArray) -> tuple[IntArray, IntArray]:

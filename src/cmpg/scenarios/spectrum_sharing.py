@@ -18,8 +18,10 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import GameError
+from cmpg.faces import counted
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import JointGame
+from cmpg.games.names import Legend
 
 MANY_ENTRIES = 1_000_000
 """Tables with more entries than this are looked at first: do they fit into memory?"""
@@ -79,6 +81,20 @@ def spectrum(
         state_names=tuple(" ".join(("free", "busy")[bit] for bit in bits) for bits in sensed),
         action_names=(("idle", *(f"channel {channel}" for channel in range(1, len(weights) + 1))),) * num_agents,
         constraint_names=("interference",),
+        legend=Legend(
+            agent="user",
+            translation=(
+                ("read", "no data: the game is made of its options"),
+                ("states", f"what is sensed on {counted(len(weights), 'channel')}, which all users see"),
+                ("time", f"{horizon} steps, from a uniform start"),
+                (
+                    "assumed",
+                    "channels change independently of each other and of the users; a sensed channel is really in use "
+                    f"with probability {presence[0]:g} if it seems free, {presence[1]:g} if it seems busy; users share "
+                    "a channel equally",
+                ),
+            ),
+        ),
     )
 
 

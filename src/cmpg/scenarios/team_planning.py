@@ -7,10 +7,14 @@ robots: each searches the left or the right ward, or carries; who is found is ca
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cmpg.errors import GameError
+from cmpg.faces import counted
 from cmpg.games.joint.game import JointGame
+from cmpg.games.names import Legend
 from cmpg.scenarios.readers.dpomdp import TeamProblem, read_dpomdp
 from cmpg.scenarios.readers.text import FilePath, blaming
 from cmpg.scenarios.samples import sample_file
@@ -34,13 +38,15 @@ def team(*, file: FilePath | None = None, horizon: int | None = 4) -> JointGame:
     """
     if file is None:
         with sample_file("sample.dpomdp") as sample:
-            return team(file=sample, horizon=horizon)
-    problem = read_dpomdp(file)
+            problem = replace(read_dpomdp(sample), source="the bundled problem")
+    else:
+        problem = read_dpomdp(file)
     if horizon is None and not 0 < problem.discount < 1:
         raise GameError(
-            f"{file} has the discount {problem.discount:g}, by which a sum without end is not finite. Pass a horizon."
+            f"{problem.source} has the discount {problem.discount:g}, by which a sum without end is not finite. "
+            "Pass a horizon."
         )
-    with blaming(file):
+    with blaming(problem.source):
         return team_game(problem, horizon=horizon)
 
 
@@ -58,4 +64,26 @@ def team_game(problem: TeamProblem, *, horizon: int | None) -> JointGame:
         agent_names=problem.agent_names,
         state_names=problem.state_names,
         action_names=problem.action_names,
+        legend=Legend(translation=_translation(problem, horizon)),
     )
+
+
+def _translation(problem: TeamProblem, horizon: int | None) -> tuple[tuple[str, str], ...]:
+    """Return what was read, dropped and assumed."""
+    sizes = f"{counted(len(problem.agent_names), 'agent')}, {counted(len(problem.state_names), 'state')}"
+    observed = problem.num_observations
+    rows = [
+        ("read", f"{sizes}, {counted(observed, 'joint observation')}, {problem.source}"),
+        (
+            "dropped",
+            "the observations: all agents see the state, so the value is at least what a team gets that does not",
+        ),
+    ]
+    if problem.averaged:
+        rows.append(("averaged", "rewards that depend on observations, over what is observed"))
+    if horizon is None:
+        rows.append(("time", f"without end, discount {problem.discount:g} as in the file"))
+    else:
+        unused = "" if problem.discount == 1 else f"; the discount of the file, {problem.discount:g}, is not used"
+        rows.append(("time", f"{counted(horizon, 'step')}, whose rewards are added up{unused}"))
+    return (*rows, ("assumed", "no constraints"))

@@ -45,7 +45,7 @@ from cmpg.games.contract import (
 )
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
-from cmpg.games.names import checked_names
+from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class JointGame:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
+    legend: Legend | None = None  # words and units, for people
     binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
     trusted: InitVar[bool] = False
 
@@ -104,6 +105,7 @@ class JointGame:
             state_names: Sequence[str] | None = None,
             action_names: Sequence[Sequence[str]] | None = None,
             constraint_names: Sequence[str] | None = None,
+            legend: Legend | None = None,
             binds: Numbers | None = None,
             trusted: bool = False,
         ) -> None: ...
@@ -160,7 +162,7 @@ class JointGame:
     def names(self) -> Names:
         """What agents, constraints, states and actions are called."""
         states = None if self.state_names is None else (self.state_names,) * self.num_agents
-        return Names(self.agent_names, self.constraint_names, states, self.action_names)
+        return Names(self.agent_names, self.constraint_names, states, self.action_names, self.legend or PLAIN)
 
     @property
     def is_sparse(self) -> bool:
@@ -448,6 +450,8 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         # A rational discount would take sums of floats out of the floats.
         tables["discount"] = float(game.discount)
     tables["binds"] = checked_binds(game.binds, len(rewards), len(costs))
+    if game.legend is not None:
+        check_legend(game.legend, [(steps, table[0], actions) for actions in table[1:]])
     return tables | checked_names(
         game,
         agent_names=len(rewards),

@@ -80,6 +80,9 @@ class TeamProblem:
     initial: FloatArray  # [S]
     transition: FloatArray  # [S, *A, S]
     reward: FloatArray  # [S, *A]
+    num_observations: int = 1  # of all agents together, which are not used
+    averaged: bool = False  # whether rewards depended on observations
+    source: str = "a problem"  # the file
 
 
 def read_dpomdp(path: FilePath) -> TeamProblem:
@@ -111,6 +114,9 @@ def read_dpomdp(path: FilePath) -> TeamProblem:
         head.initial,
         frozen(np.moveaxis(transition, -2, 0).copy()),
         frozen(np.moveaxis(reward, -1, 0).copy()),
+        num_observations=tables.num_observations,
+        averaged=bool(tables.by_observation),
+        source=str(path),
     )
 
 
