@@ -9,13 +9,13 @@ import cmpg
 from cmpg.errors import FileError, GameError
 from cmpg.interop.long_table import read_table
 from cmpg.scenarios.charging_site import grouped, kilowatts
-from cmpg.scenarios.path_choice import Demand, Roads, shortest_paths
 from cmpg.scenarios.readers.acn import read_sessions
 from cmpg.scenarios.readers.dpomdp import read_dpomdp
 from cmpg.scenarios.readers.movingai import read_map
 from cmpg.scenarios.readers.text import LONGEST_LINE
 from cmpg.scenarios.readers.tntp import Link, Network
 from cmpg.scenarios.samples import sample_file
+from cmpg.scenarios.traffic_assignment import Demand, Roads, shortest_paths
 
 TEAM = """agents: 2
 discount: 1

@@ -9,10 +9,10 @@ from by_brute_force import DATA, assert_agrees, needs_data
 import cmpg
 from cmpg.errors import FileError, GameError
 from cmpg.policy import JointPolicy
-from cmpg.scenarios.path_choice import Roads
 from cmpg.scenarios.platoon_routing import routing, routing_city
 from cmpg.scenarios.readers.tntp import read_network
 from cmpg.scenarios.samples import sample_file
+from cmpg.scenarios.traffic_assignment import Roads
 from command_line import cmpg as command
 
 TOWN = """<NUMBER OF ZONES> 3

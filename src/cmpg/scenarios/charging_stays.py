@@ -331,8 +331,8 @@ def parts_of(powers: Sequence[float], *, smallest: float | None) -> tuple[tuple[
     --------
     >>> parts_of([3.7, 11.0, 7.4], smallest=None)
     ((1, 3, 2), 3.7)
-    >>> parts_of([6.6, 6.6], smallest=2.2)
-    ((3, 3), 2.2)
+    >>> parts_of([8.0, 8.0], smallest=2.0)
+    ((4, 4), 2.0)
     """
     distinct = sorted(set(powers))
     if smallest is not None and not 0 < smallest <= distinct[0]:

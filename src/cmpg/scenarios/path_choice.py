@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.faces import counted
 from cmpg.games.contract import Amount, Legend
@@ -40,91 +40,12 @@ from cmpg.scenarios.platoon_routing import (
 from cmpg.scenarios.readers.text import FilePath
 from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
+from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, shortest_paths
 
 ROUNDS = 60
 """The iterations of the Frank-Wolfe method, each of which can find one more path for every pair."""
 
 BISECTIONS = 40
-
-Path = tuple[int, ...]
-"""The indices of links in `network.links`."""
-
-
-@dataclass(frozen=True, eq=False)
-class Roads:
-    """The links of a network as arrays."""
-
-    network: Network
-    ends: IntArray  # [E, 2]: tail and head, counted from 0
-    free_flow_time: FloatArray  # [E]
-    capacity: FloatArray  # [E]
-    b: FloatArray  # [E]
-    power: FloatArray  # [E]
-
-    @classmethod
-    def of(cls, network: Network) -> Roads:
-        """Read the links of a network."""
-        links = network.links
-        columns = [[getattr(link, name) for link in links] for name in ("free_flow_time", "capacity", "b", "power")]
-        return cls(network, np.array([(link.tail - 1, link.head - 1) for link in links]), *map(np.array, columns))
-
-    def times(self, flows: FloatArray) -> FloatArray:
-        """Return the travel time of each link: [E]."""
-        return np.asarray(self.free_flow_time * (1 + self.b * (flows / self.capacity) ** self.power))
-
-    def beckmann(self, flows: FloatArray) -> float:
-        """Return Beckmann's function: Σ_e ∫_0^{flow_e} time_e.
-
-        Examples
-        --------
-        >>> from cmpg.scenarios.readers.tntp import Link
-        >>> roads = Roads.of(Network(2, 2, 1, (Link(1, 2, 1.0, 1.0, 3.0, 0.0, 4.0, 1),), "two nodes"))
-        >>> roads.beckmann(np.array([2.0]))
-        6.0
-        """
-        crowding = self.b * self.capacity / (self.power + 1) * (flows / self.capacity) ** (self.power + 1)
-        return float((self.free_flow_time * (flows + crowding)).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Demand:
-    """Who wants to go where: pairs of nodes, counted from 0, with their flow in vehicles."""
-
-    pairs: tuple[tuple[int, int], ...]
-    flows: FloatArray  # [pairs]
-
-
-def shortest_paths(roads: Roads, demand: Demand, times: FloatArray) -> tuple[list[Path], FloatArray]:
-    """Return a shortest path of every pair, and how long it takes: [pairs]."""
-    from scipy.sparse.csgraph import dijkstra
-
-    nodes, closed = roads.network.num_nodes, roads.network.first_through_node - 1
-    fastest: dict[tuple[int, int], int] = {}
-    for e, (tail, head) in enumerate(roads.ends.tolist()):
-        if (tail, head) not in fastest or times[e] < times[fastest[tail, head]]:
-            fastest[tail, head] = e
-    paths: dict[tuple[int, int], Path] = {}
-    lengths: dict[tuple[int, int], float] = {}
-    for origin in sorted({origin for origin, _ in demand.pairs}):
-        # Zones that are closed to through traffic are left only by trips that begin there.
-        used = [e for (tail, _), e in fastest.items() if tail >= closed or tail == origin]
-        matrix = sp.csr_array((times[used], (roads.ends[used, 0], roads.ends[used, 1])), shape=(nodes, nodes))
-        distance, before = dijkstra(matrix, indices=origin, return_predecessors=True)
-        for pair in {pair for pair in demand.pairs if pair[0] == origin}:
-            paths[pair] = _way_back(before, pair, fastest)
-            lengths[pair] = float(distance[pair[1]])
-    return [paths[pair] for pair in demand.pairs], np.array([lengths[pair] for pair in demand.pairs])
-
-
-def _way_back(before: IntArray, pair: tuple[int, int], links: Mapping[tuple[int, int], int]) -> Path:
-    way, node = [], pair[1]
-    while node != pair[0]:
-        previous = int(before[node])
-        if previous < 0:
-            raise FileError(f"there is no way from {pair[0] + 1} to {pair[1] + 1}.")
-        way.append(links[previous, node])
-        node = previous
-    return tuple(reversed(way))
 
 
 def found_paths(roads: Roads, demand: Demand, *, rounds: int = ROUNDS) -> tuple[tuple[Path, ...], ...]:
