@@ -188,21 +188,21 @@ number, one per transformer, or a file; `--transformers` are words, patterns, or
 to a driver who leaves without it, here 12 EUR for 6.6 kWh: where it is worth less than the tariff, no car charges.
 Without the option, it is six times the price of an hour at the highest tariff.
 
-**Cars of different power.** `--power 'P-0*=11; *=3.7'` gives each kind of station its power, and a column `power (kW)`
-of the session file (or another one, `--columns "power=Max kW"`) gives each car its own. The load of a transformer is then
-counted in units of power that divide all of them, here 3.7 kW, within 2 %: a car of 11 kW is three **parts** of one unit,
-which share its energy and decide separately, so that it charges at 0, 3.7, 7.3 or 11 kW. `--min-rate 2.2` does the same
-for cars of one power: they charge at multiples of it. The agents are the parts; the certificate says that no part gains
-by deviating alone, and tables add up the parts of a car.
+**Cars of different power.** `--power 'P-0*=11; *=3.7'` gives each kind of station its power, and a column `power
+(kW)` of the session file (or another one, `--columns "power=Max kW"`) gives each car its own. The load of a
+transformer is then counted in units of power that divide all of them, here 3.7 kW, within 2 %: a car of 11 kW is
+three **parts** of one unit, which share its energy and decide separately, so that it charges at 0, 3.7, 7.3 or 11 kW.
+`--min-rate 2.2` does the same for cars of one power: they charge at multiples of it. The agents are the parts; the
+certificate says that no part gains by deviating alone, and tables add up the parts of a car.
 
-**Times that are not certain.** `--arrival-spread '0=0.7, 30=0.2, 60=0.1'` says by how many minutes arrivals may differ
-from the file, with probabilities, and `--departure-spread` does so for departures; `'P-0*: 0=0.5, 60=0.5; *: 0=1'` has a
-spread for each kind of station. A car learns when it leaves only when it leaves.
+**Times that are not certain.** `--arrival-spread '0=0.7, 30=0.2, 60=0.1'` says by how many minutes arrivals may
+differ from the file, with probabilities, and `--departure-spread` does so for departures; `'P-0*: 0=0.5, 60=0.5; *:
+0=1'` has a spread for each kind of station. A car learns when it leaves only when it leaves.
 
-**A tree of transformers, and what else it feeds.** `--transformers 'site=north,south; north=P-0*; south=P-1*,P-2*'` has a
-constraint for each of three transformers, and what north and south draw loads the site, too; `--capacity` or
-`--capacity-kw` has a number for each, in this order. `--base-load` is what other loads take of that, in kW: a number, one
-for each transformer, or a file by the time of the day.
+**A tree of transformers, and what else it feeds.** `--transformers 'site=north,south; north=P-0*; south=P-1*,P-2*'`
+has a constraint for each of three transformers, and what north and south draw loads the site, too; `--capacity` or
+`--capacity-kw` has a number for each, in this order. `--base-load` is what other loads take of that, in kW: a number,
+one for each transformer, or a file by the time of the day.
 
 **Time.** Sessions are ACN-Data, as CSV or in the JSON of its own interface. Their times are read and not guessed: a
 time without an offset is the site's clock, one with an offset is a clock that has it, and a file in UTC is refused
