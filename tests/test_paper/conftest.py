@@ -16,7 +16,6 @@ TINY = replace(
     congestion_plots=2,
     congestion_runs=3,
     solver_runs=1,
-    safe_accuracy=2.0,
     coverage_seeds=5,
 )
 

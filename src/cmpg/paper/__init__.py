@@ -7,7 +7,7 @@
 
 `reproduce` computes all claims, `write` leaves them as a folder with a page. To read the room: `claims` says what a row
 of the table is and what it is computed from; then one file per part of the paper (`counter_examples`, `theory`,
-`grid_world`, `congestion`, `learning`, `literal`, `lemmas`); `runs` are its experiments, `algorithm_3` and
+`grid_world`, `congestion`, `learning`, `literal`, `lemmas`); `runs` are its experiments, `algorithm_2` to
 `algorithm_4` those algorithms to the letter; `figures` draws, `reproduction` makes the page.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
+    from cmpg.paper.algorithm_2 import algorithm_2 as algorithm_2
     from cmpg.paper.algorithm_3 import Algorithm3 as Algorithm3
     from cmpg.paper.algorithm_3 import AveragedPrimalDual as AveragedPrimalDual
     from cmpg.paper.algorithm_3 import UniformFill as UniformFill
@@ -42,6 +43,7 @@ __all__, __getattr__, __dir__ = front_door(
         "algorithm_4": ("Algorithm4", "OnlineToBatch"),
         "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
         "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
+        "algorithm_2": ("algorithm_2",),
         "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
     },
 )

@@ -249,7 +249,6 @@ class Effort:
     solver_runs: int = 20  # with each of the paper's own solvers
     cycle_proposals: int = 20_000  # in the search for the largest 4-cycle
     lemma_draws: int = 200
-    safe_accuracy: float = 0.5  # ε of Algorithm 4's run
     coverage_seeds: int = 200  # of the learners; a tenth of it with safe exploration
     learn_large_games: bool = True  # those that take minutes
 
@@ -266,7 +265,6 @@ QUICK = Effort(
     solver_runs=3,
     cycle_proposals=3000,
     lemma_draws=50,
-    safe_accuracy=1.0,
     coverage_seeds=10,
     learn_large_games=False,
 )

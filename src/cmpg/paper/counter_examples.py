@@ -6,17 +6,21 @@ and the cost pq ≤ ½; its modification has the reward 3 + pq and the same cost
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import CMDP
 from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_duality, dual_function, lagrangian
+from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.errors import InfeasibleError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.paper.claims import (
+    PAPER_ASCENT,
     Evidence,
     Finding,
     Picture,
@@ -211,6 +215,77 @@ def dual_policies(evidence: Evidence) -> Finding:
     )
     nash = first.value, first.costs[0], first.feasible, first.nash_gap
     return Finding.of(text, found.complete, len(found.found), *nash, second.value, second.costs[0], second.feasible)
+
+
+@agrees(
+    "Section 4, remark",
+    paper="need not factor into independent policies",
+    expect=near(3.5, 0.5, 2.75, 0.25, tolerance=1e-9) + near(2),
+    why="A planner who draws joint actions mixes (1, 1) and (2, 2): the agents' actions are the same, and a product of "
+    "policies cannot say that. Its marginals alone are worth less, though no more than a half of the budget is spent.",
+)
+def planner_does_not_factor(_: Evidence) -> Finding:
+    """The best distribution over joint actions, and the product of its marginals."""
+    game = counter_example()
+    joint = CMDP(
+        transition=game.transition.reshape(1, 1, 4, 1),
+        reward=game.rewards[0].reshape(1, 1, 4),
+        costs=game.costs.reshape(1, 1, 1, 4),
+        thresholds=game.thresholds,
+        initial=game.initial,
+        horizon=1,
+    )
+    best = Exact()(joint)
+    drawn = best.policy.reshape(2, 2)
+    alone = game.at(play(drawn[1].sum(), drawn[:, 1].sum()))
+    rank = int(np.linalg.matrix_rank(drawn, tol=1e-9))
+    text = (
+        f"worth {written(best.value)} at cost {written(best.costs[0])}; its marginals are worth "
+        f"{written(alone.values[0])} at cost {written(alone.costs[0])}: the table of probabilities has rank {rank}"
+    )
+    return Finding.of(text, best.value, best.costs[0], alone.values[0], alone.costs[0], rank)
+
+
+def _stuck_game() -> JointGame:
+    """Return a 2×2 game with the common reward 0.1p + q and the cost 0.5p(1 − q) + q ≤ 0.6."""
+    reward = np.array([[0.0, 1.0], [0.1, 1.1]])
+    return JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.broadcast_to(reward, (2, 1, 1, 2, 2)),
+        costs=np.array([[0.0, 1.0], [0.5, 1.0]]).reshape(1, 1, 1, 2, 2),
+        thresholds=np.array([0.6]),
+        initial=np.ones(1),
+        horizon=1,
+    )
+
+
+@agrees(
+    "Section 5, remark",
+    paper="gets stuck",
+    expect=near(0.65, 0.6, tolerance=1e-9) + near(1, 0, 1, 1, tolerance=0),
+    why="Responses that may exceed the threshold by 0.05, from p = q = 0. The first move leaves the other agent "
+    "without a feasible policy. With feasible responses the same start ends at a Nash policy.",
+)
+def stuck_outside(_: Evidence) -> Finding:
+    """Coordinate ascent whose responses are feasible only up to a tolerance ends at a policy that is not feasible."""
+    game, tolerance = _stuck_game(), 0.05
+    first = game.at(play(0, 0)).induced_cmdp(1)
+    response = Exact()(replace(first, thresholds=first.thresholds + tolerance))
+    moved = game.at(play(0, 0).replace(1, response.policy))
+    gains = []
+    for agent in range(2):
+        try:
+            gains.append(Exact()(moved.induced_cmdp(agent)).value - moved.values[agent])
+        except InfeasibleError:
+            gains.append(np.nan)  # there is nothing feasible to move to
+    left = sum(gain > NASH for gain in gains)
+    exact = coordinate_ascent(game, play(0, 0), method=PAPER_ASCENT)
+    text = (
+        f"one move to q = {written(response.policy[0, 0, 1])}, cost {written(moved.costs[0])} of 0.6; the other agent "
+        f"has no feasible policy, and {left} agents gain by one. With feasible responses: {exact.status.name.lower()}"
+    )
+    within = exact.certificate.epsilon <= 1e-6
+    return Finding.of(text, moved.costs[0], game.thresholds[0], np.isnan(gains[0]), left, exact.certified, within)
 
 
 @added(

@@ -155,19 +155,6 @@ def theorem_2_constants(_: Evidence) -> Finding:
 
 
 @differs(
-    "Appendix C, proof of Theorem 2",
-    paper="(V̂ + ε/8) − (V̂ − ε/8) = ε_i^T + ε/4, of the same estimate V̂",
-    expect=near(0.25, 0.75),
-    why="The second estimate is that of π^(T−1); and it is π^(T−1), not π^T, that is shown to be Nash.",
-)
-def theorem_2_proof(_: Evidence) -> Finding:
-    """Part 2 of Theorem 2's proof, for a measured gain of ε/2, in units of ε."""
-    here, there = 1.0, 1.5  # the estimates of π^(T−1) and of the response
-    printed, meant = (there + 1 / 8) - (there - 1 / 8), (there + 1 / 8) - (here - 1 / 8)
-    return Finding.of(f"as printed {printed:g}, whatever the gain; as meant {meant:g}", printed, meant)
-
-
-@differs(
     "Algorithm 3, Lemma 2",
     paper="N = 400 H⁶ ln(2S²AH/δ)/(ε²ζ²)",
     expect=rough(2.7e8, 2.3e8, 5.7e9, 2.2e12)
@@ -220,27 +207,28 @@ class Learned:
     epsilon: float
     result: LearnResult
     truth: Judgement
+    takes_turns: bool  # whether agents learned one after the other, instead of one model for all
 
 
 def _learned(evidence: Evidence) -> tuple[Learned, ...]:
     """Learn the paper's games, and the spectrum game; what takes minutes only if that much effort is requested."""
-    counter, crowd, grid = counter_example(), congestion_game(), grid_world_local()
+    counter, crowd, grid = two_steps(), congestion_game(), grid_world_local()
     random = crowd.random_policy(rng=evidence.rng("learning: start"))
     waits = one_waits(grid, evidence.rng("learning: one waits"))
     rows: list[tuple[str, Game, str, float, JointPolicy | None]] = [
         ("spectrum", spectrum(), "generative", 0.5, None),
-        ("counter-example", counter, "generative", 0.2, None),
-        ("counter-example", counter, "safe", 0.2, None),
-        ("counter-example", counter, "shared", 0.2, None),
-        ("congestion game", crowd, "safe", 30.0, None),
-        ("congestion game", crowd, "shared", 30.0, None),
-        ("congestion game", crowd, "generative", 1.0, None),
+        ("counter-example over two steps", counter, "generative", 0.1, two_steps_start()),
+        ("counter-example over two steps", counter, "safe", 0.2, two_steps_start()),
+        ("counter-example over two steps", counter, "shared", 0.1, None),
+        ("congestion game, random start", crowd, "generative", 5.0, random),
+        ("congestion game", crowd, "shared", 5.0, None),
         ("grid world, own cell", grid, "shared", 0.5, None),
         ("grid world, own cell", grid, "safe", 0.5, waits),
     ]
     if evidence.effort.learn_large_games:
         rows += [
             ("congestion game, random start", crowd, "generative", 1.0, random),
+            ("congestion game, random start", crowd, "safe", 20.0, random),
             ("congestion game", crowd, "shared", 1.0, None),
             ("grid world", grid_world(), "shared", 0.5, None),
             ("grid world, authors' start", grid_world(), "generative", 0.5, None),
@@ -251,7 +239,8 @@ def _learned(evidence: Evidence) -> tuple[Learned, ...]:
         if name.endswith("authors' start"):
             start = one_waits(game, rng)
         result = _learn(game, rng, mode=mode, epsilon=epsilon, start=start)
-        found.append(Learned(f"{name}, {mode}", epsilon, result, judge(game, result)))
+        turns = mode != "shared" and not isinstance(game, LocalGame)
+        found.append(Learned(f"{name}, {mode}", epsilon, result, judge(game, result), turns))
         evidence.tick("learning: games", number, len(rows))
     return tuple(found)
 
@@ -279,8 +268,9 @@ def _learn(
 @agrees(
     "Theorem 2",
     paper="no experiment",
-    expect=near(1, 1) + near(0, tolerance=0),
-    why="One seed each; the true model judges what was learned, and every policy that was played.",
+    expect=near(1, 1) + near(0, tolerance=0) + above(1) * 2,
+    why="One seed each; the true model judges what was learned, and every policy that was played. Where agents take "
+    "turns, no start is within ε of a Nash policy. A shared model is solved from the start that a planner finds in it.",
 )
 def learned_games(evidence: Evidence) -> Finding:
     """CA-CMPG-E returns ε-Nash policies with probability 1 − δ, here 0.9, and safe exploration is safe."""
@@ -289,13 +279,15 @@ def learned_games(evidence: Evidence) -> Finding:
     right = sum(each.truth.right(each.epsilon) for each in found) / len(found)
     unsafe = sum(each.truth.unsafe_policies for each in found if each.name.endswith("safe"))
     samples = [each.result.total_samples for each in found]
+    moves = [each.result.moves for each in found if each.takes_turns]
     closest = max(found, key=lambda each: each.truth.gap / each.epsilon)
     text = (
         f"{certified:.0%} of {len(found)} runs certified, {right:.0%} right, with {min(samples):,} to "
-        f"{max(samples):.2g} samples; the gap that is closest to its ε is {closest.truth.gap:.2g} of "
+        f"{max(samples):.2g} samples and, where agents take turns, {min(moves)} to {max(moves)} moves; "
+        f"the gap that is closest to its ε is {closest.truth.gap:.2g} of "
         f"{closest.epsilon:g} ({closest.name}); unsafe policies in safe mode: {unsafe}"
     )
-    return Finding.of(text, certified, right, unsafe)
+    return Finding.of(text, certified, right, unsafe, min(samples), min(moves))
 
 
 def _safe_regret(evidence: Evidence) -> FloatArray:
@@ -329,9 +321,13 @@ def safe_regret(evidence: Evidence) -> Finding:
     return Finding.of(text, regret[-1] / order, regret[-1] / episodes[-1] / 60)
 
 
-def two_steps() -> JointGame:
-    """Return the counter-example over two steps, rewards in [0, 1]: each agent alone can keep the cost at 0: ζ = α."""
-    rewards = np.array([[[3.0, 2.0], [2.0, 4.0]], [[4.0, 1.0], [3.0, 2.0]]]) / 4
+def two_steps(*, fill: bool = False) -> JointGame:
+    """Return the counter-example over two steps: each agent alone can keep the cost at 0, so ζ = α.
+
+    Rewards lie in [0, 1]; if `fill`, from 0 to 1, which is what the paper's constants take them to do.
+    """
+    rewards = np.array([[[3.0, 2.0], [2.0, 4.0]], [[4.0, 1.0], [3.0, 2.0]]])
+    rewards = (rewards - 1) / 3 if fill else rewards / 4
     noise = np.array([0.9, 0.1])
     transition = np.array([[[noise, noise], [noise, noise[::-1]]], [[noise[::-1], noise], [noise, noise[::-1]]]])
     return JointGame(

@@ -32,7 +32,7 @@ from cmpg.paper.claims import (
     written,
 )
 from cmpg.paper.runs import grid_figure_policy
-from cmpg.scenarios.paper import congestion_game, grid_world_local
+from cmpg.scenarios.paper import grid_world_local
 
 HORIZON, STATES, ACTIONS = 4, 3, 2
 DELTA, EPSILON = 0.1, 0.1
@@ -77,19 +77,6 @@ def _random(rng: np.random.Generator) -> Tried:
     return Tried(cmdp, rng.dirichlet(np.ones(STATES), size=shape), policies, run, bound, multiplier)
 
 
-@differs(
-    "Section 5",
-    paper="n cost functions",
-    expect=near(8, 1, tolerance=0),
-    why="An index: there is one for each constraint, j ∈ [k].",
-)
-def induced_costs(_: Evidence) -> Finding:
-    """An agent's CMDP has the costs c̃_j, j ∈ [n]."""
-    game = congestion_game()
-    found = game.at(game.uniform_policy()).induced_cmdp(0).num_constraints
-    return Finding.of(f"congestion game: {game.num_agents} agents, {found} cost", game.num_agents, found)
-
-
 # Occupancy measures.
 
 
@@ -122,19 +109,6 @@ def occupancy_index(evidence: Evidence) -> Finding:
     printed, true = float((np.array(found) * cmdp.reward).sum()), float(evaluate(cmdp, policy).value)
     text = f"P_h gives the value {written(printed, digits=5)}; P_(h−1) gives the true one, {written(true, digits=5)}"
     return Finding.of(text, abs(printed - true))
-
-
-@differs(
-    "Definition 2",
-    paper="ρ_h(s, a) = Σ_(s, a) Pr(s_h = s, a_h = a)",
-    expect=near(1, tolerance=1e-12) + between(0, 0.9),
-    why="The sum is spurious: it is one, whatever the policy.",
-)
-def occupancy_sum(evidence: Evidence) -> Finding:
-    """The definition of the occupancy sums over all states and actions."""
-    tried = evidence.of(_tried)[0]
-    measure = occupancy(tried.cmdp, tried.policies[0])[1]
-    return Finding.of(f"Σ is {written(measure.sum())}; ρ is at most {measure.max():.4g}", measure.sum(), measure.max())
 
 
 # Value differences.
@@ -361,19 +335,6 @@ def _worst_errors(states: int, count: int, *, draws: int, rng: np.random.Generat
     """
     sampled = rng.multinomial(count, np.full(states, 1 / states), size=draws)
     return np.asarray(0.5 * np.abs(sampled / count - 1 / states).sum(axis=1))
-
-
-@differs("Lemma 16", paper="fails with at most δ, here 0.9", expect=near(1.62, 0.9), why="Right only for δ ≤ ½.")
-def regret_lemma(_: Evidence) -> Finding:
-    """Regret to samples: M = 16H²/ε² ln(2C/εδ) episodes are enough for every δ in (0, 1)."""
-    # With T = 4C²/ε², the union bound over T values gives 2T exp(−Mε²/8H²) = 2δ².
-    delta, constant, horizon, epsilon = 0.9, 10.0, 2, 0.1
-    rounds = 4 * constant**2 / epsilon**2
-    episodes = 16 * horizon**2 / epsilon**2 * np.log(2 * constant / (epsilon * delta))
-    enough = 8 * horizon**2 / epsilon**2 * np.log(2 * rounds / delta)
-    failure, corrected = (2 * rounds * np.exp(-each * epsilon**2 / (8 * horizon**2)) for each in (episodes, enough))
-    text = f"its own bound is 2δ² = {failure:.4g}; M = 8H²/ε² ln(2T/δ) gives {corrected:.4g}"
-    return Finding.of(text, failure, corrected)
 
 
 SECTION = Section(
