@@ -37,6 +37,10 @@ LARGEST_POWER = 400
 """Of ten, in a number that is given as text; floats end at 1e308."""
 
 
+LARGEST_WHOLE = 2.0**53
+"""All smaller whole numbers are floats."""
+
+
 def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> FloatArray:
     """Return `value` as a read-only array of finite floats, or of Fractions where it holds any.
 
@@ -117,7 +121,31 @@ def _fresh_array(name: str, value: Any, error: type[CMPGError]) -> FloatArray:
         return _exact_array(name, raw, error)
     if raw.dtype.kind not in "biuf":
         raise error(f"{name} holds {raw.dtype} entries; numbers are required.")
-    return frozen(raw.astype(np.float64, copy=False))
+    table = raw.astype(np.float64, copy=False)
+    if raw.dtype.kind in "iu" or not isinstance(value, np.ndarray):
+        check_held(name, raw if raw.dtype.kind in "iu" else value, table, error)
+    elif raw.dtype.itemsize > table.dtype.itemsize and np.any(raw != table):
+        raise error(f"{name} holds {raw.dtype} entries with more digits than a float has. Round them to float64 first.")
+    return frozen(table)
+
+
+def check_held(name: str, value: Any, table: FloatArray, error: type[CMPGError]) -> None:
+    """Raise if a whole number was rounded when it became a float: what is proved would not be true of it.
+
+    Examples
+    --------
+    >>> check_held("costs", [2**53, 2**53 + 1], np.array([2.0**53, 2.0**53]), GameError)
+    Traceback (most recent call last):
+    cmpg.errors.GameError: costs[1] is 9007199254740993, which no float holds. Round it, or pass a Fraction.
+    """
+    large = np.abs(table) >= LARGEST_WHOLE
+    if not large.any():
+        return
+    given = np.asarray(value, dtype=object)
+    for index in map(tuple, np.argwhere(large).tolist()):
+        entry = given[index]
+        if isinstance(entry, (int, np.integer)) and int(entry) != int(table[index]):
+            raise error(f"{name}{_brackets(index)} is {entry}, which no float holds. Round it, or pass a Fraction.")
 
 
 def _exact_array(name: str, raw: npt.NDArray[Any], error: type[CMPGError]) -> FloatArray:

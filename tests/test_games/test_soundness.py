@@ -1,5 +1,6 @@
 """What is called proved is true, at the numbers that tempt an implementation to drop something small."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
+from cmpg.errors import GameError
 from cmpg.games.contract import Objective, relaxed_bound
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
@@ -399,3 +401,35 @@ def test_a_local_game_whose_costs_underflow_is_not_called_infeasible():
         load_costs, delay = curve.reshape(1, 1, 1, 3), np.zeros((1, 1, 3))
         game = LocalGame(agents=agents, delay=delay, load_costs=load_costs, thresholds=[threshold], horizon=horizon)
         assert not prove_infeasible(game, [1.0]).holds, seed
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        np.array([[[[2**60 + 1, 0]]]]),
+        [[[[2**60 + 1, 0]]]],
+        [[[[2**60 + 1, 0.5]]]],
+        np.array([[[[1, 0]]]], dtype=np.longdouble) * (1 + np.longdouble(2) ** -60),
+    ],
+    ids=["array", "whole numbers", "mixed", "long double"],
+)
+def test_numbers_that_no_float_holds_are_refused_and_not_rounded(costs):
+    """A cost of 2^60 + 1 at a threshold of 2^60 was PROVEN: it became 2^60 before anything was judged."""
+    if np.asarray(costs).dtype == np.longdouble and np.finfo(np.longdouble).nmant < 60:
+        pytest.skip("long double is double here")
+    tables = {"transition": np.ones((1, 1, 2, 1)), "rewards": np.zeros((1, 1, 1, 2)), "initial": [1.0], "horizon": 1}
+    with pytest.raises(GameError, match=r"no float holds|more digits than a float"):
+        JointGame(costs=costs, thresholds=[2.0**60], **tables)
+    with pytest.raises(GameError, match="no float holds"):
+        JointGame(costs=[[[[2.0**60, 0.0]]]], thresholds=[2**60 - 1], **tables)
+    assert JointGame(costs=[[[[2**60, 0]]]], thresholds=[2**70], **tables).thresholds.tolist() == [2.0**70]
+
+
+def test_whole_numbers_in_a_file_are_not_rounded(tmp_path):
+    fields = {"format": "cmpg-game", "version": 1, "form": "joint", "horizon": 1, "initial": [1]}
+    fields |= {"transition": [[[[1], [1]]]], "rewards": [[[[0, 0]]]], "costs": [[[[2**60 + 1, 0]]]]}
+    (tmp_path / "game.json").write_text(json.dumps(fields | {"thresholds": [2**60]}))
+    with pytest.raises(GameError, match=r"costs\[0, 0, 0, 0\] is 1152921504606846977, which no float holds"):
+        load_game(tmp_path / "game.json")
+    exact = load_game(tmp_path / "game.json", exact=True)
+    assert not certify(exact, JointPolicy(([[[1, 0]]],)), [[0]], exact=True).feasible

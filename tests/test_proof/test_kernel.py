@@ -150,6 +150,11 @@ def test_an_agent_may_ignore_what_does_not_bind_it():
         ({"policy": (np.array([[[0.5, 0.6]]]), np.array([[[1.0, 0.0]]]))}, "no probability distribution"),
         ({"policy": (np.array([[[1.5, -0.5]]]), np.array([[[1.0, 0.0]]]))}, "no probability distribution"),
         ({"policy": (np.array([[[1.0, 0.0]]]),)}, "shape"),
+        # What is divided or added in single precision has errors that no bound of the kernel counts.
+        ({"policy": (np.array([[[0.5, 0.5]]], dtype=np.float32), np.array([[[1.0, 0.0]]]))}, "holds float32 entries"),
+        ({"thresholds": np.array([2**60 + 1])}, "holds int64 entries"),
+        ({"multipliers": np.zeros((2, 1), dtype=np.longdouble)}, "entries; floats"),
+        ({"binds": np.ones((2, 1))}, "no table of truth values"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(change, message):

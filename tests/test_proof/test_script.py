@@ -1,8 +1,11 @@
 """The script that a page hands out: the kernel's own files, which read a run's files and refuse what is not whole."""
 
+import io
 import re
 import subprocess
 import sys
+import warnings
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -208,7 +211,7 @@ def test_a_constraint_that_does_not_bind_an_agent_does_not_hold_it_back(judged):
         ({"horizon": 2.0}, "horizon is no table of whole numbers"),
         ({"horizon": 3}, "policy[0] has shape"),
         ({"binds": [[2]]}, "binds has an entry other than 0 and 1"),
-        ({"binds": [[1], [1]]}, "binds has shape"),
+        ({"binds": [[1], [1]]}, "binds is no table of truth values of shape"),
         ({"rewards": [[[[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]]]}, "transition has shape"),
         ({"rewards": [[[[1.0, 0.0], [0.0, np.inf]]]]}, "rewards has an entry that is not a finite number"),
         ({"rewards": [[[["1", "0"], ["0", "2"]]]]}, "rewards is no table of floats"),
@@ -268,6 +271,7 @@ def test_a_policy_that_is_not_whole_is_refused(judged, changes, problem):
         ({"agent_1_mixed": [[0, -1]]}, "agent_1_mixed has a step or a state that does not exist"),
         ({"agent_1_mixed": [[0, 1]]}, "agent_1_mixed has a step or a state that does not exist"),
         ({"agent_1_rows": [[0.5, 0.6]]}, "no probability distribution"),
+        ({"agent_1_mixed": [[0, 0], [0, 0]], "agent_1_rows": [[0.5, 0.5], [1.0, 0.0]]}, "is there twice"),
         ({"num_actions": [2]}, "num_actions and like need an entry for each of the 1 agents"),
     ],
 )
@@ -312,6 +316,17 @@ def test_a_local_game_that_is_not_whole_is_refused(judged, changes, problem):
 def test_a_counting_game_that_is_not_whole_is_refused(judged, changes, problem):
     code, said = judged(COUNTING | changes, APART)
     assert (code, problem in said) == (1, True), said
+
+
+def test_a_file_with_a_second_array_of_the_same_name_is_refused(judged, tmp_path):
+    judged(ONE, CLAIM)
+    other = io.BytesIO()
+    np.save(other, np.array([9.0]))
+    with warnings.catch_warnings(), zipfile.ZipFile(tmp_path / "game.npz", "a") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("thresholds.npy", other.getvalue())
+    with pytest.raises(ClaimError, match="two arrays of the same name"):
+        read_claim(str(tmp_path / "game.npz"), str(tmp_path / "policy.npz"))
 
 
 def test_what_is_no_file_of_arrays_is_refused(tmp_path, capsys):

@@ -30,7 +30,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, frozen, numbers, rational, to_exact, to_floats
+from cmpg.arrays import FloatArray, check_held, frozen, numbers, rational, to_exact, to_floats
 from cmpg.errors import CMPGError, FileError, GameError
 
 Fields = dict[str, Any]
@@ -290,7 +290,9 @@ def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError
     raw = np.array(value, dtype=object)
     if not exact and all(isinstance(entry, (int, float)) for entry in raw.flat):
         with contextlib.suppress(OverflowError):
-            return numbers(name, raw.astype(np.float64), error=error)
+            table = raw.astype(np.float64)
+            check_held(name, raw, table, error)
+            return numbers(name, table, error=error)
     return numbers(name, raw, error=error)
 
 

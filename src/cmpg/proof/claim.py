@@ -128,7 +128,8 @@ def _check(claim: Claim) -> None:
     if claim.discount is not None and not 0 <= claim.discount < 1:
         raise ClaimError(f"discount is {claim.discount}; 0 ≤ γ < 1 is required.")
     _shaped("thresholds", claim.thresholds, (constraints,))
-    _shaped("binds", claim.binds, (agents, constraints))
+    if claim.binds.dtype != bool or claim.binds.shape != (agents, constraints):
+        raise ClaimError(f"binds is no table of truth values of shape {[agents, constraints]}.")
     hard = claim.multipliers == np.inf
     _shaped("multipliers", np.where(hard, 0, claim.multipliers), (agents, constraints))
     if np.any(claim.multipliers < 0):
@@ -193,8 +194,15 @@ def _check_local(tables: LocalTables, claim: Claim) -> None:
 def _shaped(name: str, table: Array, shape: tuple[int, ...]) -> None:
     if table.shape != shape:
         raise ClaimError(f"{name} has shape {list(table.shape)}; {list(shape)} is required.")
+    _numbers(name, table)
     if table.dtype != object and not np.isfinite(table).all():
         raise ClaimError(f"{name} has an entry that is not a finite number.")
+
+
+def _numbers(name: str, table: Array) -> None:
+    # The bounds on rounding are those of 64-bit floats, and of nothing else.
+    if table.dtype not in (np.float64, object):
+        raise ClaimError(f"{name} holds {table.dtype} entries; floats (float64) or Fractions are required.")
 
 
 def _stepped(name: str, table: Array, claim: Claim, family: tuple[int, ...], rest: tuple[int, ...]) -> None:
@@ -225,6 +233,7 @@ def _matrices(name: str, matrices: Any, claim: Claim, shape: tuple[int, int], *,
         inside = (matrix.indices >= 0) & (matrix.indices < shape[1])
         if not inside.all() or len(np.unique(row * shape[1] + matrix.indices)) != entries:
             raise ClaimError(f"{name} has an entry outside of its {shape[1]} columns, or twice in one place.")
+        _numbers(name, matrix.data)
         if rows:
             if matrix.data.dtype != object and not np.isfinite(matrix.data).all():
                 raise ClaimError(f"{name} has an entry that is not a finite number.")

@@ -39,8 +39,11 @@ class _Fields:
         try:
             with np.load(path) as file:
                 self._fields = {name: file[name] for name in file.files}
+                doubled = len(self._fields) < len(file.files)
         except (OSError, ValueError, BadZipFile, EOFError, AttributeError) as problem:
             raise ClaimError(f"{path} cannot be read as a file of arrays: {problem}.") from None
+        if doubled:
+            raise ClaimError(f"{path} has two arrays of the same name.")
         self._path, self._read = path, {"format", "version"}
         if str(self._fields.get("format")) != kind or self._fields.get("version") not in list(versions):
             raise ClaimError(f"{path} has another format or version; {kind}, version {[*versions]}, is required.")
@@ -136,8 +139,9 @@ def _compact(given: _Fields, agent: int, num_actions: int) -> Array:
     np.put_along_axis(table, actions[..., None], 1.0, axis=2)
     if f"agent_{agent}_mixed" in given:
         mixed, rows = given.whole(f"agent_{agent}_mixed", 2), given.numbers(f"agent_{agent}_rows", 2)
-        if rows.shape != (len(mixed), num_actions) or np.any((mixed < 0) | (mixed >= actions.shape)):
-            raise ClaimError(f"agent_{agent}_mixed has a step or a state that does not exist, or too few rows.")
+        fits = mixed.shape == (len(np.unique(mixed, axis=0)), 2) and rows.shape == (len(mixed), num_actions)
+        if not fits or np.any((mixed < 0) | (mixed >= actions.shape)):
+            raise ClaimError(f"agent_{agent}_mixed has a step or a state that does not exist or is there twice.")
         table[tuple(mixed.T)] = rows
     return table
 
