@@ -28,6 +28,7 @@ CHECKS = {
     "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
     "picture": ("checks.picture", "take the README's picture again"),
     "quality": ("checks.quality", "how good the equilibria of one solve are, over 52 games"),
+    "recommendations": ("checks.recommendations", "rotas and correlated devices before a judge of all deviations"),
     "release": ("checks.release", "rehearse a release: build twice, install, solve; publishes nothing"),
     "resilience": ("checks.resilience", "kill sweeps, learners and workers, resume, and compare the results"),
     "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),

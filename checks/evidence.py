@@ -27,6 +27,7 @@ QUESTIONS = {
     "forgeries": "Are forged proofs refused?",
     "oracles": "Do other tools agree?",
     "quality": "How good is one solve?",
+    "recommendations": "Does no agent gain by disobeying?",
     "learning": "Do learners keep their promises?",
     "fuzz": "What do corrupted files do?",
     "signals": "Is anything lost by an interruption?",

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from cmpg.duality.dual_function import lagrangian as lagrangian
     from cmpg.duality.dual_function import penalised_game as penalised_game
     from cmpg.duality.dual_function import primal_value as primal_value
+    from cmpg.duality.gap import DualityGap as DualityGap
+    from cmpg.duality.gap import dual_function_bounds as dual_function_bounds
+    from cmpg.duality.gap import duality_gap as duality_gap
+    from cmpg.duality.gap import penalised_local_game as penalised_local_game
     from cmpg.duality.maximisers import DualMaximisers as DualMaximisers
 
 __all__, __getattr__, __dir__ = front_door(
@@ -39,6 +43,12 @@ __all__, __getattr__, __dir__ = front_door(
             "lagrangian",
             "penalised_game",
             "primal_value",
+        ),
+        "gap": (
+            "DualityGap",
+            "dual_function_bounds",
+            "duality_gap",
+            "penalised_local_game",
         ),
         "maximisers": ("DualMaximisers",),
     },

@@ -16,8 +16,10 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_duality, dual_function, lagrangian
 from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium.recommendations.recommend import recommend
 from cmpg.errors import InfeasibleError
 from cmpg.games.contract import Game
+from cmpg.games.devices import Rota
 from cmpg.games.joint.game import JointGame
 from cmpg.paper.claims import (
     PAPER_ASCENT,
@@ -190,6 +192,15 @@ def dual_value(evidence: Evidence) -> Finding:
     dual = evidence.of(_original).report.dual
     text = f"{written(dual.value)} at λ = {written(dual.multipliers[0])}"
     return Finding.of(text, dual.lower, dual.upper, dual.multipliers[0])
+
+
+@added("Section 4, Proposition 3", expect=near(3.5, 3.5, 0.5, 1, 2, tolerance=1e-9))
+def rota(_: Evidence) -> Finding:
+    """A public coin closes the gap: a certified rota of two policies attains D*."""
+    found = recommend(counter_example())
+    weights = found.device.weights if isinstance(found.device, Rota) else np.zeros(0)
+    text = f"{written(float(found.values[0]))} to each agent, cost {written(float(found.costs[0]))} on average"
+    return Finding.of(text, *found.values, found.costs[0], found.certified, len(weights))
 
 
 @agrees("Section 4, Proposition 3", paper="D* > P*", expect=near(2**0.5 - 1, tolerance=1e-5) + near(1))

@@ -47,6 +47,9 @@ STAGE_POTENTIALS = (
 )
 """C1, C2 and C4: the potential is the value of a stage reward, for correlated policies, too."""
 
+MAX_MOVES_INSIDE = 3
+"""How many times a rota is sought again with thresholds that are lower by what rounding can hide."""
+
 _NOUNS = {Concept.ROTA: "rota", Concept.CORRELATED: "correlated policy", Concept.COARSE: "coarse correlated policy"}
 
 
@@ -158,31 +161,55 @@ def recommend(
     if concept is Concept.NASH:
         raise CMPGError("a Nash policy needs no device: use cmpg.solve.")
     check_applies(game, concept)
-    floats = in_floats(game)
     try:
         with limited(deadline):
             if concept is not Concept.ROTA:
                 return _planned_policy(game, concept, epsilon)
-            central = planner(floats, Objective.POTENTIAL)
-            if central is not None:
-                found, nash, found_by = planned_rota(central), None, "the planner's plans at a common price"
-            else:
-                nash = solve(floats, epsilon=epsilon, time_limit=time_limit / 2, rng=rng)
-                if nash.incumbent is None:
-                    return Recommendation(nash.status, nash.message, concept, epsilon, game, nash=nash)
-                found = responding_rota(floats, nash.policy, deadline=deadline)
-                found_by = "best responses at a common price"
+            return _rota(game, epsilon, deadline, rng)
     except InfeasibleError as problem:
         return Recommendation(Status.INFEASIBLE, str(problem), concept, epsilon, game)
     except (SolverError, OutOfTimeError) as problem:
         return Recommendation(Status.FEASIBILITY_UNKNOWN, str(problem) or "out of time.", concept, epsilon, game)
-    multipliers = common_multipliers(floats, found.multipliers)
+
+
+def _rota(game: Game, epsilon: float, deadline: float, rng: np.random.Generator | int | None) -> Recommendation:
+    """Find a rota; where it meets a threshold only up to rounding, again inside the thresholds."""
+    floats, nash = in_floats(game), None
+    if planner(floats, Objective.POTENTIAL) is None:
+        nash = solve(floats, epsilon=epsilon, time_limit=(deadline - time.monotonic()) / 2, rng=rng)
+        if nash.incumbent is None:
+            return Recommendation(nash.status, nash.message, Concept.ROTA, epsilon, game, nash=nash)
+    best = _judged_rota(game, floats, epsilon, nash, deadline)
+    for _ in range(MAX_MOVES_INSIDE):
+        if best.status is not Status.TO_ROUNDING or best.certificate is None:
+            break
+        try:
+            lower = np.nextafter(floats.thresholds - 4 * best.certificate.excess, -np.inf)
+            inside = _judged_rota(game, floats.with_thresholds(lower), epsilon, nash, deadline)
+        except CMPGError:  # there is no room
+            break
+        if inside.certified:
+            return inside
+        floats = floats.with_thresholds(lower)
+    return best
+
+
+def _judged_rota(game: Game, played: Game, epsilon: float, nash: Result | None, deadline: float) -> Recommendation:
+    """Find a rota of a game in floats, perhaps with thresholds that are a hair lower, and have it judged as it is."""
+    if nash is None:
+        central = planner(played, Objective.POTENTIAL)
+        assert central is not None
+        found, found_by = planned_rota(central), "the planner's plans at a common price"
+    else:
+        found = responding_rota(played, nash.policy.floats(), deadline=deadline)
+        found_by = "best responses at a common price"
+    multipliers = common_multipliers(played, found.multipliers)
     fewer = without_rare_modes(found.rota)
     if fewer is not found.rota:
-        simpler = _judged(game, concept, fewer, multipliers, epsilon, nash=nash, found_by=found_by)
+        simpler = _judged(game, Concept.ROTA, fewer, multipliers, epsilon, nash=nash, found_by=found_by)
         if simpler.certified:
             return simpler
-    return _judged(game, concept, found.rota, multipliers, epsilon, nash=nash, found_by=found_by)
+    return _judged(game, Concept.ROTA, found.rota, multipliers, epsilon, nash=nash, found_by=found_by)
 
 
 def common_multipliers(game: Game, multipliers: FloatArray) -> FloatArray:

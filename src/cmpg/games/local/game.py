@@ -227,6 +227,10 @@ class LocalGame:
         """Return the same game with other agents, of the same number."""
         return replace(self, agents=tuple(agents))
 
+    def with_delay(self, delay: FloatArray) -> LocalGame:
+        """Return the same game with another delay: [H or 1, E, n + 1]."""
+        return replace(self, delay=delay)
+
     def with_constraints(
         self,
         costs: FloatArray,

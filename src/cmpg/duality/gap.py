@@ -1,0 +1,216 @@
+"""What the duality gap is worth, in any game with a potential: P*, the best Nash policy known, rotas and D*.
+
+    P* = the greatest potential of a feasible policy,    D* = min_{λ ≥ 0} d(λ),    d(λ) = max_π Φ(π) + λ·(α − V^c(π)).
+
+A feasible policy bounds P* from below. A rota that keeps the budget on average bounds D* from below, for it is a law of
+policies, and Σ_m w_m Φ(π^m) ≤ d(λ) for every λ ≥ 0. From above D* is bounded by d at any λ, or by what bounds that: a
+planner's dynamic program in joint and counting games, agents who plan alone at common prices in local ones. So D* − P*
+is what a public coin is worth at most.
+
+The dual function of a local game is that of a local game without constraints: λ·E g(N) = Σ_{m ≤ N} λ·(g(m) − g(m − 1))
+is Rosenthal's potential of a delay, so that Φ − λ·V^c is the potential of the game with delays
+d(m) + λ·(g(m) − g(m − 1)) and private rewards r − λ·c (`penalised_local_game`; Proposition 2 of the paper).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import FloatArray, check_shape, numbers
+from cmpg.duality.dual_function import primal_value
+from cmpg.equilibrium.quality import upper_bound
+from cmpg.equilibrium.recommendations.quality import average_potential
+from cmpg.equilibrium.recommendations.recommend import check_applies, recommend
+from cmpg.equilibrium.runs import Restarts, by_potential
+from cmpg.equilibrium.solve import solve
+from cmpg.errors import GameError, InfeasibleError
+from cmpg.faces import Cell, Face, Table, fixed, html, line, text
+from cmpg.games.contract import Game, Objective, in_floats
+from cmpg.games.devices import Concept
+from cmpg.games.joint.game import joint_or_none
+from cmpg.games.joint.planner import has_common_reward
+from cmpg.games.local.game import LocalGame
+from cmpg.policy import JointPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class DualityGap:
+    """P* and D* between what is attained and what is proved; potentials are common values where the reward is common.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> gap = duality_gap(counter_example())
+    >>> round(gap.rota, 6), round(gap.dual_upper, 6), round(gap.least, 3)
+    (3.5, 3.5, 0.414)
+    """
+
+    nash: float  # the potential of the best Nash policy that is known
+    primal_lower: float  # of the best feasible policy that is known
+    primal_upper: float  # no feasible policy has more
+    rota: float  # the potential of a certified rota, on average
+    correlated: float | None  # of the certified correlated policy; None where there is none
+    dual_upper: float  # D* is at most this
+    multipliers: FloatArray  # [k]: the common price of the rota's modes
+
+    @property
+    def dual_lower(self) -> float:
+        """D* is at least this: what a rota attains, or a policy."""
+        return max(self.rota, self.primal_lower)
+
+    @property
+    def least(self) -> float:
+        """D* − P* is at least this."""
+        return max(self.dual_lower - self.primal_upper, 0.0)
+
+    @property
+    def greatest(self) -> float:
+        """D* − P* is at most this."""
+        return max(self.dual_upper - self.primal_lower, 0.0)
+
+    def face(self) -> Face:
+        """Return what to show: the four values, and the gap."""
+        rows: list[tuple[Cell, ...]] = [("P*, the best policy", fixed(self.primal_lower), fixed(self.primal_upper))]
+        rows.append(("the best Nash policy known", fixed(self.nash), ""))
+        if self.correlated is not None:
+            rows.append(("a correlated device", fixed(self.correlated), fixed(self.dual_upper)))
+        rows += [
+            ("a rota", fixed(self.rota), fixed(self.dual_upper)),
+            ("D*, the least dual value", fixed(self.dual_lower), fixed(self.dual_upper)),
+            ("D* − P*", fixed(self.least), fixed(self.greatest)),
+        ]
+        table = Table(("potential", "at least", "at most"), tuple(rows))
+        sentence = f"a public coin is worth between {self.least:.6g} and {self.greatest:.6g}"
+        return Face("duality gap", sentence, (table,))
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+
+def duality_gap(
+    game: Game, *, epsilon: float = 1e-6, restarts: int = 10, rng: np.random.Generator | int = 0
+) -> DualityGap:
+    """Bracket P* and D* of any game that is known to have a potential, with certified ends.
+
+    Parameters
+    ----------
+    game
+        With a potential, and constraints that bind all agents, or that those they do not bind cannot change.
+    epsilon
+        No agent gains more than this from the Nash policy and the devices.
+    restarts
+        Runs of `solve`, whose best ending by potential counts.
+    rng
+        For the restarts: a generator, or the seed of one.
+
+    Raises
+    ------
+    GameError
+        No potential is known.
+    InfeasibleError
+        No policy that meets the thresholds was found.
+    """
+    floats = in_floats(game)
+    check_applies(floats, Concept.ROTA)
+    ended = solve(floats, epsilon=epsilon, restarts=Restarts(restarts, prefer=by_potential), rng=rng)
+    found = recommend(floats, epsilon=epsilon, rng=rng)
+    if found.device is None or not found.certified or ended.incumbent is None:
+        raise InfeasibleError(f"there is no certified rota and Nash policy to compare: {found.message} {ended.message}")
+    zero, joint, correlated = _zero(floats), joint_or_none(floats), None
+    if joint is not None:
+        planned = recommend(floats, Concept.CORRELATED, epsilon=epsilon)
+        correlated = average_potential(floats, planned.device) + zero if planned.certified and planned.device else None
+    common = found.multipliers.max(axis=0, initial=0.0)
+    bound = upper_bound(floats, Objective.POTENTIAL, ended.policy.floats(), common)
+    if bound is None:
+        raise GameError("no upper bound on the potential is known for this form of game.")
+    nash, rota = float(floats.potential(ended.policy.floats())) + zero, average_potential(floats, found.device) + zero
+    upper = max(bound.value + zero, rota)
+    lower, most = nash, upper
+    if joint is not None:
+        primal = primal_value(joint, rng=np.random.default_rng(rng))
+        shift = 0.0 if has_common_reward(joint) else zero
+        lower, most = max(lower, primal.lower + shift), min(most, primal.upper + shift)
+    return DualityGap(nash, lower, max(most, lower), rota, correlated, upper, common)
+
+
+def _zero(game: Game) -> float:
+    """Return what the potential is counted from: the common value of the uniform policy, or zero."""
+    joint = joint_or_none(game)
+    if joint is None or not has_common_reward(joint):
+        return 0.0
+    return float(joint.at(joint.uniform_policy()).values[0])
+
+
+def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:
+    """Return the local game without constraints whose potential is Φ − λ·V^c, up to a constant (Proposition 2).
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> priced, policy = penalised_local_game(game, [2.0]), game.random_policy(rng=np.random.default_rng(1))
+    >>> spent = game.at(policy).costs - game.at(game.uniform_policy()).costs
+    >>> bool(np.isclose(priced.potential(policy), game.potential(policy) - 2.0 * spent[0]))
+    True
+    """
+    prices = _checked(game, multipliers)
+    charge = np.tensordot(prices, np.diff(game.load_costs, axis=-1), axes=1)  # of the m-th user
+    steps = max(len(game.delay), len(charge))
+    delay = np.broadcast_to(game.delay, (steps, *game.delay.shape[1:])).copy()
+    delay[..., 1:] += charge
+    agents = []
+    for agent in game.agents:
+        reward = agent.reward
+        if agent.costs is not None:
+            reward = reward - np.tensordot(prices, agent.costs, axes=1)
+        agents.append(replace(agent, reward=reward, costs=None))
+    empty = np.zeros((0, 1, *game.load_costs.shape[2:]))
+    return game.with_delay(delay).with_constraints(empty, np.zeros(0), (), agents=agents)
+
+
+def dual_function_bounds(game: LocalGame, multipliers: Any, *, epsilon: float = 1e-6) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds on d(λ) of a local game, for many λ: [m] each.
+
+    From below by where best responses end in the penalised game, from above by agents who plan alone at common prices.
+    The potential is counted from the uniform policy.
+
+    Parameters
+    ----------
+    game
+        A local game.
+    multipliers : [m, k], or [m] for one constraint
+        The points λ ≥ 0.
+    epsilon
+        How precisely the penalised games are solved.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> low, high = dual_function_bounds(grid_world_local(), [0.0, 1.0])
+    >>> bool((low <= high).all())
+    True
+    """
+    grid = numbers("multipliers", multipliers)
+    grid = grid[:, None] if grid.ndim == 1 and len(game.thresholds) == 1 else grid
+    uniform = game.at(JointPolicy.uniform(game.policy_shapes)).costs
+    lower, upper = [], []
+    for each in grid:
+        priced = penalised_local_game(game, each)
+        rest = solve(priced, epsilon=epsilon)
+        shift = float(each @ (game.thresholds - uniform))
+        low = float(priced.potential(rest.policy)) + shift
+        bound = upper_bound(priced, Objective.POTENTIAL, rest.policy, np.zeros(0))
+        lower.append(low)
+        upper.append(np.inf if bound is None else max(bound.value + shift, low))
+    return np.array(lower), np.array(upper)
+
+
+def _checked(game: Game, multipliers: Any) -> FloatArray:
+    checked = numbers("multipliers", multipliers)
+    check_shape("multipliers", checked.shape, (len(game.thresholds),))
+    if (checked < 0).any():
+        raise GameError("multipliers has a negative entry; λ ≥ 0 is required.")
+    return np.asarray(checked, dtype=np.float64)
