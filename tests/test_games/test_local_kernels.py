@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 import cmpg
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound, plan
+from cmpg.equilibrium import best_responses, certificate
+from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.certificate import certify
+from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.games.local import position as position_module
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.kernels import compiled
 from cmpg.games.local.loads import LoadTree, _convolve
 from cmpg.games.local.packed import PackedGame
-from cmpg.games.local.sparse import SparseLoads
+from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import charging, robots, routing
 from cmpg.scenarios.moves import move_table, next_cells, standing_table
@@ -795,3 +798,57 @@ def test_a_kernel_does_not_write_what_is_read_only():
     total.setflags(write=False)
     with pytest.raises(ValueError, match="read-only"):
         compiled().convolve(np.ones(2), np.ones(2), 1, total)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=SEEDS)
+def test_no_budget_is_hard_that_surely_depends_on_chance(seed):
+    game = random_game(seed)
+    position = game.at(random_policy(game, seed))
+    possible = PossibleLoads.at(game, position.policy)
+    for agent in range(game.num_agents):
+        for constraint, table in enumerate(game.load_costs):
+            if position.loads.surely_vary(agent, table):
+                assert possible.forbidden(agent, constraint) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "varies"), [([0, 1], [0.5, 0.5], True), ([0.5, 0.5], [0, 1], False), ([0, 1], [0, 1], False)]
+)
+def test_loads_depend_on_chance_if_somebody_else_mixes(own, others, varies):
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=np.zeros((1, 1, 2)), uses=[[[[0], [1]]]], initial=[1.0])
+    costs = [[[[0.0, 0.0, 1.0, 2.0]]]]
+    game = LocalGame(agents=(agent,) * 3, delay=np.zeros((1, 1, 4)), load_costs=costs, thresholds=[1.0], horizon=1)
+    position = game.at(JointPolicy(tuple(np.array([[row]], dtype=float) for row in (own, others, [0, 1]))))
+    assert position.loads.surely_vary(0, game.load_costs[0]) == varies
+
+
+@pytest.mark.parametrize("most", [0, 4])
+def test_multipliers_of_one_agent_of_a_crowd_prove_that_others_are_at_their_best(most, monkeypatch):
+    game, solved = crowd_of_cars(150), []
+
+    def counting(cmdp, *, rng=None):
+        solved.append(cmdp)
+        return Exact()(cmdp, rng=rng)
+
+    monkeypatch.setattr(best_responses, "MAX_RECENT", most)
+    start = CommonPrice()(game)
+    prices = np.tile(0.5 * start.multipliers, (game.num_agents, 1))  # which prove nothing
+    ended = coordinate_ascent(game, start.policy, multipliers=prices, method=cmpg.Ascent(solver=counting))
+    assert ended.certified
+    assert (len(solved) < 0.4 * game.num_agents) == (most > 0)
+
+
+def test_the_certificate_of_a_local_game_is_timed_by_the_judge_that_will_run(monkeypatch):
+    game = crowd_of_cars(60)
+    position, judged, clock = game.at(idle(game)), [], iter(range(9))
+
+    def judge(self, usages, agents, *more):
+        judged.append(len(agents))
+        return judge_of(self, usages, agents, *more)
+
+    judge_of = PackedGame.judge
+    monkeypatch.setattr(PackedGame, "judge", judge)
+    monkeypatch.setattr(certificate.time, "monotonic", lambda: next(clock))
+    assert certificate.certificate_seconds(position, 60) == 1.5 * 60 / judged[0]
+    assert 1 < judged[0] == judged[1] < 60

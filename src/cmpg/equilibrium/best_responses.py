@@ -42,6 +42,9 @@ DOUBT = 8.0
 SPENT = 1e-9
 """A budget of which no more than this is left is spent."""
 
+MAX_RECENT = 4
+"""An agent that may gain at its own multipliers is tried with this many recent ones of others."""
+
 MAX_REDUCTIONS, REDUCTION = 24, 4.0
 """How many times, at most, a multiplier is lowered whose proof is hidden by rounding; and by how much."""
 
@@ -141,6 +144,7 @@ class _Screened:
     agents: range
     multipliers: FloatArray  # [agents, k]
     judged: AgentBounds
+    tried: tuple[FloatArray, ...] = ()  # multipliers of other agents
 
 
 class Responses:
@@ -155,6 +159,7 @@ class Responses:
         self._last = {} if multipliers is None else dict(enumerate(multipliers))  # multipliers by agent
         self._guided = multipliers is not None
         self._screened: _Screened | None = None
+        self._recent: list[FloatArray] = []  # multipliers of the agents that were solved for last, the latest first
         self.failure = ""  # why an agent last had no response
         self.failures = 0
         self.moved_back = False  # whether an agent moved because a budget was overspent, and not for a gain
@@ -164,11 +169,8 @@ class Responses:
         over = position.slacks < -DOUBT * position.cost_rounding
         if over.any() and (current(position, agent).costs > position.induced_cmdp(agent).thresholds).any():
             return self._feasible_again(position, agent, rng)
-        for bounded in (self._bounded_with_neighbours, self._bounded_alone):
-            answer = bounded(position, agent)
-            if answer is not None:
-                return answer
-        return self._solved(position, agent, rng)
+        bounded = self._bounded_with_neighbours(position, agent)
+        return self._solved(position, agent, rng) if bounded is None else bounded
 
     def multipliers(self, position: Position, agent: int) -> FloatArray:
         """Return multipliers of an agent that was not solved for here: the last ones, or a best response's."""
@@ -197,7 +199,7 @@ class Responses:
         The next agents are likely to be queried next: twice as many each time, until an agent moves.
         """
         if not self._has_finite_multipliers(agent):
-            return None
+            return self._bounded_alone(position, agent)
         known = self._screened if self._screened and self._screened.position is position else None
         if known is None or agent not in known.agents:
             stop = bounded_together(position, agent).stop if known is None else agent + 2 * len(known.agents)
@@ -205,16 +207,48 @@ class Responses:
             multipliers = np.stack([self._last[i] for i in agents])
             judged = agent_bounds(position, multipliers, agents)
             if judged is None:
-                return None
-            known = self._screened = _Screened(position, agents, multipliers, judged)
+                return self._bounded_alone(position, agent)
+            known = _Screened(position, agents, multipliers, judged)
+        known = self._screened = self._with_recent_multipliers(known, agent)
         index = agent - known.agents.start
         value, bound = float(known.judged.values[index]), float(known.judged.bounds[index])
         # The agent may have been solved for since, and have other multipliers now.
-        if bound - value > self._epsilon / 2 or not np.array_equal(known.multipliers[index], self._last[agent]):
+        if not np.array_equal(known.multipliers[index], self._last[agent]):
+            return self._bounded_alone(position, agent)
+        if bound - value > self._epsilon / 2:
             return None
         table: Any = position.policy.stored[agent]
         response = BestResponse(table, value, np.zeros(0), self._last[agent], bound, 1)
         return Answer(table, max(bound - value, 0.0), response)
+
+    def _with_recent_multipliers(self, known: _Screened, agent: int) -> _Screened:
+        """Try recent multipliers of other agents on an agent that may gain, and on its neighbours.
+
+        Agents of a crowd trade at nearly the same price: what proves that one is at its best proves it for many.
+        """
+        for recent in [each for each in self._recent if not any(each is tried for tried in known.tried)]:
+            gains = known.judged.bounds - known.judged.values
+            open_to_gain = gains > self._epsilon / 2
+            open_to_gain[: agent - known.agents.start] = False
+            if not open_to_gain[agent - known.agents.start]:
+                break
+            multipliers = np.where(open_to_gain[:, None], recent, known.multipliers)
+            judged = agent_bounds(known.position, multipliers, known.agents)
+            assert judged is not None  # it has judged these agents before
+            proved = open_to_gain & (judged.bounds - judged.values <= self._epsilon / 2)
+            for index in np.flatnonzero(proved):
+                self._last[known.agents.start + int(index)] = recent
+            known = replace(
+                known,
+                multipliers=np.where(proved[:, None], recent, known.multipliers),
+                judged=replace(
+                    known.judged,
+                    bounds=np.where(proved, judged.bounds, known.judged.bounds),
+                    rounding=np.where(proved, judged.rounding, known.judged.rounding),
+                ),
+                tried=(*known.tried, recent),
+            )
+        return known
 
     def _with_finite_multipliers(self, agent: int, stop: int) -> range:
         """Return an agent and those after it, up to `stop`, as long as they have finite multipliers."""
@@ -253,6 +287,8 @@ class Responses:
         except (InfeasibleError, SolverError) as problem:
             return self._unchanged(position, agent, problem)
         self._last[agent] = response.multipliers
+        if np.isfinite(response.multipliers).all():
+            self._recent = [response.multipliers, *self._recent][:MAX_RECENT]
         gain = float(judged.value - now.value)
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))

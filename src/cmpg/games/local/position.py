@@ -194,6 +194,8 @@ class LocalPosition:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
         if not binds_of(self.game)[agent, constraint]:
             return None
+        if isinstance(self.loads, SparseLoads) and self.loads.surely_vary(agent, self.game.load_costs[constraint]):
+            return None  # nothing is hard that chance decides, and following all policies would take long
         return self._possible_loads().forbidden(agent, constraint)
 
     def _possible_loads(self) -> PossibleLoads:

@@ -38,6 +38,9 @@ from cmpg.games.local.packed import PackedGame
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
+CHANCE = 1e-9
+"""A computed probability between this and one less this is that of an event that may happen, and may not."""
+
 MAX_APART = 4
 """Blocks of no more agents than this are not worth counting apart."""
 
@@ -119,6 +122,30 @@ class SparseLoads:
             counted, first, last = self.packed.kernels.outside(self.packed.fields, self.arrays, agent, size)
             known = self._outside[0] = Outside(range(first, last), counted)
         return known
+
+    def surely_vary(self, agent: int, table: FloatArray) -> bool:
+        """Whether what the loads of all but one agent cost by a table [H or 1, E, n + 1] surely depends on chance.
+
+        Rounding cannot make a probability of CHANCE out of zero, so the others' loads between those of the agents that
+        do not miss by as much and those of the agents that use the resource with as much are all possible.
+        """
+        most, least = (each.copy() for each in self._likely)
+        own = slice(self.start[agent], self.start[agent + 1])
+        most[self.index[own]] -= self.probability[own] > CHANCE
+        least[self.index[own]] -= self.probability[own] >= 1 - CHANCE
+        for index in np.flatnonzero(most > least):
+            step, resource = divmod(int(index), table.shape[1])
+            costs = table[0 if len(table) == 1 else step, resource, least[index] : most[index] + 1]
+            if (costs != costs[0]).any():
+                return True
+        return False
+
+    @cached_property
+    def _likely(self) -> tuple[IntArray, IntArray]:
+        """How many agents use each index with more than CHANCE, and with all but CHANCE: [H·E] each."""
+        size = int(np.prod(self.packed.table_shape))
+        found = (self.probability > CHANCE, self.probability >= 1 - CHANCE)
+        return tuple(np.bincount(self.index[each], minlength=size) for each in found)  # type: ignore[return-value]
 
     @cached_property
     def _outside(self) -> list[Outside | None]:

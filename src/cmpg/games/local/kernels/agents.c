@@ -194,8 +194,7 @@ static PyObject *respond_kernel(PyObject *module, PyObject *args)
 done:
     planner_end(&planner);
     free(gridded);
-    free(fresh.index);
-    free(fresh.probability);
+    usage_end(&fresh);
     release_arrays(&arrays);
     return answer;
 }

@@ -611,8 +611,7 @@ static void proposals_end(Table *table, int64_t block)
     Proposal *all = table->dynamics->proposals;
     for (int64_t at = 0; all != NULL && at < block; at++) {
         load_delta_end(table, &all[at].delta);
-        free(all[at].usage.index);
-        free(all[at].usage.probability);
+        usage_end(&all[at].usage);
         free(all[at].costs);
         free(all[at].actions);
     }

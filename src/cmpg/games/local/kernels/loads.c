@@ -72,8 +72,20 @@ int same_usage(const Usage *one, const Usage *other)
                                        (size_t)one->count * sizeof *one->probability) == 0));
 }
 
+void usage_end(Usage *usage)
+{
+    if (usage->room == 0)
+        return;
+    free(usage->index);
+    free(usage->probability);
+}
+
 int usage_append(Usage *usage, int32_t index, double probability)
 {
+    if (usage->room == 0) { /* what is borrowed is left alone */
+        usage->index = NULL;
+        usage->probability = NULL;
+    }
     if (usage->count == usage->room) {
         int64_t room = usage->room < 16 ? 16 : 2 * usage->room;
         int32_t *indices = realloc(usage->index, (size_t)room * sizeof *indices);

@@ -78,11 +78,13 @@ static inline uint64_t fold(uint64_t hash, uint64_t word)
 typedef struct {
     int32_t *index;
     double *probability;
-    int64_t count, room;
+    int64_t count, room; /* room 0: the arrays are borrowed, or there are none */
 } Usage;
 
 int same_usage(const Usage *one, const Usage *other); /* bit for bit */
-int usage_append(Usage *usage, int32_t index, double probability); /* −1: no memory */
+/* Appends to a usage that was filled by appending, or that has no entries. −1: no memory. */
+int usage_append(Usage *usage, int32_t index, double probability);
+void usage_end(Usage *usage);
 
 /* The load of one general resource at one step: `sure` agents, and `unsure` ones who may or may not. */
 typedef struct {

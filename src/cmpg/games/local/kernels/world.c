@@ -73,22 +73,13 @@ int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tupl
     }
     usages->count = world->agents;
     usages->all = calloc((size_t)world->agents + 1, sizeof(Usage));
-    for (int32_t i = 0; usages->all != NULL && i < world->agents; i++) {
-        Usage *one = &usages->all[i];
-        const size_t count = (size_t)(start[i + 1] - start[i]);
-        one->index = malloc((count + 1) * sizeof *one->index);
-        one->probability = malloc((count + 1) * sizeof *one->probability);
-        if (one->index == NULL || one->probability == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        memcpy(one->index, index + start[i], count * sizeof *index);
-        memcpy(one->probability, probability + start[i], count * sizeof *probability);
-        one->count = one->room = (int64_t)count;
-    }
-    if (usages->all == NULL)
+    if (usages->all == NULL) {
         PyErr_NoMemory();
-    return usages->all == NULL ? -1 : 0;
+        return -1;
+    }
+    for (int32_t i = 0; i < world->agents; i++) /* borrowed: the arrays are held as long as the call lasts */
+        usages->all[i] = (Usage){(int32_t *)index + start[i], (double *)probability + start[i], start[i + 1] - start[i], 0};
+    return 0;
 }
 
 int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent, PyObject *object)
@@ -126,10 +117,8 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 
 void usages_end(Usages *usages)
 {
-    for (int32_t i = 0; usages->all != NULL && i < usages->count; i++) {
-        free(usages->all[i].index);
-        free(usages->all[i].probability);
-    }
+    for (int32_t i = 0; usages->all != NULL && i < usages->count; i++)
+        usage_end(&usages->all[i]);
     free(usages->all);
 }
 
