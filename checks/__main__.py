@@ -24,6 +24,7 @@ CHECKS = {
     "lowest": ("checks.lowest", "all tests with the lowest versions that pyproject.toml allows"),
     "machines": ("checks.machines", "make test in fresh clones: other Pythons, a busy machine, one core"),
     "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
+    "operation": ("checks.operation", "recorded days operated event by event: cost, value, CPU per plan"),
     "oracles": ("checks.oracles.run", "answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy"),
     "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
     "picture": ("checks.picture", "take the README's picture again"),

@@ -67,6 +67,10 @@ class FileError(CMPGError):
     """A file is missing, truncated, forged, or of another kind."""
 
 
+class NoSuchDayError(FileError):
+    """A file of many days has nothing on the day that was wanted."""
+
+
 class PluginError(CMPGError):
     """What another package brings by an entry point cannot be used."""
 

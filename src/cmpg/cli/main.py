@@ -33,6 +33,8 @@ HOMES = {
     "judge": "judging",
     "show": "runs",
     "simulate": "runs",
+    "replan": "operation",
+    "operate": "operation",
     "export": "runs",
     "sweep": "sweep",
     "learn": "learning",

@@ -80,6 +80,8 @@ def save_run(
     quality: Sequence[OptimalityGap] = (),
     seed: int | None = None,
     origin: Origin | None = None,
+    drawing: Drawing | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Fields:
     """Write a run folder, and return the record of `result.json`.
 
@@ -95,6 +97,10 @@ def save_run(
         Of the random numbers, where there were any.
     origin
         Where the game came from, for the page that is made of the folder.
+    drawing
+        How to draw it; as its origin says, unless given.
+    beside
+        Other files of the folder, by name: their texts.
     """
     target, game = Path(folder), game_of(result)
     with new_folder(target):
@@ -102,7 +108,10 @@ def save_run(
         if is_exact(game):
             save_game(game, target / "game.json")
         if origin is not None:
-            write_scenario(target / "scenario.json", origin, drawing_of(origin))
+            drawn = drawing_of(origin) if beside is None else drawing
+            write_scenario(target / "scenario.json", origin, drawn)
+        for name, content in (beside or {}).items():
+            write_text(target / name, content)
         for rank, each in enumerate((result, *result.equilibria[1:]), 1):
             if each.incumbent is not None:
                 each.policy.save(target / _policy_name(rank), multipliers=each.multipliers)

@@ -16,11 +16,13 @@ from cmpg.front_door import front_door
 if TYPE_CHECKING:
     from cmpg.operation.day import Arrivals as Arrivals
     from cmpg.operation.day import Closure as Closure
+    from cmpg.operation.day import ComparedDay as ComparedDay
     from cmpg.operation.day import Fixed as Fixed
     from cmpg.operation.day import Luck as Luck
     from cmpg.operation.day import OperatedDay as OperatedDay
     from cmpg.operation.day import World as World
     from cmpg.operation.day import clairvoyant as clairvoyant
+    from cmpg.operation.day import compared_day as compared_day
     from cmpg.operation.day import operate as operate
     from cmpg.operation.plans import AgentChange as AgentChange
     from cmpg.operation.plans import DayBudget as DayBudget
@@ -31,7 +33,18 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = front_door(
     __name__,
     {
-        "day": ("Arrivals", "Closure", "Fixed", "Luck", "OperatedDay", "World", "clairvoyant", "operate"),
+        "day": (
+            "Arrivals",
+            "Closure",
+            "ComparedDay",
+            "Fixed",
+            "Luck",
+            "OperatedDay",
+            "World",
+            "clairvoyant",
+            "compared_day",
+            "operate",
+        ),
         "plans": ("AgentChange", "DayBudget", "Replan", "first_plan", "replan"),
     },
 )

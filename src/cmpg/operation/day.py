@@ -20,6 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import BoolArray, FloatArray, frozen
+from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import fields_line
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -373,6 +375,65 @@ def clairvoyant(game: LocalGame, luck: Luck) -> LocalGame:
         first[_drawn(agent.initial, draws[0])] = 1.0
         agents.append(replace(agent, transition=steps, initial=frozen(first)))
     return game.with_agents(agents)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedDay:
+    """A day as it was operated, beside the day-ahead plan and a clairvoyant one, by the same luck."""
+
+    name: str
+    operated: OperatedDay
+    ahead: OperatedDay  # all agents are known in the morning, and nothing is planned again
+    clairvoyant: Result  # knows what chance decides, too
+
+    __repr__ = fields_line
+
+    @property
+    def certified(self) -> bool:
+        """Whether every plan of the operated day was certified."""
+        return self.operated.certified
+
+
+def compared_day(
+    name: str,
+    game: LocalGame,
+    *,
+    knows_all: bool = False,
+    reserve: float = 0.5,
+    luck: Luck = DEFAULT_LUCK,
+    epsilon: float = 1e-3,
+) -> ComparedDay:
+    """Operate a day event by event, and beside that by its day-ahead plan and as a clairvoyant would.
+
+    Parameters
+    ----------
+    name
+        Of the day.
+    game
+        With all agents that come on that day.
+    knows_all
+        Whether all agents are known in the morning; if not, they become known when they can use something.
+    reserve
+        The share of the thresholds that is kept for newcomers in the morning; it falls to zero by the evening.
+    luck
+        Decides what happens.
+    epsilon
+        As in `operate`.
+    """
+    world: World = Fixed(game) if knows_all else Arrivals(game)
+    share = 0.0 if knows_all else reserve
+    horizon, alpha = game.horizon, game.thresholds
+    done = operate(
+        world,
+        horizon=horizon,
+        thresholds=alpha,
+        luck=luck,
+        reserve=lambda step: share * (1 - step / horizon),
+        epsilon=epsilon,
+    )
+    ahead = operate(Fixed(game), horizon=horizon, thresholds=alpha, luck=luck, again=False, epsilon=epsilon)
+    known = solve(clairvoyant(game, luck), epsilon=epsilon, improve=None)
+    return ComparedDay(name, done, ahead, known)
 
 
 def _lively(agent: LocalAgent, horizon: int) -> BoolArray:

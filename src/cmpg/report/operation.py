@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, largest, shown_of, significant
+from cmpg.faces import Cell, Face, Table, counted, fixed, largest, shown_of, significant
 from cmpg.games.contract import Game
-from cmpg.operation.day import OperatedDay
+from cmpg.operation.day import ComparedDay
 from cmpg.operation.plans import AgentChange, Replan
+
+MAX_DAYS = 31
+"""A table of more days than this shows the first of them."""
 
 MIN_CHANGE = 1e-9
 """Changes of an agent's value below this share of the largest value are not changes."""
@@ -83,24 +88,122 @@ def _changes_sentence(changes: Sequence[AgentChange], agent: str) -> str:
     return f"{counted(better, agent)} better off, {worse} worse off, {same} as before; in total {total:+.4g}"
 
 
-def operated_table(days: Sequence[tuple[str, OperatedDay, float, float]], word: str = "value") -> Table:
-    """Show days of operation: name, day, the value of the day-ahead plan with the same luck, and of a clairvoyant."""
+def replan_record(plan: Replan) -> dict[str, Any]:
+    """Return a new plan in words that JSON knows, but for arrays."""
+    budget = plan.budget
+    known = not np.isnan(budget.spent).any()
+    return {
+        "status": plan.result.status.name,
+        "message": plan.result.message,
+        "at": plan.at,
+        "covers": plan.covers,
+        "spent": budget.spent if known else None,
+        "promised": budget.promised,
+        "allowed": budget.allowed,
+        "planned": budget.planned,
+        "thresholds": budget.thresholds,
+        "reserve": budget.reserve,
+        "seen_in_impossible_states": list(plan.impossible),
+        "changes": [
+            {"agent": each.agent, "before": _known(each.before), "after": _known(each.after)} for each in plan.changes
+        ],
+    }
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def operated_summary(days: Sequence[ComparedDay]) -> Face:
+    """Show operated days: costs against thresholds, values against other plans, the time that plans took."""
+    plans = sum(len(day.operated.plans) for day in days)
+    certified = all(day.certified for day in days)
+    word = "CERTIFIED" if certified else "NOT CERTIFIED"
+    share = "all" if certified else "not all"
+    sentence = f"{counted(len(days), 'day')} with {counted(plans, 'plan')}, {share} of them certified."
+    parts: list[str | Table] = [_days_table(days), _means_table(days)]
+    seconds = np.array([each for day in days for each in day.operated.seconds])
+    agents = [plan.result.certificate.values.size for day in days for plan in day.operated.plans]
+    if len(seconds):
+        median, most = np.median(seconds), seconds.max()
+        parts.append(
+            f"a plan took {1e3 * median:.3g} ms of CPU time at the median and {1e3 * most:.3g} ms at most, for "
+            f"{np.median(agents):.0f} agents at the median and {max(agents)} at most"
+        )
+    if waited := sum(len(day.operated.waited) for day in days):
+        parts.append(f"{counted(waited, 'newcomer')} waited, because there was no plan within the budget at first")
+    parts.append(
+        "The certificate of each plan is about the rest of its day, given what was seen. The expected cost of a day is "
+        "at most its threshold; single days may exceed it."
+    )
+    return Face(word, sentence, tuple(parts), good=certified)
+
+
+def _days_table(days: Sequence[ComparedDay]) -> Table:
+    shown = range(min(len(days), MAX_DAYS))
     rows: list[tuple[Cell, ...]] = []
-    for name, day, ahead, known in days[:MOST_ROWS] if len(days) > 2 * MOST_ROWS else days:
+    for day in (days[i] for i in shown):
+        done = day.operated
         rows.append(
             (
-                name,
-                str(len(day.values)),
-                str(len(day.plans)),
-                ", ".join(f"{cost:.3g}" for cost in day.costs),
-                ", ".join(f"{cost:.3g}" for cost in day.thresholds),
-                fixed(day.value, 2),
-                fixed(ahead, 2),
-                fixed(known, 2),
+                day.name,
+                str(len(done.values)),
+                str(len(done.plans)),
+                _several(done.costs),
+                _several(done.thresholds),
+                fixed(done.value, 2),
+                fixed(day.ahead.value, 2),
+                fixed(float(day.clairvoyant.values.sum()), 2),
             )
         )
-    columns = ("day", "agents", "plans", "cost", "threshold", word, "day-ahead plan", "clairvoyant")
-    return Table(columns, tuple(rows))
+    columns = ("day", "agents", "plans", "cost", "threshold", "value", "day-ahead plan", "clairvoyant")
+    return Table(columns, tuple(rows), shown_of(list(shown), len(days), "days"))
+
+
+def _several(numbers: FloatArray) -> str:
+    return ", ".join(f"{number:.3g}" for number in numbers)
+
+
+def _means_table(days: Sequence[ComparedDay]) -> Table:
+    """Show means over days, with the standard error of the mean."""
+    first = [day.operated.plans[0].budget.planned.sum() for day in days if day.operated.plans]
+    columns = {
+        "threshold": [day.operated.thresholds.sum() for day in days],
+        "cost by the first plan": first,
+        "cost": [day.operated.costs.sum() for day in days],
+        "cost, day-ahead plan": [day.ahead.costs.sum() for day in days],
+        "value": [day.operated.value for day in days],
+        "value, day-ahead plan": [day.ahead.value for day in days],
+        "value, clairvoyant": [float(day.clairvoyant.values.sum()) for day in days],
+    }
+    rows = []
+    for name, found in columns.items():
+        error = float(np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else math.nan
+        mean = float(np.mean(found)) if found else math.nan
+        rows.append((name, significant(mean, 5), significant(error, 2)))
+    return Table(("mean over days", "mean", "standard error"), tuple(rows))
+
+
+def operated_record(days: Sequence[ComparedDay]) -> dict[str, Any]:
+    """Return operated days in words that JSON knows, but for arrays."""
+    return {
+        "certified": all(day.certified for day in days),
+        "days": [
+            {
+                "day": day.name,
+                "agents": len(day.operated.values),
+                "plans": len(day.operated.plans),
+                "costs": day.operated.costs,
+                "thresholds": day.operated.thresholds,
+                "value": day.operated.value,
+                "day_ahead": {"costs": day.ahead.costs, "value": day.ahead.value},
+                "clairvoyant": {"costs": day.clairvoyant.costs, "value": float(day.clairvoyant.values.sum())},
+                "cpu_seconds": list(day.operated.seconds),
+                "waited": day.operated.waited,
+            }
+            for day in days
+        ],
+    }
 
 
 def _game(result: Result) -> Game:

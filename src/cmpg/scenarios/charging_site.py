@@ -25,7 +25,7 @@ from typing import cast
 import numpy as np
 
 from cmpg.arrays import FloatArray, frozen, numbers, require_at_least_zero
-from cmpg.errors import FileError, GameError
+from cmpg.errors import FileError, GameError, NoSuchDayError
 from cmpg.scenarios.charging_stays import Slots, parts_of, power_of
 from cmpg.scenarios.readers.acn import Session, read_sessions, zone_of
 from cmpg.scenarios.readers.text import FilePath, Line, number_in, read_lines
@@ -87,7 +87,7 @@ def charging_day(
     busiest = max(sorted(counts), key=lambda one: counts[one])
     chosen = busiest if day is None else _date(day)
     if chosen not in counts:
-        raise FileError(
+        raise NoSuchDayError(
             f"{sessions} has no session that arrived on {chosen} and took energy. It goes from {min(counts)} to "
             f"{max(counts)}; its busiest day is {busiest} with {counts[busiest]} cars."
         )

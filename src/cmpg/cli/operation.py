@@ -1,0 +1,316 @@
+"""`cmpg replan` and `cmpg operate`: new plans during a day, and recorded days event by event.
+
+Exit codes: 0 if every plan is certified, 1 if one is not, 2 for bad input or if there is no plan for a newcomer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cmpg.cli.interrupts import on_interrupt, written
+from cmpg.cli.options import Json, check_out
+from cmpg.cli.output import ProgressLine, remark, show, show_json
+from cmpg.cli.targets import GameArgument, chosen, converted, finite, option_types, spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cmpg.games.contract import Game
+    from cmpg.games.local.game import LocalGame
+    from cmpg.operation.day import ComparedDay
+    from cmpg.scenarios import Origin
+
+LEFT = "left"
+"""In a file of what was observed: the agent is gone."""
+
+
+def replan(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The plan in force: a folder of `cmpg solve` or `replan`.")
+    ],
+    at: Annotated[
+        str, typer.Option(metavar="<time>", help="From when on: a time such as 11:00, or the number of a step.")
+    ],
+    output: Annotated[Path, typer.Option("--out", help="New folder for the new plan.")],
+    observed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="<file>", help="CSV of what was seen: columns agent, state (its name, need or number; left)."
+        ),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<option=value>", help="An option of the scenario that is different now, such as sessions=now.csv."
+        ),
+    ] = None,
+    game: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="The game of the whole day as it is known now, instead.")
+    ] = None,
+    spent: Annotated[
+        str | None, typer.Option(metavar="<numbers>", help="What the day has cost so far, by constraint.")
+    ] = None,
+    reserve: Annotated[
+        str | None, typer.Option(metavar="<numbers>", help="What is kept back beyond the thresholds of the first plan.")
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option(metavar="<numbers>", help="How much of the reserve this plan may spend.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The most any agent may gain by deviating; as before if omitted.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Plan again during the day, within what the plan in force promises."""
+    from cmpg.files.containers import plain
+    from cmpg.files.plan_folder import begin_of, load_plan, save_plan
+    from cmpg.operation.plans import replan as plan_again
+    from cmpg.report.operation import replan_record, replan_summary
+
+    check_out(output, resume=False)
+    on_interrupt(written(output))
+    with ProgressLine("reading the plan in force") as progress:
+        plan, run = load_plan(folder)
+        step = _step_of(at, run.game, begin_of(run))
+        new = _changed(run.origin, change or [], game)
+        seen = _observed(observed, run.game, new) if observed is not None else _Observed({}, [], [])
+        progress.begin("planning again")
+        made = plan_again(
+            plan,
+            at=step,
+            states=seen.states,
+            game=new,
+            left=seen.left,
+            spent=_numbers("spent", spent),
+            reserve=_numbers("reserve", reserve),
+            release=0.0 if release is None else _numbers("release", release),
+            epsilon=None if epsilon is None else finite("epsilon", epsilon, positive=True),
+        )
+    save_plan(output, made, before=run)
+    for line in seen.remarks:
+        remark(line)
+    if as_json:
+        show_json(plain(replan_record(made)))
+    else:
+        show(replan_summary(made))
+        show(f"written to {output}/; `cmpg report {output}` makes a page of it")
+    raise typer.Exit(0 if made.result.accepted else 1)
+
+
+def _step_of(word: str, game: Game, begin: int) -> int:
+    """Return the step of the day that a time or a number names."""
+    from cmpg.errors import CMPGError
+
+    steps = game.names.legend.steps
+    if word in steps:
+        return begin + steps.index(word)
+    if word.isdecimal():
+        return int(word)
+    named = f"a time such as {steps[0]} or {steps[-1]}, or " if steps else ""
+    raise CMPGError(f"--at is {word!r}; {named}the number of a step is required.")
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    from cmpg.errors import CMPGError
+
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise CMPGError(f"--{name} is {text!r}; numbers separated by commas are required.") from None
+
+
+def _changed(origin: Origin, changes: list[str], game: Path | None) -> Game | None:
+    """Build the game of the day as it is known now, or return None if nothing has changed."""
+    from cmpg.errors import CMPGError
+    from cmpg.scenarios import SCENARIOS, scenario
+
+    if game is not None:
+        if changes:
+            raise CMPGError("--game is the whole game as it is known now; leave --change out.")
+        from cmpg.files.games import load_game
+
+        return load_game(game)
+    if not changes:
+        return None
+    if origin.name not in SCENARIOS:
+        raise CMPGError(f"the plan in force is not about a scenario, but {origin.name}; pass the game with --game.")
+    named, options = scenario(origin.name), dict(origin.options)
+    for each in changes:
+        name, found, word = each.partition("=")
+        option = name.strip().replace("-", "_")
+        if not found:
+            raise CMPGError(f"--change is {each!r}; an option and its value are required, such as sessions=now.csv.")
+        named.check_option(option)
+        options[option] = converted(spoken(option), word.strip(), option_types(named.function)[option])
+    return named.build(**options)
+
+
+class _Observed:
+    """What a file of observations says."""
+
+    def __init__(self, states: dict[Any, int], left: list[Any], remarks: list[str]) -> None:
+        self.states, self.left, self.remarks = states, left, remarks
+
+
+def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
+    """Read agents and states; a need that no state has is taken as the next larger one, and that is said."""
+    import csv
+
+    from cmpg.scenarios.readers.text import read_lines
+
+    lines = [line for line in read_lines(path) if line.text.strip()]
+    rows = [next(csv.reader([line.text])) for line in lines]
+    head = [cell.strip() for cell in rows[0]] if rows else []
+    if head[:2] != ["agent", "state"]:
+        raise (lines[0].error if lines else _error(path))(
+            f"the columns are {', '.join(head)}; agent, state are required."
+        )
+    known = {name: (game, i) for i, name in enumerate(game.names.all_agents(game.num_agents))}
+    if new is not None:
+        known |= {name: (new, i) for i, name in enumerate(new.names.all_agents(new.num_agents)) if name not in known}
+    found = _Observed({}, [], [])
+    for line, row in zip(lines[1:], rows[1:], strict=True):
+        if len(row) < 2:
+            raise line.error("an agent and its state are required.")
+        agent, word = (cell.strip() for cell in row[:2])
+        name = game.names.agent(int(agent)) if agent.isdecimal() and int(agent) < game.num_agents else agent
+        if name not in known:
+            raise line.error(f"there is no agent {agent!r}; the first is {next(iter(known))}.")
+        if word == LEFT:
+            found.left.append(name)
+            continue
+        home, index = known[name]
+        state, note = _state_of(word, home, index)
+        if state is None:
+            raise line.error(f"{name} has no state {word!r}; {note}")
+        found.states[name] = state
+        found.remarks += [f"{name}: {word} is taken as {note}"] if note else []
+    return found
+
+
+def _error(path: Path) -> Any:
+    from cmpg.errors import FileError
+
+    return lambda problem: FileError(f"{path}: {problem}")
+
+
+def _state_of(word: str, game: Game, agent: int) -> tuple[int | None, str]:
+    """Return the state that a word names, and what it was rounded to; None and advice if it names none."""
+    legend, count = game.names.legend, game.policy_shapes[agent][1]
+    names = game.names.all_states(agent, count)
+    if word in names:
+        return names.index(word), ""
+    try:
+        number = float(word)
+    except ValueError:
+        return None, f"it has {', '.join(names[:3])}{', …' if count > 3 else ''}."
+    if legend.needs and legend.need is not None:
+        levels = legend.needs[legend.needs_of[agent]]
+        larger = [s for s, level in enumerate(levels) if level >= number - 1e-6]
+        if number < 0 or not larger:
+            return None, f"it needs between 0 and {max(levels):g} {legend.need.unit}."
+        state = min(larger, key=lambda s: levels[s])
+        exact = abs(levels[state] - number) <= 1e-6
+        return state, "" if exact else f"{levels[state]:g} {legend.need.unit}, the next larger need that it can have"
+    if number == int(number) and 0 <= number < count:
+        return int(number), ""
+    return None, f"the number of a state from 0 to {count - 1} is required."
+
+
+def operate(
+    target: GameArgument,
+    days: Annotated[
+        int,
+        typer.Option(min=1, metavar="<int>", help="Number of days, from --day on; days without agents are skipped."),
+    ] = 1,
+    known: Annotated[
+        str,
+        typer.Option(
+            help="When agents become known: arrival, or morning.", autocompletion=lambda: ["arrival", "morning"]
+        ),
+    ] = "arrival",
+    reserve: Annotated[
+        float,
+        typer.Option(
+            help="Share of the thresholds that is kept for newcomers in the morning; it falls to 0 by the evening."
+        ),
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed of what chance decides.")] = 0,
+    epsilon: Annotated[float, typer.Option(help="The most any agent may gain by deviating.")] = 1e-3,
+    as_json: Json = False,
+) -> None:
+    """Operate recorded days event by event, beside the day-ahead plan and a clairvoyant one.
+
+    Each day is played by the plan in force, and planned again whenever something new is seen. The day-ahead plan knows
+    all agents in the morning, and is not changed; the clairvoyant knows what chance decides, too.
+    """
+    from cmpg.files.containers import plain
+    from cmpg.operation.day import Luck, compared_day
+    from cmpg.report.operation import operated_record, operated_summary
+
+    finite("epsilon", epsilon, positive=True)
+    knows_all = chosen("known", known, {"arrival": False, "morning": True})
+    done: list[ComparedDay] = []
+    with ProgressLine("building the games") as progress:
+        for number, (name, game) in enumerate(_recorded_days(target, days), 1):
+            progress.begin(f"operating {name}, day {number} of at most {days}")
+            done.append(
+                compared_day(
+                    name, game, knows_all=knows_all, reserve=reserve, luck=Luck(seed + number), epsilon=epsilon
+                )
+            )
+    if as_json:
+        show_json(plain(operated_record(done)))
+    else:
+        show(operated_summary(done))
+    raise typer.Exit(0 if all(day.certified for day in done) else 1)
+
+
+def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
+    """Yield the name and the game of each day; a scenario without days has one."""
+    from datetime import date, timedelta
+
+    from cmpg.errors import CMPGError, NoSuchDayError
+
+    if "day" not in option_types_of(target):
+        if days > 1:
+            raise CMPGError(f"{target.name} has no days; leave --days out.")
+        yield target.name, _local(target.build())
+        return
+    first = target.options.get("day")
+    if days == 1:
+        yield str(first or "the busiest day"), _local(target.build())
+        return
+    if first is None:
+        raise CMPGError("with --days, the first of them is required: --day 2019-06-01.")
+    for offset in range(days):
+        day = date.fromisoformat(str(first)) + timedelta(days=offset)
+        try:
+            game = type(target)(target.name, {**target.options, "day": day.isoformat()}).build()
+        except NoSuchDayError:
+            remark(f"{day}: no agents")
+            continue
+        yield day.isoformat(), _local(game)
+
+
+def _local(game: Game) -> LocalGame:
+    from cmpg.errors import UnsupportedError
+    from cmpg.games.local.game import LocalGame
+
+    if not isinstance(game, LocalGame):
+        raise UnsupportedError(
+            type(game).__name__, "cannot be operated", "Agents with states of their own are required."
+        )
+    return game
+
+
+def option_types_of(target: Any) -> dict[str, Any]:
+    """Return the options of the scenario that a command line names; none for a file."""
+    from cmpg.scenarios import SCENARIOS, scenario
+
+    return option_types(scenario(target.name).function) if target.name in SCENARIOS else {}
