@@ -236,18 +236,18 @@ class JointPolicy:
         cmpg.errors.PolicyError: the policy of agent 0 answers 2 at step 0 in state 0; there are 2 actions, from 0 to 1.
         """
 
-        def answers() -> Iterator[tuple[int, int, int, FloatArray]]:
-            for i, (steps, states, actions) in enumerate(shapes):
-                for h, s in np.ndindex(steps, states):
-                    seen = s if observations is None else observations[i][s]
-                    where = f"the policy of agent {i} answers {{}} at step {h} in state {s}"
-                    yield i, h, s, action_probabilities(function(i, seen, h), actions, where)
+        def answer(i: int, h: int, s: int) -> FloatArray:
+            seen = s if observations is None else observations[i][s]
+            where = f"the policy of agent {i} answers {{}} at step {h} in state {s}"
+            return action_probabilities(function(i, seen, h), shapes[i][2], where)
 
         tables = [np.zeros(shape) for shape in shapes]
-        for i, h, s, row in answers():
-            tables[i][h, s] = row
-        for i, h, s, row in answers():
-            if not np.array_equal(tables[i][h, s], row):
+        entries = [(i, h, s) for i, shape in enumerate(shapes) for h, s in np.ndindex(*shape[:2])]
+        for i, h, s in entries:
+            tables[i][h, s] = answer(i, h, s)
+        # In the opposite order, so that what depends on the calls before shows.
+        for i, h, s in reversed(entries):
+            if not np.array_equal(tables[i][h, s], answer(i, h, s)):
                 raise PolicyError(
                     f"the policy of agent {i} answers twice, and differently, at step {h} in state {s}: it has memory, "
                     "or draws its actions. Return the probability of each action, or judge it by episodes in a "

@@ -1,21 +1,24 @@
 """`cmpg judge`: policies from anywhere before one judge.
 
-Exit codes: 0 if every policy is proved to be Nash within epsilon, 1 if not, 2 for bad input.
+Exit codes: 0 if every policy is proved to be Nash within epsilon (by episodes: feasible, and the upper end of its
+exploitability at most epsilon), 1 if not, 2 for bad input.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Delta, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, show, show_json
-from cmpg.cli.targets import GameArgument, chosen, finite, policy_of
+from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
 
 if TYPE_CHECKING:
+    from cmpg.faces import Table
     from cmpg.games.contract import Game
     from cmpg.judging.side_by_side import SideBySide
     from cmpg.policy import JointPolicy
@@ -27,15 +30,39 @@ FORMS = (".csv", ".tex", ".html", ".md")
 
 
 def judge(
-    target: GameArgument,
+    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
     policies: Annotated[
-        list[Path],
+        list[str] | None,
         typer.Argument(
             metavar="POLICY...",
-            help="Policy files (.npz, .json), rows as `cmpg export --what policy` writes them (.csv), or a .json of "
+            help="Policy files (.npz, .json), rows as `cmpg export --what policy` writes them (.csv), a .json of "
             "probabilities by agent.",
         ),
-    ],
+    ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="module:factory",
+            help="Judge in an environment instead of a game: factory() returns a cmpg.judging.EnvironmentWorld.",
+        ),
+    ] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="module:name",
+            help="A policy in Python: a function of (agent, observation, step), or an object with `predict`; may be "
+            "given several times.",
+        ),
+    ] = None,
+    episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="<int>",
+            help="Judge by playing so many episodes, and as many for each agent's deviations; 0: by proof, in a game.",
+        ),
+    ] = 0,
+    delta: Delta = 0.1,
     beside: Annotated[
         str,
         typer.Option(
@@ -66,12 +93,21 @@ def judge(
 
     for option, number in (("epsilon", epsilon), ("allow-rounding", allow_rounding), ("bound-seconds", bound_seconds)):
         finite(option, number)
+    if (target is None) == (env is None):
+        raise _refusal("name a game, or an environment with --env module:factory, and not both.")
+    words = [*(policies or []), *(named or [])]
+    if not words:
+        raise _refusal("there is no policy to judge: name a file after the game, or --policy module:name.")
+    if env is not None or episodes:
+        if beside or exact:
+            raise _refusal("--beside and --exact are for policies of known games that are judged by proof.")
+        _judge_by_episodes(target, words, _Playing(env, episodes or 2_000, delta, seed, epsilon, output, as_json))
     wanted = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
     if output is not None:
         _check_out(output)
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed, exact=exact)
-        given = _read(policies, game, exact=exact)
+        given = _read(words, game, exact=exact)
         for name in wanted:
             progress.begin(f"computing {name}")
             given[name] = _computed(name, game, seed or 0)
@@ -87,16 +123,102 @@ def judge(
         show(judged_summary(together.judged[0]))
     else:
         show(side_by_side_summary(together))
-    proved = [
-        each.certificate.proves(epsilon, allow_rounding=allow_rounding) for each in together.judged[: len(policies)]
-    ]
+    proved = [each.certificate.proves(epsilon, allow_rounding=allow_rounding) for each in together.judged[: len(words)]]
     raise typer.Exit(0 if all(proved) else 1)
 
 
-def _read(paths: list[Path], game: Game, *, exact: bool) -> dict[str, JointPolicy]:
-    """Read policy files; those of one name are told apart by their folders."""
-    names = [path.stem if [each.stem for each in paths].count(path.stem) == 1 else str(path) for path in paths]
-    return {name: policy_of(path, game, exact=exact)[0] for name, path in zip(names, paths, strict=True)}
+def _refusal(text: str) -> Exception:
+    from cmpg.errors import CMPGError
+
+    return CMPGError(text)
+
+
+def _is_module(words: str) -> bool:
+    """Whether words are module:name, and no path with a drive."""
+    module, colon, name = words.partition(":")
+    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def _read(words: list[str], game: Game, *, exact: bool) -> dict[str, JointPolicy]:
+    """Read policies; files of one name are told apart by their folders."""
+    from cmpg.interop.environments import named_policy
+    from cmpg.judging.policies import policy_function
+    from cmpg.policy import JointPolicy
+
+    found = {}
+    for name, each in zip(_names(words), words, strict=True):
+        if _is_module(each):
+            function = policy_function(named_policy(each), game.names.all_agents(game.num_agents))
+            found[name] = JointPolicy.from_callable(game.policy_shapes, function)
+        else:
+            found[name] = policy_of(Path(each), game, exact=exact)[0]
+    return found
+
+
+def _names(words: list[str]) -> list[str]:
+    """Return what policies are called: a file by its name, if that is not the name of two."""
+    stems = [each if _is_module(each) else Path(each).stem for each in words]
+    return [stem if stems.count(stem) == 1 else each for stem, each in zip(stems, words, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Playing:
+    """How policies are judged by episodes."""
+
+    env: str | None
+    episodes: int
+    delta: float
+    seed: int | None
+    epsilon: float
+    output: Path | None
+    as_json: bool
+
+
+def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoReturn:
+    """Judge policies by playing them, print what was found, and exit."""
+    import numpy as np
+
+    from cmpg.faces import Face
+    from cmpg.interop.environments import environment_world, named_policy
+    from cmpg.judging.audit import audit
+    from cmpg.judging.worlds import GameWorld
+    from cmpg.report.judging import audit_record, audit_summary, audit_table
+
+    if how.output is not None and how.output.suffix.lower() == ".html":
+        raise _refusal("a page is written of policies that are judged by proof; name a .csv, .tex or .md file.")
+    if how.output is not None:
+        _check_out(how.output)
+    with ProgressLine("building the world") as progress:
+        world: Any
+        if how.env is not None:
+            world = environment_world(how.env)
+            given = {each: named_policy(each) for each in words}
+        else:
+            game = target.build(seed=how.seed)
+            world, given = GameWorld(game), _read(words, game, exact=False)
+        found = [
+            audit(
+                world,
+                policy,
+                rng=np.random.default_rng([how.seed or 0, place]),
+                episodes=how.episodes,
+                delta=how.delta,
+                name=name,
+                on_progress=progress.begin,
+            )
+            for place, (name, policy) in enumerate(given.items())
+        ]
+    table = audit_table(found)
+    if how.output is not None:
+        _write_table(table, how.output)
+    if how.as_json:
+        show_json([audit_record(each) for each in found])
+    else:
+        show(*(audit_summary(each) for each in found))
+        if len(found) > 1:
+            show(Face("side by side", "", (table,)))
+    proved = [each.feasible and each.exploitability.upper <= how.epsilon for each in found]
+    raise typer.Exit(0 if all(proved) else 1)
 
 
 def _computed(name: str, game: Game, seed: int) -> JointPolicy:
@@ -132,14 +254,22 @@ def _check_out(output: Path) -> None:
 
 
 def _write(together: SideBySide, output: Path, *, title: str) -> None:
+    from cmpg.files.containers import write_text
+    from cmpg.report.judging import side_by_side_page, side_by_side_table
+
+    if output.suffix.lower() == ".html":
+        write_text(output, side_by_side_page(together, title=f"Policies of {title}"))
+    else:
+        _write_table(side_by_side_table(together), output)
+
+
+def _write_table(table: Table, output: Path) -> None:
     from cmpg.faces import table_markdown
     from cmpg.files.containers import write_text
-    from cmpg.report.judging import side_by_side_page, side_by_side_table, table_csv, table_latex
+    from cmpg.report.judging import table_csv, table_latex
 
-    table, form = side_by_side_table(together), output.suffix.lower()
-    if form == ".html":
-        write_text(output, side_by_side_page(together, title=f"Policies of {title}"))
-    elif form == ".md":
+    form = output.suffix.lower()
+    if form == ".md":
         write_text(output, "\n".join([*table_markdown(table), ""]))
     else:
         write_text(output, table_csv(table) if form == ".csv" else table_latex(table))

@@ -18,6 +18,7 @@ are what came of it on average. What is proved about such a game is proved about
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +33,16 @@ from cmpg.errors import GameError
 from cmpg.faces import counted, fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import Legend
+from cmpg.judging.environments import CostFunction as CostFunction
+from cmpg.judging.environments import EnvStep as EnvStep
+from cmpg.judging.environments import Observations as Observations
+from cmpg.judging.environments import joint_observation as joint_observation
+from cmpg.judging.environments import told_costs as told_costs
+from cmpg.judging.policies import policy_function
+from cmpg.policy import JointPolicy
 
 ENDED: Hashable = "ended"
 
-Observations = Mapping[Any, Any]
 Joint = tuple[int, ...]
 
 
@@ -55,49 +62,6 @@ class ParallelAPI(Protocol):
         """Return observations, rewards, terminations, truncations, infos: one entry per agent each."""
 
 
-@dataclass(frozen=True)
-class EnvStep:
-    """One step of an environment, as its costs are computed from."""
-
-    observations: Observations  # before
-    actions: Mapping[Any, int]
-    rewards: Mapping[Any, Any]
-    infos: Mapping[Any, Mapping[str, Any]]  # after
-
-    __repr__ = fields_line
-
-
-CostFunction = Callable[[EnvStep], Sequence[float]]
-"""What a step costs: one number per constraint."""
-
-
-def told_costs(step: EnvStep) -> list[float]:
-    """Read the costs of a step from the infos of the first agent: `"costs"`, by constraint, or else `"cost"`.
-
-    Examples
-    --------
-    >>> told_costs(EnvStep({}, {}, {}, {"a": {"cost": 2.0}})), told_costs(EnvStep({}, {}, {}, {"a": {"costs": [1, 0]}}))
-    ([2.0], [1.0, 0.0])
-    """
-    info = next(iter(step.infos.values()), {})
-    costs = info.get("costs", [info.get("cost", 0.0)])
-    return [float(cost) for cost in (costs.values() if isinstance(costs, Mapping) else costs)]
-
-
-def joint_observation(observations: Observations) -> Hashable:
-    """Return what all agents observe, as one key; arrays count by their entries."""
-    return tuple((agent, _hashable(seen)) for agent, seen in observations.items()) or ENDED
-
-
-def _hashable(seen: Any) -> Hashable:
-    if isinstance(seen, Mapping):
-        return tuple((name, _hashable(part)) for name, part in seen.items())
-    if isinstance(seen, (list, tuple)):
-        return tuple(_hashable(part) for part in seen)
-    plain = np.asarray(seen).tolist()
-    return _hashable(plain) if isinstance(plain, list) else plain
-
-
 @dataclass(frozen=True, eq=False)
 class EnumeratedEnv:
     """An environment as a game, and the observations that its states stand for."""
@@ -105,6 +69,8 @@ class EnumeratedEnv:
     game: JointGame
     keys: tuple[Hashable, ...]  # [S]
     samples_per_entry: int | None = None  # None: the tables are exact
+    observations: tuple[Observations, ...] = ()  # [S]: what each agent observes, as the environment returned it
+    agents: tuple[Any, ...] = ()  # [n]: as the environment names them
 
     __repr__ = fields_line
 
@@ -118,6 +84,27 @@ class EnumeratedEnv:
     def states_of(self, observations: Observations) -> list[int]:
         """Return the same number for every agent: [n]."""
         return [self.state_of(observations)] * self.game.num_agents
+
+    def policy(self, function: Any) -> JointPolicy:
+        """Write a policy for the environment down as tables of the game; `replay` says whether they do the same.
+
+        Parameters
+        ----------
+        function
+            A function of (number of the agent, its own observation, step), an object with `predict`, a torch module, or
+            a mapping from agents to these.
+        """
+        chosen = policy_function(function, self.agents)
+        gone = [{agent for agent in self.agents if agent not in seen} for seen in self.observations]
+
+        def play(agent: int, state: int, step: int) -> Any:
+            name, actions = self.agents[agent], self.game.policy_shapes[agent][2]
+            # An agent that is gone plays anything: it does not matter.
+            if name in gone[state]:
+                return np.full(actions, 1 / actions)
+            return chosen(agent, self.observations[state][name], step)
+
+        return JointPolicy.from_callable(self.game.policy_shapes, play)
 
     @cached_property
     def _numbers(self) -> dict[Hashable, int]:
@@ -175,7 +162,9 @@ def from_parallel_env(
         _walk_through(player)
     else:
         _sample(player, samples_per_entry, max_episodes)
-    return EnumeratedEnv(_tabulated(player, samples_per_entry), tuple(player.keys), samples_per_entry)
+    seen = tuple(player.observed[key] for key in player.keys)
+    game = _tabulated(player, samples_per_entry)
+    return EnumeratedEnv(game, tuple(player.keys), samples_per_entry, seen, tuple(player.agents))
 
 
 def _scalar(reward: Any) -> float:
@@ -214,6 +203,7 @@ class _Player:
         self.keys: dict[Hashable, int] = {}
         self.begins: dict[Hashable, int] = {}  # how often each state came first
         self.found: list[dict[tuple[Hashable, Joint], list[_Outcome]]] = [{} for _ in range(horizon)]
+        self.observed: dict[Hashable, Observations] = {ENDED: {}}
         self._seeds = itertools.count()
         self.episodes = 0
         self._seen: Observations = {}
@@ -227,7 +217,14 @@ class _Player:
         self.episodes += 1
         self._seen, _ = self.env.reset(seed=next(self._seeds))
         self._seen = {agent: self._seen[agent] for agent in self.env.agents}
-        return joint_observation(self._seen)
+        return self._key()
+
+    def _key(self) -> Hashable:
+        """Return the key of what is observed now, and keep the observations that it stands for."""
+        key = joint_observation(self._seen)
+        if key not in self.observed:
+            self.observed[key] = {agent: copy.deepcopy(seen) for agent, seen in self._seen.items()}
+        return key
 
     def play(self, joint: Joint) -> _Outcome:
         """Play one joint action; nothing happens after the end."""
@@ -238,7 +235,7 @@ class _Player:
         paid = self._checked_costs(EnvStep(self._seen, actions, rewards, infos))
         got = tuple(self.reward(rewards[agent]) if agent in rewards else 0.0 for agent in self.agents)
         self._seen = {agent: observations[agent] for agent in self.env.agents}
-        return _Outcome(joint_observation(self._seen), got, paid)
+        return _Outcome(self._key(), got, paid)
 
     def _checked_costs(self, step: EnvStep) -> tuple[float, ...]:
         if not len(self.thresholds):

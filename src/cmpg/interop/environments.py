@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.errors import CMPGError
 from cmpg.interop.play import LearnableEnv
+from cmpg.judging.environments import EnvironmentWorld
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.samples import Known
 
@@ -66,21 +68,63 @@ def hidden_environment(words: str, *, budget: int | None = None) -> HiddenEnviro
     return hidden
 
 
+def environment_world(words: str) -> EnvironmentWorld:
+    """Return the world that `factory()` makes, to judge policies in: an `EnvironmentWorld`, or what a learner takes."""
+    made = _factory(words)()
+    if isinstance(made, EnvironmentWorld):
+        return made
+    if isinstance(made, tuple) and len(made) in (2, 3) and isinstance(made[1], Known):
+        environment, known, *state = made
+        if hasattr(environment, "possible_agents"):
+            environment = LearnableEnv(environment, state=state[0] if state else first_observation)
+        return EnvironmentWorld(
+            environment,
+            horizon=known.horizon,
+            reward_range=_widest(known.reward_bounds),
+            thresholds=known.thresholds,
+            cost_range=_widest(known.cost_bounds) if known.num_constraints else (0.0, 1.0),
+            num_actions=known.num_actions,
+        )
+    raise CMPGError(
+        f"{words}() returned {type(made).__name__}; a cmpg.judging.EnvironmentWorld is required, or (environment, "
+        "known) with a cmpg.learning.Known."
+    )
+
+
+def _widest(bounds: FloatArray) -> FloatArray:
+    """Return the widest range over the steps of bounds [m, H or 1, 2]: [m, 2]."""
+    return np.stack([bounds[..., 0].min(axis=1), bounds[..., 1].max(axis=1)], axis=1)
+
+
+def named_policy(words: str) -> Any:
+    """Return the policy that `module:name` stands for: a function of (agent, observation, step), or an object."""
+    module, colon, name = words.partition(":")
+    if not colon or not module or not name:
+        raise CMPGError(f"the policy is {words!r}; module:name is required, such as my_policies:trained.")
+    return _named(words)
+
+
 def _factory(words: str) -> Callable[[], Any]:
     module, colon, name = words.partition(":")
     if not colon or not module or not name:
         raise CMPGError(f"the environment is {words!r}; module:factory is required, such as my_envs:make_well.")
-    here = str(Path.cwd())
-    if here not in sys.path:  # a file beside the user, as `python -m` finds it
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise CMPGError(f"the environment {words!r} cannot be found: {problem}.") from None
+    found = _named(words)
     if not callable(found):
         raise CMPGError(f"{words!r} is a {type(found).__name__}; a function that makes an environment is required.")
     made: Callable[[], Any] = found
     return made
+
+
+def _named(words: str) -> Any:
+    """Import what `module:name` stands for; a module beside the user is found, as `python -m` finds it."""
+    module, _, name = words.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise CMPGError(f"{words!r} cannot be found: {problem}.") from None
 
 
 def first_observation(observations: Mapping[Any, Any]) -> int:

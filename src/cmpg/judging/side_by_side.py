@@ -88,5 +88,5 @@ def judge_side_by_side(
             judged = replace(judged, quality=replace(judged.quality, bound=found[0].quality.bound))
         found.append(judged)
     together = SideBySide(tuple(found), epsilon, allow_rounding)
-    best = together.best_known
+    best = together.best_known if len(found) > 1 else math.nan
     return replace(together, judged=tuple(replace(each, best_known=best) for each in found))

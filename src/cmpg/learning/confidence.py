@@ -152,19 +152,32 @@ LEAST_LOG = -500.0
 """Below this power of e a distance from the largest value counts as zero."""
 
 
-def mean_ceiling(values: FloatArray, counts: IntArray, *, most: FloatArray | float, delta: float) -> FloatArray:
+def mean_ceiling(
+    values: FloatArray,
+    counts: IntArray,
+    *,
+    most: FloatArray | float,
+    delta: FloatArray | float,
+    bets: FloatArray | None = None,
+) -> FloatArray:
     """Return an upper bound for the mean of each row of independent values; the largest possible one where none is.
+
+    Without `bets` the number of values in a row must be fixed beforehand. With bets that are fixed beforehand the bound
+    holds for all numbers of values together, which may then depend on what was seen: W is a martingale in the values,
+    and the probability that it ever reaches K/δ is at most δ/K (Ville's inequality).
 
     Parameters
     ----------
     values : [..., m]
         The different values that were seen.
     counts : [..., m]
-        How often; their sum must be fixed beforehand.
+        How often.
     most : [...]
         No value can be larger.
-    delta
+    delta : [...]
         The probability that the mean is above the bound, for each row.
+    bets : [K]
+        From the largest to the least, each 1.5 times the next (`fixed_bets`).
 
     Examples
     --------
@@ -178,7 +191,7 @@ def mean_ceiling(values: FloatArray, counts: IntArray, *, most: FloatArray | flo
     apart = mean > 0
     ratios = np.where(apart[..., None], below / np.where(apart, mean, 1.0)[..., None], 1.0)
     spread = np.maximum((counts * (ratios - 1) ** 2).sum(axis=-1) / np.maximum(number, 1), 1e-300)
-    grid = _bets(int(number.max(initial=0)), delta)
+    grid = fixed_bets(int(number.max(initial=0)), float(np.min(delta))) if bets is None else bets
     needed = np.log(len(grid)) - np.log(delta)
     scale = np.sqrt(2 * needed / np.maximum(number, 1))
     bet = _nearest(scale / np.sqrt(spread), grid)
@@ -211,8 +224,8 @@ def _nearest(bet: FloatArray, grid: FloatArray) -> FloatArray:
     return np.asarray(grid[np.round(wanted / np.log(BET_RATIO)).astype(np.int64)])
 
 
-def _bets(number: int, delta: float) -> FloatArray:
-    """From the largest bet down to half of the one that suits the largest variance."""
+def fixed_bets(number: int, delta: float) -> FloatArray:
+    """Return bets for at most so many values: from the largest down to half of what suits the largest variance."""
     least = min(np.sqrt(-np.log(delta) / max(number, 1)) / 2, LARGEST_BET)
     steps = int(np.ceil(np.log(LARGEST_BET / least) / np.log(BET_RATIO)))
     return np.asarray(LARGEST_BET * BET_RATIO ** -np.arange(steps + 1.0))

@@ -36,7 +36,7 @@ between the sums of the least and of the largest entries of each step, so `mean_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -215,7 +215,7 @@ class Optimism:
     def entry_delta(self) -> float:
         """The probability with which the bound of one entry at one λ may fail."""
         entries = int(np.prod(self.draws.transitions.shape[:3]))
-        looks = float(GRID + 1) ** len(self.costs) + len(self.costs)  # the grid, and each cost by itself
+        looks = MultiplierGrid(self.scales).size + len(self.costs)  # the grid, and each cost by itself
         return float(self.delta / (max(entries, 1) * looks))
 
     def bound(self, multipliers: FloatArray) -> float:
@@ -242,11 +242,27 @@ class Optimism:
 
     def least_bound(self, near: FloatArray) -> Ceiling:
         """Walk over the grid from the multipliers `near` [k] to a bound that none of its neighbours is below."""
+        return MultiplierGrid(self.scales).least(self.bound, near)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiplierGrid:
+    """Λ: for each constraint 0 and `GRID` powers of 2^(1/32) around a scale; fixed before the first sample."""
+
+    scales: FloatArray  # [k]
+
+    @property
+    def size(self) -> float:
+        """|Λ|."""
+        return float(GRID + 1) ** len(self.scales)
+
+    def least(self, bound: Callable[[FloatArray], float], near: FloatArray) -> Ceiling:
+        """Walk from the multipliers `near` [k] to a bound that none of its neighbours is below."""
         known: dict[tuple[int, ...], float] = {}
 
         def value(place: tuple[int, ...]) -> float:
             if place not in known:
-                known[place] = self.bound(self._multipliers(place))
+                known[place] = bound(self._multipliers(place))
             return known[place]
 
         best = self._place(near)

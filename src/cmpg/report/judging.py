@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -23,6 +24,7 @@ from cmpg.faces import (
     significant,
     table_html,
 )
+from cmpg.judging.audit import Audit, Interval, MeasuredDeviation
 from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
 from cmpg.judging.side_by_side import SideBySide
 from cmpg.report.certificates import constraints_table
@@ -82,6 +84,88 @@ def change_text(judged: JudgedPolicy, agent: int, change: Change) -> str:
     before, after = (names.action(agent, a, change.state) for a in (change.before, change.after))
     where = f"step {names.step(change.step)}, {names.state(agent, change.state)}"
     return f"{where}: {after} instead of {before} (seen with probability {change.probability:.3g})"
+
+
+def audit_summary(found: Audit) -> Face:
+    """Show intervals for costs, values and gains, what they rest on, and why an upper bound says nothing."""
+    word = "FEASIBLE" if found.feasible else "VIOLATED" if found.violated else "OPEN"
+    told = {
+        "FEASIBLE": "meets every threshold",
+        "VIOLATED": "exceeds a threshold",
+        "OPEN": "may or may not meet every threshold, for all that these episodes tell",
+    }[word]
+    range_told = f"exploitability in {_ends(found.exploitability)}"
+    sentence = f"{found.name} {told}; {range_told}, with probability {1 - found.delta:g}."
+    shown = largest(np.array([gain.upper for gain in found.gains]))
+    rows = [
+        (found.names.agent(i), _ends(found.values[i]), _ends(found.gains[i]), _source(found.deviations[i]))
+        for i in shown
+    ]
+    note = shown_of(shown, len(found.gains), "agents with the largest gains; --json has all")
+    parts: list[str | Table] = [Table(("agent", "value", "could gain", "shown by"), tuple(rows), note)]
+    if len(found.costs):
+        limits = [
+            (found.names.constraint(j), _ends(each), significant(found.thresholds[j]))
+            for j, each in enumerate(found.costs)
+        ]
+        parts.append(Table(("constraint", "cost", "threshold"), tuple(limits)))
+    if found.vacuous:
+        parts.append(f"the upper bound is vacuous here, because {found.vacuous}")
+    unproved = [each for each in found.tried if not each.within_budget]
+    if unproved:
+        parts.append(
+            f"{len(unproved)} of {len(found.tried)} deviations were not proved to keep the budget, and do not count"
+        )
+    spent = ", ".join(f"{count:,} for {purpose}" for purpose, count in found.samples.items())
+    parts.append(f"{found.total_samples:,} steps: {spent}")
+    parts += [f"taken for granted: {each}" for each in found.assumptions]
+    return Face(word, sentence, tuple(parts), good=found.feasible)
+
+
+def _source(deviation: MeasuredDeviation | None) -> str:
+    return "–" if deviation is None or deviation.gain.lower <= 0 else f"a deviation that was {deviation.source}"
+
+
+def _ends(interval: Interval) -> str:
+    upper = "∞" if math.isinf(interval.upper) else f"{interval.upper:.4g}"
+    return f"[{interval.lower:.4g}, {upper}]"
+
+
+def audit_record(found: Audit) -> dict[str, Any]:
+    """Return an audit as a record of plain numbers and strings; an upper end is null where there is no bound."""
+
+    def pair(interval: Interval) -> list[float | None]:
+        return [_or_none(interval.lower), _or_none(interval.upper)]
+
+    return {
+        "format": "cmpg-audit",
+        "version": 1,
+        "policy": found.name,
+        "delta": found.delta,
+        "feasible": found.feasible,
+        "violated": found.violated,
+        "exploitability": pair(found.exploitability),
+        "gains": [pair(gain) for gain in found.gains],
+        "values": [pair(value) for value in found.values],
+        "costs": [pair(cost) for cost in found.costs],
+        "thresholds": found.thresholds.tolist(),
+        "vacuous": found.vacuous or None,
+        "samples": dict(found.samples),
+        "assumptions": list(found.assumptions),
+    }
+
+
+def audit_table(found: Sequence[Audit]) -> Table:
+    """Return a row for each policy that was judged by episodes."""
+    rows = []
+    for each in found:
+        verdict_word = "feasible" if each.feasible else "violated" if each.violated else "open"
+        costs = ", ".join(
+            f"{_ends(cost)}/{limit:.4g}" for cost, limit in zip(each.costs[:MAX_COSTS], each.thresholds, strict=False)
+        )
+        total = Interval(sum(value.lower for value in each.values), sum(value.upper for value in each.values))
+        rows.append((each.name, _ends(each.exploitability), costs or "none", _ends(total), verdict_word))
+    return Table(("policy", "exploitability", "cost", "total value", "verdict"), tuple(rows))
 
 
 # --- Side by side -----------------------------------------------------------------------------------------------------
