@@ -10,8 +10,8 @@ and, for h = H − 1, …, 0,
 u the ceiling of Lemma 1 (`mean_ceiling`) with bets that are fixed beforehand, and its largest value where (h, s, a) was
 never tried.
 
-Theorem 6 (docs/learning-theory.md). If each u misses with probability at most δ(h, s, a)/|Λ|, and these add up to δ, then with probability at
-least 1 − δ, for all λ in Λ together, Û_h ≥ V*_h everywhere.
+Theorem 6 (docs/learning-theory.md). If each u misses with probability at most δ(h, s, a)/|Λ|, and these add up to δ,
+then with probability at least 1 − δ, for all λ in Λ together, Û_h ≥ V*_h everywhere.
 
 Proof. Fix λ. Call u*(h, s, a) the ceiling of the values w + V*_{h+1}(s') that were seen after (h, s, a). Given all that
 went before, each of them has the mean Q*_h(s, a): V* is a fixed function, and the episode's past does not matter.
