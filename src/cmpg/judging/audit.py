@@ -31,7 +31,7 @@ from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.contract import Names
 from cmpg.judging.ceilings import Ceilings, StepOutcomes, outcomes
 from cmpg.judging.policies import single_function
-from cmpg.judging.worlds import ENDED, Deviating, Seen, World, joined
+from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, joined
 from cmpg.learning.confidence import mean_ceiling
 
 PLANNED = 2
@@ -143,7 +143,7 @@ Trainer = Callable[[Any], Any]
 
 
 def audit(
-    world: World,
+    world: PlayedWorld,
     policy: Any,
     *,
     rng: np.random.Generator,
@@ -256,7 +256,7 @@ def _mean(returns: FloatArray, horizon: int, bounds: FloatArray, may_end: bool, 
 
 
 def _measured(
-    world: World, agent: int, source: str, deviation: Any, seen: Seen, present: Interval, delta: float
+    world: PlayedWorld, agent: int, source: str, deviation: Any, seen: Seen, present: Interval, delta: float
 ) -> MeasuredDeviation:
     """Bound the value and the costs of a deviation by its own episodes."""
     k = len(world.thresholds)
@@ -275,7 +275,7 @@ class _Explorer:
     """Episodes in which one agent deviates to learn what deviations are worth."""
 
     def __init__(
-        self, world: World, policy: Any, agent: int, episodes: int, delta: float, rng: np.random.Generator
+        self, world: PlayedWorld, policy: Any, agent: int, episodes: int, delta: float, rng: np.random.Generator
     ) -> None:
         self.world, self.policy, self.agent, self.rng = world, policy, agent, rng
         self.episodes, self.delta = episodes, delta
@@ -334,7 +334,7 @@ class _Explorer:
         return Ceilings(self.world, self.agent, outcomes(self.seen), first, self.episodes, self.delta)
 
 
-def _upper(world: World, explorer: _Explorer, present: Interval) -> tuple[float, str]:
+def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, str]:
     """Return an upper bound on the gain, and why it says nothing if it does not."""
     if world.no_ceiling:
         return math.inf, world.no_ceiling
@@ -356,7 +356,7 @@ def _upper(world: World, explorer: _Explorer, present: Interval) -> tuple[float,
 
 
 def _candidates(
-    world: World,
+    world: PlayedWorld,
     explorer: _Explorer,
     given: Sequence[Any],
     train: Trainer | None,
@@ -379,7 +379,7 @@ def _candidates(
     return found
 
 
-def _planned(world: World, explorer: _Explorer, room: float) -> FloatArray | None:
+def _planned(world: PlayedWorld, explorer: _Explorer, room: float) -> FloatArray | None:
     """Return the best deviation of the estimated model, with some room below the thresholds; None if it has none."""
     seen = explorer.seen
     assert seen is not None
@@ -402,7 +402,7 @@ def _planned(world: World, explorer: _Explorer, room: float) -> FloatArray | Non
 
 
 def _estimated(
-    world: World, agent: int, steps: Sequence[StepOutcomes], first: Any, states: int
+    world: PlayedWorld, agent: int, steps: Sequence[StepOutcomes], first: Any, states: int
 ) -> Callable[[FloatArray], CMDP]:
     """Return the empirical CMDP of one agent by its thresholds; what was never tried is as bad as can be.
 

@@ -37,7 +37,7 @@ from functools import cached_property
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.judging.worlds import ENDED, Seen, World
+from cmpg.judging.worlds import ENDED, PlayedWorld, Seen
 from cmpg.learning.confidence import fixed_bets, mean_ceiling
 from cmpg.learning.optimism import Ceiling, MultiplierGrid
 
@@ -106,7 +106,7 @@ class Ceilings:
         The probability that any of the bounds fails at any time.
     """
 
-    world: World
+    world: PlayedWorld
     agent: int
     steps: tuple[StepOutcomes, ...]
     first: IntArray

@@ -12,7 +12,7 @@ import numpy as np
 
 from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.judging.environments import EnvironmentWorld, observed
-from cmpg.judging.worlds import World
+from cmpg.judging.worlds import PlayedWorld
 from cmpg.policy import action_probabilities, draw
 
 
@@ -38,7 +38,7 @@ class SingleAgentEnv:
     render_mode = None
     spec = None
 
-    def __init__(self, world: World, policy: Any, agent: int, *, seed: int = 0) -> None:
+    def __init__(self, world: PlayedWorld, policy: Any, agent: int, *, seed: int = 0) -> None:
         if not isinstance(world, EnvironmentWorld):
             advice = "Plan deviations in it, or give them."
             raise UnsupportedError(type(world).__name__, "has no observations to train from", advice)

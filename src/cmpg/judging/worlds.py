@@ -62,7 +62,7 @@ Deviating = FloatArray | Callable[[Any, Any, int], Any]
 """A deviation: a table [H, S, A] over what the agent may look at, or a function of (agent, observation, step)."""
 
 
-class World(Protocol):
+class PlayedWorld(Protocol):
     """Something that policies can be played in."""
 
     @property
