@@ -37,6 +37,15 @@ OUT = ROOT / "build" / "checkers.json"
 SCRIPT = ROOT / "src" / "cmpg" / "report" / "check.js"
 BATCH = 100
 SMALL = Fraction(1, 10**30)
+LAUNCH = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+code = os.waitstatus_to_exitcode(status)
+print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss, "code": code}))
+"""
+"""Linux counts what the parent held before `exec` as memory of the child, so a small process starts each program."""
+
 MAX_DISCOUNT = 0.95
 """With a larger discount a proof looks too many steps ahead for thousands of claims."""
 NODE = """
@@ -327,11 +336,10 @@ def cpu(work: Any) -> tuple[float, Any]:
 
 def child(command: list[str]) -> tuple[float, float, int]:
     """Return the CPU seconds, the peak memory in MB and the exit code of a program."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    launched = [sys.executable, "-I", "-S", "-c", LAUNCH, *command]
+    said = json.loads(subprocess.run(launched, capture_output=True, text=True, check=True).stdout)
     unit = 1e6 if sys.platform == "darwin" else 1e3
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / unit, process.returncode
+    return said["seconds"], said["peak"] / unit, said["code"]
 
 
 if __name__ == "__main__":

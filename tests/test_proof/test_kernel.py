@@ -1,6 +1,7 @@
 """The kernel against an exact judge, and the claims that were once proved and false."""
 
 import ast
+import contextlib
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -119,6 +120,39 @@ def test_with_discount_zero_only_the_first_step_is_forbidden_anything():
     said = check(claimed(game, ([[[0.0, 1.0], [0.0, 1.0]]],), [[np.inf]]))
     assert said.gains[0] >= 1
     assert said.kept == (True,)
+
+
+def test_a_system_that_is_singular_in_floats_proves_nothing_and_does_not_end_the_check():
+    """1/3 + 2/3 as rows of floats with a discount next to one leave nothing of I − γP."""
+    third = np.array([1 / 3, 2 / 3])
+    for rows in (np.array([third, third]), np.array([[0.5, 0.5], [1.0, 0.0]]), np.eye(2)):
+        for discount in (1 - 2.0**-53, 1 - 2.0**-52):
+            game = JointGame(
+                transition=rows[None, :, None],
+                rewards=[[[[1.0], [0.0]]]],
+                costs=np.zeros((0, 1, 2, 1)),
+                thresholds=[],
+                initial=[0.5, 0.5],
+                discount=discount,
+            )
+            found = check(claimed(game, game.uniform_policy(), np.zeros((1, 0))))
+            assert not found.gains[0] < 0
+    with monkeypatched_solve():
+        found = check(claimed(game, game.uniform_policy(), np.zeros((1, 0))))
+    # The values are 2^52 and 0, and what is said of them holds both.
+    assert found.values.lower[0] <= 2.0**51 <= found.values.upper[0]
+
+
+@contextlib.contextmanager
+def monkeypatched_solve():
+    """Let no linear system have a solution."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.linalg, "solve", singular)
+        yield
+
+
+def singular(*_):
+    raise np.linalg.LinAlgError
 
 
 def test_a_delay_that_falls_with_the_load_is_met_with_the_probability_that_others_are_idle():

@@ -161,7 +161,7 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
     zero, current = np.zeros((states, agents)), np.zeros(shape)
     for _ in range(3):  # the first solves, the others refine
         now = _step(game, 0, multipliers, zero, exactly(current), discount)[1].mid
-        current = current + np.linalg.solve(system, now - current)
+        current = current + _about_solved(system, now - current)
     reached = _reached(claim, game, discount)[0]
     after = _step(game, 0, multipliers, zero, exactly(current), discount)[1] - exactly(current)
     off = np.maximum(np.abs(after.upper), np.abs(after.lower))[reached].max(axis=0)
@@ -182,6 +182,14 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
         raised[i] = float(widened(np.array(residual)))
         best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
     return best, held, raised
+
+
+def _about_solved(system: Array, right: Array) -> Array:
+    """Return about the solution of a linear system; zero where it is singular in floats. It proves nothing."""
+    try:
+        return np.asarray(np.linalg.solve(system, right))
+    except np.linalg.LinAlgError:  # a discount next to one
+        return np.zeros_like(right)
 
 
 def _chain(game: Shared, agent: int, own: Array) -> Array:
@@ -215,7 +223,7 @@ def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int
         chosen = np.where(move, better, chosen)
         rows = np.eye(closed.shape[1])[chosen]
         system = np.eye(states) - discount * _chain(game, agent, rows)
-        best[:, agent] = np.linalg.solve(system, stage[np.arange(states), chosen])
+        best[:, agent] = _about_solved(system, stage[np.arange(states), chosen])
     return best[:, agent]
 
 
