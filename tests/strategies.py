@@ -8,6 +8,7 @@ Sizes are drawn by hypothesis, so that failures shrink to small games; entries c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from cmpg.games.contract import cheapest_policy
 from cmpg.games.joint.game import JointGame
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 
 Kind = Literal["cooperative", "exogenous", "single", "any"]
@@ -165,3 +167,10 @@ def _with_thresholds(game: JointGame, kind: Kind, rng: np.random.Generator, *, t
         horizon=game.horizon,
     )
     return Sample(game=chosen, start=start, kind=kind, tight=tight)
+
+
+def in_fractions(game):
+    """All tables as the rationals that their floats are, rows of probabilities divided by their exact sums."""
+    tables = {name: as_given(game.exact(), name) for name in ("transition", "initial", "rewards", "costs")}
+    sizes = {name: getattr(game, name) for name in ("horizon", "num_agents", "num_actions", "num_states")}
+    return SimpleNamespace(**tables, **sizes)

@@ -217,7 +217,7 @@ def test_the_verdict_does_not_depend_on_whether_a_long_kernel_may_be_stopped(lim
     assert {each.wrong for each in verdicts} == {()}
 
 
-EXACT_WORK = ("MOST_WORK", "MOST_RATIONAL_WORK", "MOST_RATIONAL_BITS", "MOST_LINEAR_STATES")
+EXACT_WORK = ("verdict.MAX_DECIDING_WORK", "exact.MAX_BITS", "exact.MAX_LINEAR_STATES")
 
 
 @pytest.mark.parametrize("name", EXACT_WORK)
@@ -232,7 +232,7 @@ def test_less_exact_work_leaves_a_threshold_on_the_last_bit_open_and_never_turns
         "costs": np.array([[[[[1.0, 1 / 3], [0.7, 0.1]]]]]),
         "thresholds": np.zeros(1),
     }
-    game |= {"discount": 0.75} if name == "MOST_LINEAR_STATES" else {"horizon": 1}
+    game |= {"discount": 0.75} if name == "exact.MAX_LINEAR_STATES" else {"horizon": 1}
     cost = judge(game).costs([thirds, thirds])[0]
     nearest = float(cost)
     is_above = nearest >= cost
@@ -240,7 +240,7 @@ def test_less_exact_work_leaves_a_threshold_on_the_last_bit_open_and_never_turns
     claim = claim_of(game | {"thresholds": np.array([limit])}, [thirds, thirds])
     decided = examined(claim)
     assert (decided.verdict, decided.wrong) == ("PROVEN" if above else "TO_ROUNDING", ())
-    monkeypatch.setattr(f"cmpg.games.exact_costs.{name}", 0)
+    monkeypatch.setattr(f"cmpg.proof.{name}", 0)
     short = examined(claim)
     assert short.wrong == ()
     assert short.verdict in ("TO_ROUNDING", decided.verdict)

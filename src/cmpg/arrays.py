@@ -1,7 +1,7 @@
 """Array types, tolerances, read-only arrays, and the checks that every table passes once, at the door.
 
-A number in this library is a 64-bit float, or a `fractions.Fraction` in an array of dtype object: the exact mode.
-Everything that evaluates or checks is written so that both work.
+What is computed with are 64-bit floats. A table that is given as `fractions.Fraction`s is an array of dtype object:
+games round it, and keep it for the proof (`cmpg.games.rationals`), and policies keep it until they are played.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def test_an_exact_run_keeps_the_exact_game_too(tmp_path, radios):
     assert advised == f"certify {tmp_path}/run/game.json {tmp_path}/run/policy.npz --exact"
     assert "exact arithmetic" in cmpg(*advised.split()).out
     assert "exact arithmetic" in ran.out
-    assert str(library.load_game(tmp_path / "run" / "game.json", exact=True).thresholds[0]) == "1/3"
+    assert str(library.load_game(tmp_path / "run" / "game.json", exact=True).rationals["thresholds"][0]) == "1/3"
     assert cmpg("certify", tmp_path / "run" / "game.json", tmp_path / "run" / "policy.npz", "--exact").code == 0
 
 
@@ -641,7 +641,7 @@ def test_scenario_options_reach_the_scenario():
         (["solve", "/"], "is a folder; name the game file in it"),
         (["solve", "grid-world", "--start", "nowhere.npz"], "nowhere.npz: there is no such file"),
         (["certify", "grid-world", "nowhere.npz"], "nowhere.npz: there is no such file"),
-        (["certify", "grid-world", "/"], "its ending is ''; .json or .npz is required"),
+        (["certify", "grid-world", "/"], "is a folder; name the file in it"),
         (["solve", "charging", "--exact"], "charging has no exact mode"),
         (["solve", "charging", "--day", "1999-01-01"], "has no session that arrived on 1999-01-01"),
         (["solve", "charging", "--day", "soon"], "a date such as 2019-06-12 is required"),

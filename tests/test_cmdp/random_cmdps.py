@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from cmpg.arrays import exact_distributions, to_exact
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
@@ -99,19 +98,6 @@ def dense_transition(cmdp):
     return np.broadcast_to(np.asarray(tables).reshape(-1, *shape[1:]), shape)
 
 
-def as_exact(cmdp):
-    """The same process in rationals, rows divided by their exact sums."""
-    return replace(
-        cmdp,
-        transition=exact_distributions(dense_transition(cmdp)),
-        reward=to_exact(cmdp.reward),
-        costs=to_exact(cmdp.costs),
-        thresholds=to_exact(cmdp.thresholds),
-        initial=exact_distributions(cmdp.initial),
-        trusted=True,
-    )
-
-
 def every_step(cmdp, table):
     return np.broadcast_to(table, cmdp.policy_shape)
 
@@ -142,6 +128,27 @@ def exact_costs(cmdp, policy):
                 ahead[target] += visits * chance
         states = ahead
     return totals
+
+
+def exact_discounted_costs(cmdp, policy):
+    """V^{c_j} of a stationary policy in rationals: v = c_π + γ P_π v by elimination; no pivot of I − γP is zero."""
+    transition, discount = dense_transition(cmdp)[0], Fraction(cmdp.discount)
+    lines = []
+    for s in range(cmdp.num_states):
+        played = shares(policy[0, s])
+        rows = [shares(transition[s, a]) for a in range(cmdp.num_actions)]
+        ahead = [sum(p * row[target] for p, row in zip(played, rows, strict=True)) for target in range(cmdp.num_states)]
+        paid = [sum(p * c for p, c in zip(played, fractions(cost[0, s]), strict=True)) for cost in cmdp.costs]
+        lines.append([int(s == target) - discount * p for target, p in enumerate(ahead)] + paid)
+    for pivot, line in enumerate(lines):
+        lines[pivot] = [entry / line[pivot] for entry in line]
+        for other in range(len(lines)):
+            if other != pivot:
+                factor = lines[other][pivot]
+                lines[other] = [x - factor * y for x, y in zip(lines[other], lines[pivot], strict=True)]
+    values = [line[len(lines) :] for line in lines]
+    begun = list(zip(shares(cmdp.initial), values, strict=True))
+    return [sum(p * own[j] for p, own in begun) for j in range(len(cmdp.costs))]
 
 
 def one_state(reward, costs, *, thresholds=None, horizon=1, **options):

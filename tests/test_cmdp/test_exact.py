@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_cmdps import as_exact, cmdps, exact_costs, fractions, one_state, random_policy
+from random_cmdps import cmdps, exact_costs, exact_discounted_costs, fractions, one_state, random_policy
 
-from cmpg.arrays import to_exact
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact, greatest_slack, provably_meets
 from cmpg.cmdp.model import CMDP
@@ -70,8 +69,7 @@ def test_zero_slack_is_never_exceeded_by_more_than_the_margin(cmdp):
 @settings(deadline=None, max_examples=15)
 @given(cmdp=cmdps(discounted=True, slack=("loose",), max_states=3, max_actions=2, constraints=(1, 2)))
 def test_discounted_thresholds_are_met_in_exact_arithmetic(cmdp):
-    policy = to_exact(Exact()(cmdp).policy)
-    costs = evaluate(as_exact(cmdp), policy / policy.sum(axis=-1, keepdims=True)).costs
+    costs = exact_discounted_costs(cmdp, Exact()(cmdp).policy)
     assert all(cost <= limit for cost, limit in zip(costs, fractions(cmdp.thresholds), strict=True))
 
 

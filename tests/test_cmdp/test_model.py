@@ -8,12 +8,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_cmdps import as_exact, cmdps, dense_transition, every_step, exact_costs, random_policy
+from random_cmdps import cmdps, dense_transition, every_step, exact_costs, exact_discounted_costs, random_policy
 
 from cmpg.arrays import exact_distributions, frozen, to_exact
-from cmpg.cmdp.evaluation import cost_rounding, evaluate, occupancy, policy_from_occupancy, stationary_values
+from cmpg.cmdp.evaluation import evaluate, occupancy, policy_from_occupancy, stationary_values
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import dual_bound, maximise
 from cmpg.cmdp.response import cost_margins
 from cmpg.errors import GameError, PolicyError
 
@@ -44,14 +43,6 @@ def test_costs_are_within_the_promised_rounding_of_the_exact_ones(cmdp, seed):
     for j in range(cmdp.num_constraints):
         size = abs(exact[j]) if cmdp.nonnegative[j] else Fraction(float(cmdp.sizes[1 + j]))
         assert abs(Fraction(float(costs[j])) - exact[j]) <= Fraction(cmdp.rounding) * size
-
-
-@settings(deadline=None, max_examples=25)
-@given(cmdp=cmdps(discounted=False, max_states=4, max_horizon=4), seed=SEEDS)
-def test_fractions_are_evaluated_exactly(cmdp, seed):
-    policy = random_policy(cmdp, np.random.default_rng(seed))
-    found = evaluate(as_exact(cmdp), exact_distributions(policy)).costs
-    assert list(found) == exact_costs(cmdp, policy)
 
 
 @settings(deadline=None, max_examples=40)
@@ -98,9 +89,8 @@ def test_discounted_values_are_the_limit_of_long_sums(cmdp, seed):
 @given(cmdp=cmdps(discounted=True, max_states=3, max_actions=2), seed=SEEDS)
 def test_discounted_costs_are_within_the_promised_rounding(cmdp, seed):
     policy = random_policy(cmdp, np.random.default_rng(seed))
-    exact = evaluate(as_exact(cmdp), exact_distributions(policy)).costs
+    exact = exact_discounted_costs(cmdp, policy)
     found = evaluate(cmdp, policy).costs
-    assert all(isinstance(cost, Fraction) for cost in exact)
     for cost, true_cost, margin in zip(found, exact, cost_margins(cmdp), strict=True):
         assert abs(Fraction(float(cost)) - true_cost) <= Fraction(float(margin))
 
@@ -230,30 +220,11 @@ def in_fractions(name):
 
 
 @pytest.mark.parametrize("name", ["transition", "reward", "costs", "thresholds", "initial"])
-def test_one_exact_table_makes_all_exact(name):
+def test_fractions_are_rounded(name):
     mixed, floats = CMDP(**tables(**{name: in_fractions(name)})), CMDP(**tables())
-    assert mixed.is_exact
-    for table in (mixed.transition, mixed.reward, mixed.costs, mixed.thresholds, mixed.initial):
-        assert all(isinstance(entry, Fraction) for entry in table.ravel())
-    policy = random_policy(floats, np.random.default_rng(3))
-    found = evaluate(mixed, exact_distributions(policy)).costs
-    assert list(found) == exact_costs(floats, policy)
-    assert all(isinstance(error, int) and error == 0 for error in cost_rounding(mixed, found))
-    multipliers = np.array([Fraction(1, 2)])
-    bound = dual_bound(mixed, multipliers)
-    assert isinstance(bound, Fraction)
-    assert float(bound) == pytest.approx(dual_bound(floats, np.array([0.5])), rel=1e-14)
-    assert maximise(mixed, multipliers).value == bound - multipliers[0] * mixed.thresholds[0]
-
-
-def test_an_exact_process_reads_a_policy_of_floats_exactly():
-    exact, policy = as_exact(CMDP(**tables())), np.full((3, 2, 2), 0.5)
-    policy[:, 0] = [0.1, 0.9]
-    found = evaluate(exact, policy)
-    assert list(found.costs) == exact_costs(CMDP(**tables()), policy)
-    assert all(isinstance(visits, Fraction) for visits in occupancy(exact, policy).ravel())
-    with pytest.raises(PolicyError, match=r"policy\[h=0, s=0\] sums to 0; every row must sum to 1"):
-        evaluate(exact, np.zeros((3, 2, 2)))
+    for field in ("transition", "reward", "costs", "thresholds", "initial"):
+        assert getattr(mixed, field).dtype == np.float64
+        assert np.array_equal(getattr(mixed, field), getattr(floats, field))
 
 
 @pytest.mark.parametrize("time", [{"horizon": 3}, {"horizon": None, "discount": Fraction(9, 10)}])
@@ -271,12 +242,9 @@ def test_a_process_in_floats_reads_policy_and_discount_in_floats(time, sparse):
         assert np.array_equal(occupancy(cmdp, policy), occupancy(cmdp, rounded))
 
 
-def test_fractions_beside_a_sparse_transition_are_refused():
+def test_fractions_beside_a_sparse_transition_are_rounded():
     matrix = sp.csr_array(GOOD_ROWS.reshape(4, 2))
-    with pytest.raises(GameError, match=r"reward holds Fractions and transition is sparse; .* Give a dense transition"):
-        CMDP(**tables(transition=matrix, reward=in_fractions("reward")))
-    with pytest.raises(GameError, match="thresholds holds Fractions and transition is sparse"):
-        CMDP(**tables(transition=matrix, thresholds=[Fraction(1, 3)]))
+    assert CMDP(**tables(transition=matrix, thresholds=[Fraction(1, 3)])).thresholds.tolist() == [1 / 3]
 
 
 def test_rows_close_to_one_are_normalised():

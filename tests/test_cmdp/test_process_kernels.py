@@ -198,10 +198,7 @@ def one_state(**changes):
 
 
 def test_what_kernels_cannot_read_is_left_to_the_twins():
-    from random_cmdps import as_exact
-
     assert kernels_for(one_state()) is not None
-    assert kernels_for(as_exact(one_state())) is None
     assert kernels_for(one_state(horizon=None, discount=0.5)) is None
 
 

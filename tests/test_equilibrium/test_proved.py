@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.result import Result, Status
+from cmpg.games.claims import claim_of, meets_thresholds_exactly
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
+from cmpg.proof.exact import exact_costs
 from oracles.judge import judge
 from oracles.random_games import draw, shapes_of
 from oracles.sweeping import build
@@ -84,13 +86,11 @@ def test_exact_costs_are_those_of_the_exact_judge(seed):
     if rng.random() < 0.5:
         tables = [np.eye(table.shape[2])[table.argmax(axis=-1)] for table in tables]
     policy = JointPolicy(tuple(tables))
-    found = build(drawn.game).at(policy).exact_costs(policy)
-    assert found is not None
-    for (least, most), cost in zip(found, judge(drawn.game).costs(policy.tables), strict=True):
+    game = build(drawn.game)
+    found = exact_costs(claim_of(game, policy, np.zeros((game.num_agents, len(game.thresholds)))), max_work=10**8)
+    for spent, cost in zip(found, judge(drawn.game).costs(policy.tables), strict=True):
         # Rows of the game that are not quite distributions were divided by their sums, in floats.
-        hair = Fraction(1, 10**14) * max(abs(cost), 1) if least != cost else 0
-        assert least - hair <= cost <= most + hair
-        assert most - least <= Fraction(1, 2**300) * max(abs(cost), 1)
+        assert abs(spent - cost) <= Fraction(1, 10**14) * max(abs(cost), 1)
 
 
 def test_where_too_much_can_happen_the_question_is_left_open():
@@ -354,3 +354,13 @@ def test_a_state_that_cannot_occur_breaks_no_hard_budget():
         horizon=1,
     )
     assert certify(game, game.uniform_policy(), [[np.inf, 0.0], [np.inf, 0.0]]).feasible
+
+
+@pytest.mark.parametrize("last_bit", [-1, 0, 1])
+def test_a_threshold_is_met_exactly_if_the_policy_spends_no_more_than_its_last_bit(last_bit):
+    shares = (0.3, 0.7)
+    spent = Fraction(shares[0]) / (Fraction(1 - shares[0]) + Fraction(shares[0])) * Fraction(shares[1])
+    spent /= Fraction(1 - shares[1]) + Fraction(shares[1])
+    nearest = float(spent) if float(spent) >= spent else np.nextafter(float(spent), np.inf)
+    limit = np.nextafter(nearest, last_bit * np.inf) if last_bit else nearest
+    assert meets_thresholds_exactly(one_shot([[0, 0], [0, 1]], limit), mixing(*shares)) is (limit >= spent)

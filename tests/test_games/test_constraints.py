@@ -210,7 +210,7 @@ def test_every_way_to_write_a_game_keeps_its_mask(tmp_path):
         save_game(game, tmp_path / "game.npz")
         assert load_game(tmp_path / "game.npz").binds.tolist() == mask
         if not isinstance(game, LocalGame):
-            assert game.exact().floats().binds.tolist() == mask
+            assert game.exact().binds.tolist() == mask
         split = by_window(game, 1, 0.5, constraint=0)
         assert not split.binds[0, -3:].any()  # what did not bind agent 0 does not in any of its windows
         assert split.binds[1:].all()

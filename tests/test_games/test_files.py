@@ -14,10 +14,12 @@ from bad_files import WRONG_VALUES, header, members_of, mutated, refused, write_
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import FileError, GameError, UnsupportedError
 from cmpg.files.games import load_game, save_game
+from cmpg.games.claims import claim_of
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.rationals import as_given, is_exact
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS
 from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world, grid_world_local
@@ -37,6 +39,9 @@ def assert_same_joint(one, other):
     assert one.discount == other.discount
     assert one.is_sparse == other.is_sparse
     np.testing.assert_array_equal(dense(one), dense(other))
+    assert is_exact(one) == is_exact(other)
+    for name in (*TABLES, "transition") if is_exact(one) else ():
+        np.testing.assert_array_equal(as_given(one, name), as_given(other, name))
     for name in TABLES:
         assert getattr(one, name).dtype == getattr(other, name).dtype
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -318,8 +323,10 @@ def counting_game(classes, *, discount=None, constraints=1, extra=True):
 
 
 def assert_same_counting(one, other):
+    assert is_exact(one) == is_exact(other)
     for name in ("transition", "private_rewards", "class_rewards", *TABLES):
         assert getattr(one, name).dtype == getattr(other, name).dtype
+        np.testing.assert_array_equal(as_given(one, name), as_given(other, name))
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     for name in ("classes", "horizon", "discount", *JOINT_NAMES):
         assert getattr(one, name) == getattr(other, name)
@@ -336,7 +343,7 @@ def test_counting_games_survive(there_and_back, ending, classes):
 def test_exact_counting_games_survive(there_and_back):
     exact = counting_game(LargestCount((2,))).exact()
     assert_same_counting(there_and_back(exact, "json", exact=True), exact)
-    assert_same_counting(there_and_back(exact.floats(), "npz", exact=True), exact.floats().exact())
+    assert_same_counting(there_and_back(exact, "npz", exact=True), exact)
 
 
 @pytest.mark.parametrize(
@@ -379,16 +386,17 @@ BY_HAND = {
 def test_fractions_in_json_are_read_exactly(tmp_path):
     path = write_json(tmp_path / "game.json", BY_HAND)
     exact = load_game(path, exact=True)
-    assert exact.is_exact
-    assert exact.initial.tolist() == [Fraction(1, 3), Fraction(2, 3)]
-    assert exact.transition[0, 1].tolist() == [[Fraction(1, 2)] * 2, [Fraction(1, 10), Fraction(9, 10)]]
-    assert exact.rewards[0, 0, 1, 1] == Fraction(1, 3)
-    assert exact.costs[0, 0, 1, 1] == Fraction(1, 10)
-    assert exact.thresholds.tolist() == [Fraction(1, 7)]
+    given = exact.rationals
+    assert given["initial"].tolist() == [Fraction(1, 3), Fraction(2, 3)]
+    assert given["transition"][0, 1].tolist() == [[Fraction(1, 2)] * 2, [Fraction(1, 10), Fraction(9, 10)]]
+    assert given["rewards"][0, 0, 1, 1] == Fraction(1, 3)
+    assert given["costs"][0, 0, 1, 1] == Fraction(1, 10)
+    assert given["thresholds"].tolist() == [Fraction(1, 7)]
     rounded = load_game(path)
-    assert not rounded.is_exact
-    assert all(getattr(rounded, name).dtype == np.float64 for name in (*TABLES, "transition"))
-    assert rounded.thresholds.tolist() == [1 / 7]
+    assert rounded.rationals is None
+    for game in (rounded, exact):
+        assert all(getattr(game, name).dtype == np.float64 for name in (*TABLES, "transition"))
+        assert game.thresholds.tolist() == [1 / 7]
 
 
 def test_a_threshold_that_is_met_exactly_is_met(tmp_path):
@@ -411,9 +419,10 @@ def test_one_exact_table_makes_the_whole_game_exact():
         initial=[1],
         horizon=2,
     )
-    assert mixed.is_exact
+    assert set(mixed.rationals) == {"thresholds", "transition", "initial"}
     assert not mixed.is_sparse
-    assert mixed.floats().thresholds.tolist() == [1 / 3]
+    assert mixed.thresholds.tolist() == [1 / 3]
+    assert is_exact(mixed)
     assert certify(mixed, mixed.uniform_policy(), exact=True).costs.tolist() == [1.5]
 
 
@@ -425,7 +434,7 @@ def test_sparse_json_games_can_be_read_exactly_and_stay_sparse_in_floats(tmp_pat
     path = write_json(tmp_path / "game.json", fields)
     exact, rounded = load_game(path, exact=True), load_game(path)
     assert rounded.is_sparse
-    assert exact.initial[0] == Fraction(1, 3)
+    assert exact.rationals["initial"][0] == Fraction(1, 3)
     assert exact.transition.shape == (1, 16, 4, 4, 16)
     assert np.array_equal(exact.transition.astype(float).reshape(-1, 16), rounded.transition[0].toarray())
 
@@ -579,3 +588,33 @@ def test_only_games_are_saved(tmp_path):
     with pytest.raises(FileError, match="a list has no file form"):
         save_game([], tmp_path / "game.npz")
     assert not list(tmp_path.iterdir())
+
+
+THIRD = Fraction(1, 3)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_rationals_of_a_table_that_has_changed_are_forgotten(trusted):
+    """A proof must be about the game as it is, and not about the one that it was made from."""
+    game = JointGame.from_matrices([[THIRD, 0], [0, 1]], cost=[[0, 0], [0, THIRD]], threshold=THIRD)
+    free = replace(game, costs=np.zeros_like(game.costs), trusted=trusted)
+    assert as_given(free, "costs").tolist() == np.zeros_like(game.costs).tolist()
+    assert as_given(free, "rewards").ravel()[0] == THIRD
+    both = JointPolicy(([[[0, 1]]], [[[0, 1]]]))
+    assert certify(game, both, exact=True).feasible
+    tighter = game.with_thresholds([np.nextafter(1 / 3, 0)])
+    assert not certify(tighter, both).feasible
+    assert certify(replace(tighter, thresholds=[THIRD], trusted=False), both).feasible
+    again = replace(game, rationals=None)
+    assert not is_exact(again)
+    assert again.costs.dtype == game.costs.dtype == np.float64
+
+
+def test_searches_see_floats_where_proofs_see_what_was_given():
+    game = JointGame.from_matrices([[THIRD, 0], [0, 1]], cost=[[0, 0], [0, THIRD]], threshold=THIRD)
+    position = game.at(game.uniform_policy())
+    tables = (position.values, position.costs, position.induced_cmdp(0).reward, position.induced_cmdp(0).costs)
+    assert {table.dtype for table in tables} == {np.dtype(np.float64)}
+    claim = claim_of(game, game.uniform_policy(), [[0], [0]])
+    assert claim.thresholds.tolist() == [THIRD]
+    assert claim.tables.costs.ravel().tolist() == [0, 0, 0, THIRD]

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import GameError, PolicyError
+from cmpg.games.claims import claim_of
 from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
+from cmpg.proof.exact import exact_costs, exact_values
 from cmpg.scenarios import counter_example
-from strategies import games, policies, samples
+from strategies import games, in_fractions, policies, samples
 
 SMALL = {"kinds": ("any", "single"), "max_states": 4, "max_actions": 3, "max_horizon": 3, "max_constraints": 2}
 
@@ -67,7 +70,7 @@ def games_and_policies(draw, **options):
 @given(games_and_policies())
 def test_values_and_costs_are_those_of_a_loop_within_the_stated_rounding(drawn):
     game, policy = drawn
-    position, exact = game.at(policy), game.exact()
+    position, exact = game.at(policy), in_fractions(game)
     sizes = [np.abs(reward) for reward in exact.rewards]
     by_loop = loop_over_joint_actions(exact, policy.exact(), [*exact.rewards, *exact.costs, *sizes])
     values, costs, bounds = np.split(np.array(by_loop), [game.num_agents, game.num_agents + game.num_constraints])
@@ -80,15 +83,13 @@ def test_values_and_costs_are_those_of_a_loop_within_the_stated_rounding(drawn):
 
 @settings(deadline=None, max_examples=20)
 @given(games_and_policies(max_horizon=2))
-def test_exact_games_evaluate_without_any_error(drawn):
+def test_exact_games_are_judged_without_any_error(drawn):
     game, policy = drawn
-    exact = game.exact()
-    position = exact.at(policy)
+    exact = in_fractions(game)
+    claim = claim_of(game.exact(), policy.exact(), np.zeros((game.num_agents, game.num_constraints)))
     by_loop = loop_over_joint_actions(exact, policy.exact(), [*exact.rewards, *exact.costs])
-    assert [*position.values, *position.costs] == by_loop
-    assert not position.cost_rounding.any()
-    assert exact.exact() is exact
-    assert exact.floats().at(policy).values == pytest.approx(game.at(policy).values, rel=1e-12, abs=1e-12)
+    assert [*exact_values(claim, max_work=10**8), *exact_costs(claim, max_work=10**8)] == by_loop
+    assert game.exact().at(policy).values == pytest.approx(game.at(policy).values, rel=1e-12, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=20)
@@ -96,20 +97,16 @@ def test_exact_games_evaluate_without_any_error(drawn):
 def test_the_induced_cmdp_averages_over_the_others(drawn, data):
     game, policy = drawn
     agent = data.draw(st.integers(0, game.num_agents - 1))
-    exact = game.exact()
-    for computed, tolerance in (
-        (exact.at(policy).induced_cmdp(agent), 0),
-        (game.at(policy).induced_cmdp(agent), 1e-12),
-    ):
-        dense = computed.transition
-        if computed.is_sparse:
-            dense = np.stack([matrix.toarray().reshape(*computed.reward.shape[1:], -1) for matrix in dense])
-        pairs = [(dense, exact.transition), (computed.reward, exact.rewards[agent])]
-        pairs += list(zip(computed.costs, exact.costs, strict=True))
-        for found, table in pairs:
-            by_loop = loop_for_induced_table(exact, policy.exact(), table, agent)
-            assert np.abs(stretched(found, game.horizon) - by_loop).max() <= tolerance
-        assert np.array_equal(computed.thresholds, (exact if tolerance == 0 else game).thresholds)
+    exact, computed = in_fractions(game), game.at(policy).induced_cmdp(agent)
+    dense = computed.transition
+    if computed.is_sparse:
+        dense = np.stack([matrix.toarray().reshape(*computed.reward.shape[1:], -1) for matrix in dense])
+    pairs = [(dense, exact.transition), (computed.reward, exact.rewards[agent])]
+    pairs += list(zip(computed.costs, exact.costs, strict=True))
+    for found, table in pairs:
+        by_loop = loop_for_induced_table(exact, policy.exact(), table, agent)
+        assert np.abs(stretched(found, game.horizon) - by_loop).max() <= 1e-12
+    assert np.array_equal(computed.thresholds, game.thresholds)
 
 
 @settings(deadline=None, max_examples=40)
@@ -307,7 +304,7 @@ def test_a_game_from_a_function_has_its_numbers():
     for state, *actions in np.ndindex(3, 2, 2):
         ahead, rewards, costs = steps_of_a_ring(state, tuple(actions))
         row = np.array([ahead.get(target, 0.0) for target in range(3)])
-        np.testing.assert_array_equal(game.exact().transition[0, state, *actions].astype(float), row)
+        np.testing.assert_array_equal(as_given(game.exact(), "transition")[0, state, *actions].astype(float), row)
         np.testing.assert_array_equal(game.rewards[:, 0, state, *actions], rewards)
         np.testing.assert_array_equal(game.costs[:, 0, state, *actions], costs)
 
@@ -511,24 +508,12 @@ def test_a_game_in_floats_reads_fractions_in_floats(drawn):
     assert np.array_equal(exact.costs, floats.costs)
 
 
-def test_a_move_is_read_in_the_arithmetic_of_the_game():
+def test_a_move_in_fractions_is_read_in_floats():
     game = JointGame(**{**good_tables(), "rewards": np.random.default_rng(0).random((2, 4, 2, 2, 3))})
     start, table = game.uniform_policy(), thirds(game.policy_shapes[0])
     moved = game.at(start).replace(0, table)
     assert moved.policy[0].dtype == moved.values.dtype == np.float64
     assert np.array_equal(moved.values, game.at(start.replace(0, table)).values)
-    exact = game.exact()
-    there = exact.at(start).replace(0, np.full((4, 2, 2), 0.5)).replace(1, thirds(game.policy_shapes[1]))
-    assert all(isinstance(entry, Fraction) for played in there.policy for entry in played.ravel())
-    assert all(isinstance(value, Fraction) for value in there.values)
-    assert there.values.tolist() == exact.at(start.replace(1, thirds(game.policy_shapes[1]))).values.tolist()
-
-
-def test_a_planner_reads_its_reward_in_the_arithmetic_of_the_game():
-    game = JointGame(**good_tables())
-    reward = np.random.default_rng(0).random((1, 2, 2, 3))
-    assert game.exact().joint_cmdp(reward).is_exact
-    assert not game.joint_cmdp(game.exact().rewards[0]).is_exact
 
 
 def test_a_rational_discount_of_a_game_in_floats_is_rounded():
@@ -546,7 +531,7 @@ def test_rewards_of_any_size_keep_their_relative_precision(scale):
     tables["rewards"] = scale * np.random.default_rng(0).random((2, 4, 2, 2, 3))
     game = JointGame(**tables)
     policy = game.random_policy(rng=np.random.default_rng(1))
-    exact = game.exact().at(policy).values
+    exact = exact_values(claim_of(game.exact(), policy, np.zeros((2, game.num_constraints))), max_work=10**8)
     for found, value in zip(game.at(policy).values, exact, strict=True):
         assert abs(Fraction(found) - value) <= Fraction(game.at(policy).induced_cmdp(0).rounding) * value
 

@@ -12,12 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmpg.errors import GameError
+from cmpg.games.claims import claim_of
 from cmpg.games.contract import Names, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.games.potential.modular import loop_test
 from cmpg.games.potential.structure import prove_potential
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
+from cmpg.proof.exact import exact_values
 from cmpg.scenarios import congestion_game, congestion_game_common_reward, congestion_game_exogenous, spectrum
 from strategies import policies, samples
 
@@ -32,14 +35,19 @@ def four_cycle(game, policy, deviations, agents):
     """Return the sum of the movers' gains, straight from the definition."""
     (i, j), (new_i, new_j) = agents, deviations
     at = {
-        (x, y): game.at(
-            JointPolicy(
-                tuple(
-                    new_i if (agent == i and x) else new_j if (agent == j and y) else table
-                    for agent, table in enumerate(policy)
-                )
-            )
-        ).values
+        (x, y): exact_values(
+            claim_of(
+                game,
+                JointPolicy(
+                    tuple(
+                        new_i if (agent == i and x) else new_j if (agent == j and y) else table
+                        for agent, table in enumerate(policy)
+                    )
+                ),
+                np.zeros((game.num_agents, len(game.thresholds))),
+            ),
+            max_work=10**8,
+        )
         for x, y in product((0, 1), repeat=2)
     }
     return (
@@ -105,7 +113,7 @@ def test_proofs_of_exact_games_are_exact(sample):
 def test_exact_games_have_no_tolerance():
     game = congestion_game_exogenous(num_agents=2).exact()
     assert check_potential(game, rng=rng()).residual == 0
-    rewards = game.rewards.copy()
+    rewards = as_given(game, "rewards").copy()
     rewards[0, 0, 0, 0, 0] += Fraction(1, 10**40)
     check = check_potential(with_rewards(game, rewards), rng=rng())
     assert check.verdict is Verdict.REFUTED
@@ -119,7 +127,7 @@ def test_terms_that_nobody_can_influence_are_class_c4(sample, seed):
     game, random = sample.game, rng(seed)
     # A term f(s_h) − E f(s_{h+1}) that is paid along the way telescopes to what nobody can change, f(s_0).
     rewards = np.repeat(game.rewards, game.horizon, axis=1) if game.rewards.shape[1] == 1 else game.rewards.copy()
-    dense = game.exact().transition.astype(float)
+    dense = game.exact().transition
     for agent in range(1, game.num_agents):
         worth = random.integers(-8, 9, size=game.num_states) / 8
         for h in range(game.horizon):
@@ -284,7 +292,7 @@ def test_what_the_exact_test_refutes_is_never_called_tested():
 
 
 def test_what_the_exact_test_refutes_needs_no_witness_in_large_games(monkeypatch):
-    monkeypatch.setattr("cmpg.games.potential.check.MOST_EXACT_ENTRIES", 0)
+    monkeypatch.setattr("cmpg.games.potential.check.MAX_EXACT_ENTRIES", 0)
     check = check_potential(noisy_game(), rng=rng())
     assert check.verdict is Verdict.REFUTED
     assert check.witness is None

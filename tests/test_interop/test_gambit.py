@@ -52,8 +52,8 @@ def test_payoffs_are_read_the_first_player_changing_fastest(tmp_path):
     assert game.rewards[0, 0, 0] == pytest.approx(np.array([[1, 5, 1 / 3], [3, 7, 20]]))
     assert game.rewards[1, 0, 0].tolist() == [[2, 6, -1.5], [4, 8, 0]]
     exact = read_nfg(written(tmp_path, PAYOFFS), exact=True)
-    assert exact.is_exact
-    assert exact.rewards[0, 0, 0, 0, 2] == Fraction(1, 3)
+    assert exact.rationals is not None
+    assert exact.rationals["rewards"][0, 0, 0, 0, 2] == Fraction(1, 3)
 
 
 def test_texts_may_go_over_several_lines_and_lines_are_still_counted(tmp_path):
@@ -79,7 +79,8 @@ def test_out_and_in_again_is_the_same_game(tmp_path, sizes):
     again = read_nfg(written(tmp_path, nfg_text(game, title='with "quotes" and \\')))
     assert again.rewards.tolist() == game.rewards.tolist()
     exact = one_shot(*(np.vectorize(Fraction)(rng.integers(-9, 9, size=sizes), 7) for _ in sizes))
-    assert (read_nfg(written(tmp_path, nfg_text(exact)), exact=True).rewards == exact.rewards).all()
+    again = read_nfg(written(tmp_path, nfg_text(exact)), exact=True)
+    assert (again.rationals["rewards"] == exact.rationals["rewards"]).all()
 
 
 @pytest.mark.parametrize(

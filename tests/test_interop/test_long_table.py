@@ -51,8 +51,8 @@ def test_fractions_stay_exact(tmp_path):
     game = counter_example().exact().with_thresholds([Fraction(1, 3)])
     (tmp_path / "game.csv").write_text(table_text(game))
     again = read_table(tmp_path / "game.csv", exact=True)
-    assert again.is_exact
-    assert again.thresholds[0] == Fraction(1, 3)
+    assert again.rationals is not None
+    assert again.rationals["thresholds"][0] == Fraction(1, 3)
     assert (again.rewards == game.rewards).all()
     assert read_table(tmp_path / "game.csv").thresholds[0] == pytest.approx(1 / 3)
 

@@ -72,7 +72,6 @@ def certify(
     from cmpg.files.devices import KIND as DEVICE
     from cmpg.files.devices import load_device
     from cmpg.files.records import names_record
-    from cmpg.games.contract import in_floats
     from cmpg.report.certificates import verification_summary
 
     finite("epsilon", epsilon)
@@ -92,7 +91,7 @@ def certify(
             remark(told_rescaling(rescaling.rows))
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")
-            multipliers = proposed_multipliers(in_floats(game), tables)
+            multipliers = proposed_multipliers(game, tables)
         if verified:
             progress.begin("cmpg-verify checks the claim")
             from cmpg.equilibrium.verified import verify

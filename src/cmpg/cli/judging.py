@@ -229,17 +229,16 @@ def _computed(name: str, game: Game, seed: int) -> JointPolicy:
     from cmpg.comparison.methods import JointPlanner, NashCA
     from cmpg.equilibrium.solve import solve
     from cmpg.errors import InfeasibleError
-    from cmpg.games.contract import in_floats
     from cmpg.policy import JointPolicy
 
-    floats, rng = in_floats(game), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     if name == "ours":
-        result = solve(floats, rng=rng)
+        result = solve(game, rng=rng)
         if result.incumbent is None:
             raise InfeasibleError(f"`ours` has no policy: {result.message}")
         return result.policy
     methods: dict[str, Any] = {"independent": IndependentGradient(), "selfish": NashCA(), "planner": JointPlanner()}
-    found: JointPolicy = methods[name](floats, JointPolicy.uniform(floats.policy_shapes), rng=rng).policy
+    found: JointPolicy = methods[name](game, JointPolicy.uniform(game.policy_shapes), rng=rng).policy
     return found
 
 

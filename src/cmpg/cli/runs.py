@@ -130,13 +130,12 @@ def show(
     from cmpg.report.tables import decisions_face
 
     if animate is not None:
-        from cmpg.games.contract import in_floats
         from cmpg.report.animation import animate as write
         from cmpg.report.viewer import view_of
 
         on_interrupt(written(animate))
         run = load_run(folder)
-        made = write(view_of(in_floats(run.game), run.result.policy.floats(), run.drawing), animate)
+        made = write(view_of(run.game, run.result.policy.floats(), run.drawing), animate)
         tell(f"written to {animate} ({made} frames)")
         return
     if is_recommendation(folder):
@@ -191,11 +190,10 @@ def _recommended(folder: Path) -> list[dict[str, Any]]:
     """Return what each agent is recommended where, with which probability."""
     from cmpg.equilibrium.recommendations.recommend import device_of
     from cmpg.files.devices import load_recommendation
-    from cmpg.games.contract import in_floats
     from cmpg.report.recommendations import recommended_rows
 
     found = load_recommendation(folder)
-    return list(recommended_rows(in_floats(found.game), device_of(found)))
+    return list(recommended_rows(found.game, device_of(found)))
 
 
 def _export_proof(folder: Path, output: Path | None) -> None:

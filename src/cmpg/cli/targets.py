@@ -115,7 +115,7 @@ class Target:
         if not exact:
             return game
         from cmpg.errors import GameError, UnsupportedError
-        from cmpg.games.contract import in_rationals
+        from cmpg.games.rationals import in_rationals
 
         try:
             return in_rationals(game)

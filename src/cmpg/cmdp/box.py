@@ -85,7 +85,7 @@ class BoxCMDP:
 
 
 def _checked_box(nominal: CMDP, lower: Any, upper: Any) -> tuple[FloatArray, FloatArray]:
-    if nominal.horizon is None or nominal.is_sparse or nominal.is_exact:
+    if nominal.horizon is None or nominal.is_sparse:
         raise GameError("a box needs a CMDP with a finite horizon and a dense transition of floats.")
     tables = [numbers("lower", lower), numbers("upper", upper)]
     for name, table in zip(("lower", "upper"), tables, strict=True):

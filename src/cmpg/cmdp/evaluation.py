@@ -9,7 +9,7 @@ Occupancy (the paper's appendix). ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l 
 
 Discounted sums of a stationary policy solve v = l_π + γ P_π v, and its expected visits d = μ + γ P_πᵀ d. Floats are
 solved by LU factors, dense or sparse, with one step of refinement, and the residual is checked: if
-‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth. Fractions are solved by elimination.
+‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth.
 
 Guarantee: `CMDP.rounding` bounds the error of `evaluate`, with a finite horizon and discounted.
 """
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from math import prod
 from typing import Any
@@ -27,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, distributions, frozen, numbers, to_exact, to_floats
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, numbers, to_floats
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
@@ -73,9 +72,6 @@ def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
 
     Where no cost is negative the error is relative to the cost itself; otherwise to the largest sum there can be.
     """
-    if cmdp.is_exact:
-        # A float zero would turn the rationals that it is added to into floats.
-        return frozen(np.zeros(cmdp.num_constraints, dtype=object))
     relative = cmdp.nonnegative & (cmdp.discount is None)
     return np.asarray(cmdp.rounding * np.where(relative, np.abs(costs), cmdp.rounding_sizes[1:]))
 
@@ -234,18 +230,12 @@ def policy_from_occupancy(occupancy: FloatArray, unvisited: FloatArray) -> Float
 
 
 def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
-    """Return the policy as an array of the right shape, in the arithmetic of the tables.
-
-    Only rows that are read in rationals are checked again, and divided by their exact sums.
-    """
+    """Return the policy as an array of floats of the right shape."""
     table: FloatArray = np.asarray(policy)
     check_shape("policy", table.shape, cmdp.policy_shape, error=PolicyError)
-    rational = table.dtype.hasobject
-    if rational:
-        table = numbers("policy", table, error=PolicyError)
-    if cmdp.is_exact:
-        return distributions("policy", to_exact(table), ("h", "s"), error=PolicyError)
-    return to_floats(table) if rational else table.astype(np.float64, copy=False)
+    if table.dtype.hasobject:
+        return to_floats(numbers("policy", table, error=PolicyError))
+    return table.astype(np.float64, copy=False)
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
@@ -254,13 +244,13 @@ def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
     return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
 
 
-def rate(cmdp: CMDP) -> Any:
-    """Return the discount in the arithmetic of the tables."""
+def rate(cmdp: CMDP) -> float:
+    """Return γ of a discounted CMDP."""
     assert cmdp.discount is not None
-    return Fraction(cmdp.discount) if cmdp.is_exact else cmdp.discount
+    return cmdp.discount
 
 
-def resolvent(matrix: Any, rows: FloatArray, discount: float | Fraction) -> Any:
+def resolvent(matrix: Any, rows: FloatArray, discount: float) -> Any:
     """Return I − γ P_π for a transition [S·A, S] and a stationary policy [S, A], dense or CSR as the transition is."""
     states, actions = rows.shape
     if sp.issparse(matrix):
@@ -277,14 +267,12 @@ def solved(system: Any, right: FloatArray, *, tolerance: float) -> FloatArray:
     Parameters
     ----------
     system : [S, S]
-        Dense or CSR; of Fractions, dense.
+        Dense or CSR.
     right : [S] or [S, m]
         One or several right-hand sides.
     tolerance
         The largest residual, relative to the largest |x| of its column, that is not an error.
     """
-    if not sp.issparse(system) and system.dtype == object:
-        return _eliminated(system, right)
     solve = _sparse_solver(system) if sp.issparse(system) else _dense_solver(system)
     found = solve(right)
     found = found + solve(right - system @ found)
@@ -317,15 +305,3 @@ def _dense_solver(system: FloatArray) -> Any:
             return np.asarray(lu_solve(factors, right, check_finite=False))
 
     return solve
-
-
-def _eliminated(system: FloatArray, right: FloatArray) -> FloatArray:
-    """Gauss-Jordan elimination; I − γP is diagonally dominant, so no pivot is zero."""
-    columns = right.reshape(len(right), -1)
-    table = np.concatenate([system, columns], axis=1)
-    for pivot in range(len(table)):
-        table[pivot] = table[pivot] / table[pivot, pivot]
-        for other in range(len(table)):
-            if other != pivot and table[other, pivot] != 0:
-                table[other] = table[other] - table[other, pivot] * table[pivot]
-    return table[:, len(table) :].reshape(right.shape)

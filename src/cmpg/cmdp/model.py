@@ -34,13 +34,12 @@ from cmpg.arrays import (
     check_shape,
     distributions,
     each_once,
-    exact_distributions,
     first_index,
     frozen,
     numbers,
     place,
     row_sum_message,
-    to_exact,
+    to_floats,
 )
 from cmpg.cmdp.kernels.choice import packed_process
 from cmpg.errors import GameError
@@ -212,11 +211,6 @@ class CMDP:
         """Whether the transition is a sequence of CSR matrices."""
         return isinstance(self.transition, tuple)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions."""
-        return self.reward.dtype == object
-
 
 def thin(table: FloatArray) -> FloatArray:
     """Return a table [..., S, A] that was made by repeating one column as that column, [..., S, 1]; others as they are.
@@ -329,21 +323,9 @@ def _checked_tables(cmdp: CMDP) -> dict[str, Any]:
         "initial": distributions("initial", initial, ()),
         "transition": checked_transition(cmdp.transition, (steps, states, actions)),
     }
-    exact = [name for name, table in tables.items() if not isinstance(table, tuple) and table.dtype == object]
-    if exact:
-        return _exact_tables(tables, exact[0])
-    # A rational discount would take sums of floats out of the floats.
-    return tables | {"discount": None if cmdp.discount is None else float(cmdp.discount)}
-
-
-def _exact_tables(tables: dict[str, Any], exact: str) -> dict[str, Any]:
-    if isinstance(tables["transition"], tuple):
-        raise GameError(
-            f"{exact} holds Fractions and transition is sparse; CSR matrices hold floats only, and no table is exact "
-            "unless all are. Give a dense transition [H or 1, S, A, S], or floats."
-        )
-    rows = ("transition", "initial")
-    return {name: exact_distributions(table) if name in rows else to_exact(table) for name, table in tables.items()}
+    # Fractions are rounded; sums of floats stay floats.
+    rounded = {name: table if isinstance(table, tuple) else to_floats(table) for name, table in tables.items()}
+    return rounded | {"discount": None if cmdp.discount is None else float(cmdp.discount)}
 
 
 def checked_transition(transition: Any, shape: tuple[int, ...]) -> Transition:

@@ -16,14 +16,14 @@ one step's rounding can separate them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, IntArray, frozen, to_floats
+from cmpg.arrays import FloatArray, IntArray, frozen
 from cmpg.cmdp.evaluation import (
     add_future,
     backward_induction,
@@ -226,7 +226,7 @@ def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
 def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     """Return λ·α + max_π V^{r − λc}: no policy that meets the constraints is worth more.
 
-    Works on floats and on Fractions; on a discounted CMDP the remaining residual of policy iteration is added.
+    On a discounted CMDP the remaining residual of policy iteration is added.
 
     Parameters
     ----------
@@ -386,8 +386,7 @@ def _optimal_actions(cmdp: CMDP, weights: FloatArray, allowed: npt.NDArray[np.bo
 def _discounted_maximum(cmdp: CMDP, multipliers: FloatArray) -> float:
     """Return an upper bound on max_π V^{r − λc}: for any v, the optimum is at most v + max(Tv − v)⁺/(1 − γ)."""
     weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
-    floats = _rounded(cmdp) if cmdp.is_exact else cmdp
-    optimal = _optimal_actions(floats, weights, np.ones(cmdp.policy_shape[1:], dtype=np.bool_))
+    optimal = _optimal_actions(cmdp, weights, np.ones(cmdp.policy_shape[1:], dtype=np.bool_))
     everyone, chosen = np.arange(len(optimal)), optimal.argmax(axis=1)
     rows = np.eye(cmdp.num_actions, dtype=np.int64)[chosen]
     stage = _weighted_stage(cmdp, [1, *(-multiplier for multiplier in multipliers)])
@@ -395,16 +394,3 @@ def _discounted_maximum(cmdp: CMDP, multipliers: FloatArray) -> float:
     to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
     residual = (scalarised_backup(cmdp, multipliers, to_go).max(axis=1) - to_go).max()
     return cmdp.initial @ to_go + max(residual, 0) / (1 - rate(cmdp))  # type: ignore[no-any-return]
-
-
-def _rounded(cmdp: CMDP) -> CMDP:
-    """Return an exact CMDP in floats."""
-    return replace(
-        cmdp,
-        transition=to_floats(cmdp.transition),
-        reward=to_floats(cmdp.reward),
-        costs=to_floats(cmdp.costs),
-        thresholds=to_floats(cmdp.thresholds),
-        initial=to_floats(cmdp.initial),
-        trusted=True,
-    )

@@ -249,7 +249,7 @@ def restricted(cmdp: CMDP, forbidden: Sequence[Forbidden], hard: BoolArray) -> R
         kept["averaged"] = cmdp.averaged[np.append(True, ~hard)]
     if not closed.any():
         return Restricted(replace(cmdp, **kept, trusted=True), None)
-    if hard.all() and not cmdp.is_exact:
+    if hard.all():
         reward = np.broadcast_to(cmdp.reward, closed.shape).copy()
         reward[closed] -= 2 * cmdp.reward_range + 1
         return Restricted(replace(cmdp, reward=frozen(reward), **kept, trusted=True), None)

@@ -89,7 +89,7 @@ class JointPlanner:
         """Run the method; the start does not matter."""
         joint = as_joint(game, wanted="cannot be planned for jointly")
         run = Run(joint)
-        best = Exact()(joint.floats().joint_cmdp(), rng=rng)
+        best = Exact()(joint.joint_cmdp(), rng=rng)
         return run.ended(self, run.see(joint.at(marginals(joint, best.policy))), upper_bound=best.bound)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_exact, to_floats
+from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
 from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
@@ -76,7 +76,7 @@ def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2)."""
     game = as_joint(game, wanted="has no dual function that this library can compute")
     checked = _checked_multipliers(game, multipliers)
-    checked = to_exact(checked) if game.is_exact else to_floats(checked)
+    checked = to_floats(checked)
     penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
     return game.with_rewards(game.rewards - penalty).without_constraints()
 
@@ -266,7 +266,7 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     """
     game = as_joint(game, wanted="has no dual function that this library can compute")
     checked = _checked_multipliers(game, multipliers)
-    return maximisers_of(game.floats(), joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
+    return maximisers_of(game, joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
 
 
 def analyse_duality(

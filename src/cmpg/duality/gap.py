@@ -28,7 +28,7 @@ from cmpg.equilibrium.runs import Restarts, by_potential
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import Cell, Face, Table, fixed, html, line, text
-from cmpg.games.contract import Game, Objective, in_floats
+from cmpg.games.contract import Game, Objective
 from cmpg.games.devices import Concept
 from cmpg.games.joint.game import joint_or_none
 from cmpg.games.joint.planner import has_common_reward
@@ -112,21 +112,20 @@ def duality_gap(
     InfeasibleError
         No policy that meets the thresholds was found.
     """
-    floats = in_floats(game)
-    check_applies(floats, Concept.ROTA)
-    ended = solve(floats, epsilon=epsilon, restarts=Restarts(restarts, prefer=by_potential), rng=rng)
-    found = recommend(floats, epsilon=epsilon, rng=rng)
+    check_applies(game, Concept.ROTA)
+    ended = solve(game, epsilon=epsilon, restarts=Restarts(restarts, prefer=by_potential), rng=rng)
+    found = recommend(game, epsilon=epsilon, rng=rng)
     if found.device is None or not found.certified or ended.incumbent is None:
         raise InfeasibleError(f"there is no certified rota and Nash policy to compare: {found.message} {ended.message}")
-    zero, joint, correlated = _zero(floats), joint_or_none(floats), None
+    zero, joint, correlated = _zero(game), joint_or_none(game), None
     if joint is not None:
-        planned = recommend(floats, Concept.CORRELATED, epsilon=epsilon)
-        correlated = average_potential(floats, planned.device) + zero if planned.certified and planned.device else None
+        planned = recommend(game, Concept.CORRELATED, epsilon=epsilon)
+        correlated = average_potential(game, planned.device) + zero if planned.certified and planned.device else None
     common = found.multipliers.max(axis=0, initial=0.0)
-    bound = upper_bound(floats, Objective.POTENTIAL, ended.policy.floats(), common)
+    bound = upper_bound(game, Objective.POTENTIAL, ended.policy.floats(), common)
     if bound is None:
         raise GameError("no upper bound on the potential is known for this form of game.")
-    nash, rota = float(floats.potential(ended.policy.floats())) + zero, average_potential(floats, found.device) + zero
+    nash, rota = float(game.potential(ended.policy.floats())) + zero, average_potential(game, found.device) + zero
     upper = max(bound.value + zero, rota)
     lower, most = nash, upper
     if joint is not None:

@@ -31,7 +31,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.faces import Face, counted, html, line, text
-from cmpg.games.claims import claim_of
+from cmpg.games.claims import claim_of, has_tables
 from cmpg.games.contract import (
     Game,
     Information,
@@ -41,10 +41,9 @@ from cmpg.games.contract import (
     binds_of,
     bounded_together,
     forbidden,
-    in_floats,
-    is_exact,
 )
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
+from cmpg.games.rationals import is_exact
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.verdict import Feasibility as Feasibility
@@ -189,7 +188,7 @@ def certify(
     if multipliers is None and len(game.thresholds):
         from cmpg.equilibrium.best_responses import proposed_multipliers  # the only solver, and its word is checked
 
-        multipliers = proposed_multipliers(in_floats(game), policy.floats())
+        multipliers = proposed_multipliers(game, policy.floats())
     given = check_multipliers(game, multipliers)
     if verified:
         return _verified(game, policy, given, certify(game, policy, given, exact=exact))
@@ -274,7 +273,7 @@ def kernel_judges(game: Game) -> bool:
 
 def tables_of(game: Game) -> Any:
     """Return the tables of a game, or None: a class of one's own may have none, and is judged by its CMDPs."""
-    return game.claim_tables() if hasattr(type(game), "claim_tables") else None  # type: ignore[attr-defined]
+    return game.claim_tables() if has_tables(game) else None  # type: ignore[attr-defined]
 
 
 def holds_rationals(game: Any, policy: JointPolicy) -> bool:
@@ -314,16 +313,15 @@ def as_certificate(
 def screen(game: Game, policy: JointPolicy, multipliers: Any = None) -> Certificate:
     """Judge as `certify` does, by the CMDPs that the game induces: faster than the kernel, with more code behind it.
 
-    A game in rationals is rounded to floats first; a search has to know where it stands, and `certify` has the last
+    A game that was given in rationals is judged by its floats, which a search computes with; `certify` has the last
     word.
     """
     given = np.asarray(check_multipliers(game, multipliers), dtype=np.float64)
     hard = np.asarray(given == np.inf)
-    floats = in_floats(game)
     # Overflow gives inf or nan; both make a bound infinite, so no warning is needed.
     with np.errstate(over="ignore", invalid="ignore"):
-        position = floats.at(policy)
-        return _screened(floats, position, policy, np.where(hard, 0, given), hard)
+        position = game.at(policy)
+        return _screened(game, position, policy, np.where(hard, 0, given), hard)
 
 
 def _screened(game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray) -> Certificate:
@@ -415,8 +413,6 @@ def certificate_seconds(position: Position, num_agents: int) -> float:
 
 def gain_rounding(cmdp: CMDP, multipliers: FloatArray) -> float:
     """Return how much rounding could hide in `dual_bound` minus `evaluate`, as a rigorous bound."""
-    if cmdp.is_exact:
-        return 0.0
     multipliers = np.asarray(multipliers, dtype=np.float64)
     sizes = cmdp.rounding_sizes
     return 2 * cmdp.rounding * float(sizes[0] + multipliers @ (sizes[1:] + np.abs(cmdp.thresholds)))

@@ -21,7 +21,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Objective, Planner, UpperBound, in_floats, planner, relaxed_bound
+from cmpg.games.contract import Game, Objective, Planner, UpperBound, planner, relaxed_bound
 from cmpg.policy import JointPolicy
 
 OPTIMAL = 1e-6
@@ -105,7 +105,7 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     policy = result.policy.floats()
     if result.game is None:
         raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")
-    game = in_floats(result.game)
+    game = result.game
     with limited(time.monotonic() + time_limit):
         if objective is Objective.WELFARE:
             value = float(np.sum(result.values))

@@ -98,7 +98,7 @@ class Restarts:
 class RunContext:
     """What all runs of one solve share."""
 
-    game: Game  # in floats
+    game: Game
     epsilon: float
     method: Ascent
     improve: PairMoves | None

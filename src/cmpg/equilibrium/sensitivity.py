@@ -29,7 +29,7 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, in_floats
+from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
 POINTS = 21
@@ -190,7 +190,7 @@ def sensitivity(result: Result) -> Sensitivity:
     """
     if result.incumbent is None or result.game is None or not len(result.costs):
         return Sensitivity()
-    game, certificate = in_floats(result.game), result.certificate
+    game, certificate = result.game, result.certificate
     policy = result.policy.floats()
     highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
     curves: list[ThresholdCurve] = []

@@ -26,7 +26,7 @@ from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
-from cmpg.games.contract import Game, Information, Objective, in_floats, planner
+from cmpg.games.contract import Game, Information, Objective, planner
 from cmpg.policy import JointPolicy
 
 LARGE = 1_000_000
@@ -87,14 +87,14 @@ def solve(
     began = time.monotonic()
     generator = _check_arguments(game, start, restarts, time_limit, rng)
     _LOG.info("solving %r, epsilon %g", game, epsilon)
-    played, deadline = in_floats(game), began + time_limit
+    deadline = began + time_limit
     try:
         with limited(deadline):
             prefer = _preference(game, restarts)
-            begin = _start_method(played, start, prefer, method.workers)
+            begin = _start_method(game, start, prefer, method.workers)
     except OutOfTimeError:
         return _logged(_without_policy(game, None, epsilon), began)
-    runs = Runs(RunContext(played, epsilon, method, improve, prefer, deadline), on_progress)
+    runs = Runs(RunContext(game, epsilon, method, improve, prefer, deadline), on_progress)
     interrupted = True
     with suppress(KeyboardInterrupt):  # Ctrl-C keeps what the runs so far have found
         runs.first(begin, rng=generator)

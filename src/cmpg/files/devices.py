@@ -38,8 +38,8 @@ from cmpg.files.games import save_game
 from cmpg.files.policies import read_multipliers, told_multipliers
 from cmpg.files.records import certificate_record, compare_certificate, names_record
 from cmpg.files.run_folder import read_game
-from cmpg.games.contract import is_exact
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
+from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy
 
 KIND = "cmpg-device"

@@ -56,6 +56,7 @@ from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import legend_of, legend_record
+from cmpg.games.rationals import as_given
 
 TABLES = ("initial", "rewards", "costs", "thresholds")
 TIME = ("horizon", "discount")
@@ -91,8 +92,9 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     path
         A `.json` or `.npz` file.
     exact
-        Return a joint or a counting game in Fractions. Numbers in a `.json` are then what is written there: 0.1 is
-        1/10, and "1/3" is one third; a float in a `.npz` is the rational that it stands for.
+        Keep the numbers of a joint or a counting game as rationals, by which claims about it are judged. Numbers in a
+        `.json` are then what is written there: 0.1 is 1/10, and "1/3" is one third; a float in a `.npz` is the rational
+        that it stands for.
 
     Examples
     --------
@@ -100,7 +102,7 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     >>> from cmpg.scenarios import counter_example
     >>> with TemporaryDirectory() as folder:
     ...     save_game(counter_example(), f"{folder}/game.json")
-    ...     load_game(f"{folder}/game.json", exact=True).thresholds
+    ...     load_game(f"{folder}/game.json", exact=True).rationals["thresholds"]
     array([Fraction(1, 2)], dtype=object)
     """
     fields = read_fields(path, kind="cmpg-game", exact=exact)
@@ -158,7 +160,7 @@ def _joint_fields(game: JointGame) -> Fields:
         stacked = sp.vstack(game.transition, format="csr")
         transition = dict(zip(SPARSE, (stacked.indptr, stacked.indices, stacked.data), strict=True))
     else:
-        transition = {"transition": game.transition}
+        transition = {"transition": as_given(game, "transition")}
     return _common_fields(game) | transition | _legend_fields(game)
 
 
@@ -181,8 +183,8 @@ def _sparse_transition(fields: Fields, shape: tuple[int, ...], *, exact: bool) -
 
 
 def _counting_fields(game: CountingGame) -> Fields:
-    fields = _common_fields(game) | {"transition": game.transition}
-    fields |= {name: getattr(game, name) for name in REWARDS if getattr(game, name).any()}
+    fields = _common_fields(game) | {"transition": as_given(game, "transition")}
+    fields |= {name: as_given(game, name) for name in REWARDS if getattr(game, name).any()}
     if isinstance(game.classes, LargestCount):
         fields["boundaries"] = np.array(game.classes.boundaries, dtype=np.int64)
     return fields
@@ -207,8 +209,8 @@ def _classes(fields: Fields) -> CountClasses:
 
 def _common_fields(game: JointGame | CountingGame) -> Fields:
     """Return what joint and counting games have in common."""
-    fields: Fields = {name: getattr(game, name) for name in TABLES}
-    fields |= {"horizon": game.horizon} if game.discount is None else {"discount": game.discount}
+    fields: Fields = {name: as_given(game, name) for name in TABLES}
+    fields |= {"horizon": game.horizon} if game.discount is None else {"discount": as_given(game, "discount")}
     return fields | written_names(game, NAMES, by_agent=("actions",))
 
 

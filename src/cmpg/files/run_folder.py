@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,8 @@ from cmpg.files.records import (
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.games.contract import Game, in_floats, is_exact
+from cmpg.games.contract import Game
+from cmpg.games.rationals import is_exact
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
 
@@ -181,12 +183,13 @@ def load_run(folder: str | Path) -> FinishedRun:
 
 
 def read_game(folder: Path) -> Game:
-    """Read the game in floats, or in exact numbers where it is there in those, too."""
+    """Read the game, with its rationals if they are there, too."""
     game = load_game(folder / "game.npz")
     if not (folder / "game.json").exists():
         return game
     exact = load_game(folder / "game.json", exact=True)
-    if not _same_tables(in_floats(exact), game):
+    rounded: Any = exact
+    if not _same_tables(replace(rounded, rationals=None), game):
         raise FileError(f"{folder}: game.json and game.npz are different games. Solve again.")
     return exact
 
@@ -278,7 +281,7 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
     """Add the proof or the witness of an ending, and say what is now known."""
     if result.incumbent is None:
         if result.status is Status.INFEASIBLE:
-            proof = proof_from_record(record["proof"], in_floats(game))
+            proof = proof_from_record(record["proof"], game)
             return replace(result, proof=proof, message=proof.told)
         if result.status is not Status.FEASIBILITY_UNKNOWN:
             raise FileError(f"it says {result.status.name} and there is no policy; the folder is not whole.")
@@ -287,7 +290,7 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
         raise FileError(f"it says {result.status.name} and there is a policy; the folder is not whole.")
     described = replace(result, message=result.certificate.face().sentence)
     if result.status is Status.NOT_POTENTIAL and record["witness"] is not None:
-        return replace(described, witness=witness_from_record(record["witness"], in_floats(game)))
+        return replace(described, witness=witness_from_record(record["witness"], game))
     return described
 
 

@@ -289,8 +289,6 @@ class InducedPosition:
         their `entry_roundings` state, whatever the size of an entry.
         """
         cmdps = [self._faced(agent)[0] for agent in range(self.game.num_agents)]
-        if cmdps[0].is_exact:
-            return None
         depths = [
             run_depth(cmdp.initial, cmdp.transition, cmdp.num_steps, paid=(cmdp.reward, *cmdp.costs)) for cmdp in cmdps
         ]

@@ -8,8 +8,15 @@ import numpy as np
 
 from cmpg.errors import UnsupportedError
 from cmpg.games.contract import Game, binds_of
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import Claim
+from cmpg.proof.verdict import costs_proved
+
+
+def has_tables(game: Game) -> bool:
+    """Whether a game can state its tables; a class of a user's own may have none, and is judged by its CMDPs."""
+    return hasattr(type(game), "claim_tables")
 
 
 def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
@@ -29,7 +36,7 @@ def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
     UnsupportedError
         The game cannot state its tables.
     """
-    if not hasattr(type(game), "claim_tables"):
+    if not has_tables(game):
         raise UnsupportedError(
             type(game).__name__, "cannot state its tables", "Use `certify`, which asks its positions."
         )
@@ -37,9 +44,14 @@ def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
     return Claim(
         tables=tables,
         horizon=game.horizon,
-        discount=game.discount,
-        thresholds=game.thresholds,
+        discount=as_given(game, "discount"),
+        thresholds=as_given(game, "thresholds"),
         binds=np.asarray(binds_of(game)),
         policy=policy.tables,
         multipliers=np.asarray(multipliers),
     )
+
+
+def meets_thresholds_exactly(game: Game, policy: JointPolicy) -> bool:
+    """Whether the policy is proved, in rationals, to meet every threshold; False if that takes too long."""
+    return has_tables(game) and costs_proved(claim_of(game, policy, np.zeros((game.num_agents, len(game.thresholds)))))

@@ -25,10 +25,11 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen, numbers
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.games.contract import Game, binds_of, in_floats
+from cmpg.games.contract import Game, binds_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
+from cmpg.games.rationals import as_given
 
 Form = TypeVar("Form", bound=JointGame | LocalGame | CountingGame)
 
@@ -65,9 +66,8 @@ def bind(game: Game, binds: Any) -> Game:
 
 
 def without_constraints(game: Game) -> Game:
-    """Return the same game, in floats, with thresholds that nobody reaches."""
-    floats = in_floats(game)
-    return floats.with_thresholds(np.maximum(floats.thresholds, 1e9))
+    """Return the same game with thresholds that no policy reaches."""
+    return game.with_thresholds(np.maximum(game.thresholds, 1e9))
 
 
 def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: Any, *, constraint: int = 0) -> Form:
@@ -105,20 +105,20 @@ def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: 
     masks = np.array([[first <= h < end for h in range(steps)] for first, end in pairs])
     kept = [j for j in range(count) if j != constraint]
     names = list(game.names.all_constraints(count))
-    told = [f"{names[constraint]}, steps {first}-{end - 1}" for first, end in pairs]
+    named = [f"{names[constraint]}, steps {first}-{end - 1}" for first, end in pairs]
 
     def split(costs: FloatArray) -> FloatArray:
         every = np.broadcast_to(costs, (count, steps, *costs.shape[2:]))
         masked = every[constraint] * masks.reshape(len(pairs), steps, *(1 for _ in costs.shape[2:]))
         return frozen(np.concatenate([every[kept], masked]))
 
-    limits = np.concatenate([game.thresholds[kept], limits])
-    named = [*(names[j] for j in kept), *told]
+    limits = np.concatenate([as_given(game, "thresholds")[kept], limits])
+    all_names = [*(names[j] for j in kept), *named]
     binds = binds_of(game)[:, [*kept, *(constraint for _ in pairs)]]
     if isinstance(game, LocalGame):
         agents = [agent if agent.costs is None else replace(agent, costs=split(agent.costs)) for agent in game.agents]
-        return game.with_constraints(split(game.load_costs), limits, named, binds=binds, agents=agents)  # type: ignore[return-value]
-    return game.with_constraints(split(game.costs), limits, named, binds=binds)  # type: ignore[return-value]
+        return game.with_constraints(split(game.load_costs), limits, all_names, binds=binds, agents=agents)  # type: ignore[return-value]
+    return game.with_constraints(split(as_given(game, "costs")), limits, all_names, binds=binds)  # type: ignore[return-value]
 
 
 def _pairs(windows: int | Sequence[tuple[int, int]], steps: int) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What some classes can do better is a function here with a default, which is always right: `planner`, `forbidden`,
-`exact_costs`, `agent_bounds`, `without`, …. A class has a method of the same name, or it has not. Two things are
+`agent_bounds`, `without`, …. A class has a method of the same name, or it has not. Two things are
 different in kind, and are protocols: `SharedResources` and `Playable`.
 
 What a proof rests on is no such thing. Which constraints bind whom is the field `binds`, and what underflow can hide is
@@ -15,10 +15,9 @@ What a proof rests on is no such thing. Which constraints bind whom is the field
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -316,34 +315,14 @@ def bound_cmdp(cmdp: CMDP, bound: BoolArray) -> CMDP:
     """Return an agent's CMDP with 0 ≤ 1 in place of each constraint that does not bind the agent: bound is [k]."""
     if bound.all():
         return cmdp
-    zero, one = (cmdp.thresholds.dtype.type(each) if not cmdp.is_exact else each for each in (0, 1))
-    costs = np.where(bound[:, None, None, None], cmdp.costs, zero)
-    return replace(cmdp, costs=frozen(costs), thresholds=frozen(np.where(bound, cmdp.thresholds, one)), trusted=True)
+    costs = np.where(bound[:, None, None, None], cmdp.costs, 0.0)
+    return replace(cmdp, costs=frozen(costs), thresholds=frozen(np.where(bound, cmdp.thresholds, 1.0)), trusted=True)
 
 
 # --- What a game may do: a method with a default ----------------------------------------------------------------------
 #
 # A class of games, or of positions, has these methods where it can do better than the default, which is always right:
 # what a class lacks can make an answer slower, or leave it open, and never more certain.
-
-
-def is_exact(game: Any) -> bool:
-    """Whether the tables of a game hold Fractions; False unless `game.is_exact` says so."""
-    return bool(getattr(game, "is_exact", False))
-
-
-def in_floats(game: Game) -> Game:
-    """Return a game in exact numbers rounded to floats, which solvers need; any other as it is."""
-    return _own(game, "floats") if is_exact(game) else game
-
-
-def in_rationals(game: Game) -> Game:
-    """Return the same game with every number read as a rational, or raise UnsupportedError where it has no `exact`."""
-    exact: Game | None = _own(game, "exact")
-    if exact is None:
-        advice = "Leave `exact` out, and rounding is bounded instead."
-        raise UnsupportedError(type(game).__name__, "has no exact mode", advice)
-    return exact
 
 
 def planner(game: Game, objective: Objective | None) -> Planner | None:
@@ -400,15 +379,6 @@ def forbidden(position: Position, agent: int, constraint: int) -> Forbidden | No
     None where something is left of the budget, and where that cannot be told without rounding.
     """
     found: Forbidden | None = _own(position, "forbidden", agent, constraint)
-    return found
-
-
-def exact_costs(position: Position, policy: JointPolicy) -> Sequence[tuple[Fraction, Fraction]] | None:
-    """Return the least and the most that V^{c_j} of the policy as it was given can be; None if that takes long.
-
-    Both are the same, or close enough to tell whether the threshold is met, or as close as can be afforded.
-    """
-    found: Sequence[tuple[Fraction, Fraction]] | None = _own(position, "exact_costs", policy)
     return found
 
 

@@ -176,7 +176,7 @@ def device_values(game: Game, device: Device) -> tuple[FloatArray, FloatArray]:
         positions = [game.at(mode) for mode in device.modes]
         values = device.weights @ np.stack([each.values for each in positions])
         return values, device.weights @ np.stack([each.costs for each in positions])
-    joint = shared_game(game).floats()
+    joint = shared_game(game)
     law = to_floats(device.table).reshape(*device.table.shape[:2], -1)
     found = [evaluate(joint.joint_cmdp(reward), law) for reward in joint.rewards]
     return np.array([float(each.value) for each in found]), np.asarray(found[0].costs, dtype=np.float64)

@@ -27,6 +27,7 @@ from cmpg.arrays import rational, to_floats
 from cmpg.errors import FileError, GameError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.games.rationals import as_given
 from cmpg.scenarios.readers.text import FilePath, Line, blaming, check_entries, is_whole, read_lines
 
 MAX_PLAYERS = 28
@@ -252,7 +253,7 @@ def nfg_text(game: Game, *, title: str = "", without_constraints: bool = False) 
 def _payoff_lines(game: JointGame) -> Iterator[str]:
     for backwards in itertools.product(*(range(count) for count in reversed(game.num_actions))):
         entry = (0, 0, *reversed(backwards))
-        yield " ".join(_number(payoffs[entry]) for payoffs in game.rewards)
+        yield " ".join(_number(payoffs[entry]) for payoffs in as_given(game, "rewards"))
 
 
 def _number(payoff: Any) -> str:

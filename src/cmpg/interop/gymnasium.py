@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray, numbers, to_floats
+from cmpg.arrays import FloatArray, IntArray, numbers
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError, SimulatorError
 from cmpg.games.play import at_step, draw_from_row
@@ -54,9 +54,9 @@ class CMDPEnv(gymnasium.Env[IntArray, Any]):
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
-        self._transition = cmdp.transition if cmdp.is_sparse else to_floats(cmdp.transition)
-        self._reward, self._costs = to_floats(cmdp.reward), to_floats(cmdp.costs)
-        self._initial, self._limits = to_floats(cmdp.initial), to_floats(cmdp.thresholds)
+        self._transition = cmdp.transition
+        self._reward, self._costs = cmdp.reward, cmdp.costs
+        self._initial, self._limits = cmdp.initial, cmdp.thresholds
         self._steps = 1 if cmdp.horizon is None else cmdp.horizon + 1
         self.observation_space = MultiDiscrete([self._steps, cmdp.num_states])
         self.action_space = Discrete(cmdp.num_actions)

@@ -32,6 +32,7 @@ from cmpg.errors import FileError
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.play import entries
+from cmpg.games.rationals import as_given
 from cmpg.scenarios.readers.text import FilePath, at_line, blaming, check_entries, is_whole, read_lines
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ def table_rows(game: Game) -> Iterator[dict[str, Any]]:
         return dict.fromkeys(columns, "") | {"quantity": quantity, "value": value} | others
 
     yield row("discount", joint.discount) if joint.horizon is None else row("horizon", joint.horizon)
-    for name, threshold in zip(constraints, joint.thresholds, strict=True):
+    for name, threshold in zip(constraints, as_given(joint, "thresholds"), strict=True):
         yield row("threshold", threshold, name=name)
-    for name, probability in zip(states, joint.initial, strict=True):
+    for name, probability in zip(states, as_given(joint, "initial"), strict=True):
         yield row("initial", probability, state=name)
     entries = list(itertools.product(range(joint.num_states), *map(range, joint.num_actions)))
 
@@ -73,13 +74,13 @@ def table_rows(game: Game) -> Iterator[dict[str, Any]]:
         chosen = {ACTION + agents[i]: actions[i][a] for i, a in enumerate(entry[1:])}
         return {"step": "" if steps == 1 else h, "state": states[entry[0]], **chosen}
 
-    for h, matrix in enumerate(joint.transition):
+    for h, matrix in enumerate(as_given(joint, "transition")):
         for number, entry in enumerate(entries):
             for following, probability in _row_of(joint, matrix, entry, number):
                 place = where(entry, h, len(joint.transition))
                 yield row("transition", probability, **place, next_state=states[following])
-    for quantity, tables, owners in (("reward", joint.rewards, agents), ("cost", joint.costs, constraints)):
-        for name, table in zip(owners, tables, strict=True):
+    for quantity, tables, owners in (("reward", "rewards", agents), ("cost", "costs", constraints)):
+        for name, table in zip(owners, as_given(joint, tables), strict=True):
             for h, entry in itertools.product(range(len(table)), entries):
                 if table[(h, *entry)] != 0:
                     yield row(quantity, table[(h, *entry)], **where(entry, h, len(table)), name=name)

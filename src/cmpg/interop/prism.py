@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, to_floats
+from cmpg.arrays import FloatArray
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.games.play import at_step, entries
@@ -52,7 +52,7 @@ def to_prism(cmdp: CMDP) -> PrismProblem:
     multi(R{"reward"}max=? [ C ], R{"cost_0"}<=0.25 [ C ])
     """
     reached = _Reached(cmdp)
-    tables = [to_floats(cmdp.reward), *(to_floats(table) for table in cmdp.costs)]
+    tables = [cmdp.reward, *(table for table in cmdp.costs)]
     shifts = [max(0.0, -float(table.min())) for table in tables]
     length = 1 / (1 - cmdp.discount) if cmdp.discount is not None else float(cmdp.num_steps)
     offsets = [shift * length for shift in shifts]
@@ -65,7 +65,7 @@ def to_prism(cmdp: CMDP) -> PrismProblem:
         "module agent",
         f"  h : [-1..{1 if cmdp.horizon is None else cmdp.horizon}] init -1;",
         f"  s : [0..{cmdp.num_states - 1}] init 0;",
-        f"  [] h=-1 -> {_drawn(enumerate(to_floats(cmdp.initial)), 0)};",
+        f"  [] h=-1 -> {_drawn(enumerate(cmdp.initial), 0)};",
         *reached.commands(),
         "endmodule",
     ]
@@ -84,14 +84,14 @@ class _Reached:
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
-        self._transition = cmdp.transition if cmdp.is_sparse else to_floats(cmdp.transition)
+        self._transition = cmdp.transition
         self.rows = [
             (h, s, a) for h, layer in enumerate(self._layers()) for s in layer for a in range(cmdp.num_actions)
         ]
 
     def _layers(self) -> Iterator[list[int]]:
         """Yield the states that can be reached at each step; all at once if the sum is discounted."""
-        present, written = set(np.flatnonzero(to_floats(self.cmdp.initial) > 0).tolist()), 0
+        present, written = set(np.flatnonzero(self.cmdp.initial > 0).tolist()), 0
         for h in range(self.cmdp.num_steps):
             ahead = self._after(h, present)
             while self.cmdp.horizon is None and not ahead <= present:

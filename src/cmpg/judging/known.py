@@ -23,7 +23,7 @@ from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.result import Result
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Game, Names, Objective, Position, in_floats, only_binding
+from cmpg.games.contract import Game, Names, Objective, Position, only_binding
 from cmpg.policy import JointPolicy
 
 MAX_CHANGES = 5
@@ -163,22 +163,22 @@ def judge_known(
         Seconds for the upper bound over all feasible policies. What is proved about the policy takes what it takes.
     """
     check_claim(game, policy)
-    floats, played = in_floats(game), policy.floats()
+    played = policy.floats()
     # Overflow gives inf or nan, which prove nothing; no warning is needed.
     with np.errstate(over="ignore", invalid="ignore"):
-        position = floats.at(played)
+        position = game.at(played)
         found = [_deviation(position, agent) for agent in range(game.num_agents)]
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
     for agent, (_, prices) in enumerate(found):
         multipliers[agent] = prices
-    certificate = certify(game, policy, only_binding(floats, multipliers), exact=exact)
+    certificate = certify(game, policy, only_binding(game, multipliers), exact=exact)
     common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
     return JudgedPolicy(
         name=name,
         policy=policy,
         certificate=certificate,
         deviations=tuple(deviation for deviation, _ in found),
-        quality=_quality(floats, played, certificate, common, time_limit),
+        quality=_quality(game, played, certificate, common, time_limit),
         best_known=_best_known(best_known),
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import Game, Names, binds_of, in_floats
+from cmpg.games.contract import Game, Names, binds_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
@@ -146,7 +146,6 @@ class GameWorld:
         if not binds_of(self.game).all():
             advice = "Judge it as a known game."
             raise UnsupportedError(type(self.game).__name__, "has constraints that bind some agents only", advice)
-        object.__setattr__(self, "game", in_floats(self.game))
 
     @property
     def num_actions(self) -> tuple[int, ...]:

@@ -134,7 +134,7 @@ class GameSimulator:
             raise SimulatorError(f"the game has {game.horizon} steps; a horizon is given for discounted games only.")
         if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
             raise SimulatorError(f"payoff_noise is {payoff_noise}; it must be a finite number of at least 0, or None.")
-        self._game: JointGame | CountingGame = game.floats()
+        self._game: JointGame | CountingGame = game
         self._rng = rng
         self._noise = payoff_noise
         self.ledger = Ledger(budget)

@@ -52,10 +52,9 @@ def slater_constant(game: JointGame) -> SlaterConstant:
     """
     if game.horizon is None:
         raise SolverError("the Slater constant is computed for a finite horizon; this game is discounted.")
-    floats = game.floats()
     if game.num_constraints == 0:
         return SlaterConstant(np.inf, np.full(game.num_agents, np.inf), exact=True)
-    slacks = np.array([_guaranteed_slack(floats, agent) for agent in range(game.num_agents)])
+    slacks = np.array([_guaranteed_slack(game, agent) for agent in range(game.num_agents)])
     exact = game.num_agents <= 2 and game.num_constraints == 1
     return SlaterConstant(float(slacks.min()), slacks, exact)
 

@@ -17,7 +17,7 @@ from math import ceil, log
 
 import numpy as np
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, to_floats
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import fields_line
 from cmpg.games.contract import Game
@@ -90,7 +90,7 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
     weights = np.asarray(float(game.discount or 0.0) ** np.arange(horizon), dtype=np.float64)
     thresholds = game.thresholds - cut.cost_shifts
     if isinstance(game, JointGame):
-        joint: JointGame = game.floats()
+        joint: JointGame = game
         rewards, costs = (
             _weighed(table - shifted * _columns(_least(table), table), weights)
             for table in (joint.rewards, joint.costs)
@@ -98,7 +98,7 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
         finite = replace(joint, rewards=rewards, costs=costs, thresholds=thresholds, horizon=horizon, discount=None)
         return finite, cut
     if isinstance(game, CountingGame):
-        counting = game.floats()
+        counting = game
         private, spent = counting.private_rewards, counting.costs
         counted = replace(
             counting,
@@ -129,7 +129,7 @@ def _tails(game: Game, horizon: int) -> Cut:
     if game.discount is None:
         raise CMPGError("the game has a finite horizon; only a discounted one is cut off.")
     weight = float(game.discount) ** horizon
-    costs = to_floats(game.costs) if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
+    costs = game.costs if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
     scale = 1 / (1 - float(game.discount))
     spans = np.array([np.ptp(table) for table in costs])
     return Cut(horizon, weight * game.reward_ranges, weight * scale * spans, scale * _least(costs))

@@ -38,7 +38,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.errors import CMPGError, GameError, InfeasibleError, UnsupportedError
 from cmpg.faces import Face, fields_line, headline_line, html, text
-from cmpg.games.contract import Game, in_floats
+from cmpg.games.contract import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.games.rest import among, laws_at, rest_of, rest_of_policy, sees_own_states
 from cmpg.policy import JointPolicy
@@ -264,14 +264,13 @@ def first_plan(
     >>> first_plan(charging(), at=6, reserve=0.2, epsilon=1e-3).budget.allowed
     array([0.3])
     """
-    played = in_floats(game)
-    laws = list(laws_at(played, JointPolicy.uniform(played.policy_shapes), 0))
-    seen = _seen(played, states, allow=())
+    laws = list(laws_at(game, JointPolicy.uniform(game.policy_shapes), 0))
+    seen = _seen(game, states, allow=())
     for index, state in seen.known.items():
         laws[index] = _point(laws[index], state, seen.name(index))
-    alpha = np.asarray(played.thresholds, dtype=np.float64)
+    alpha = np.asarray(game.thresholds, dtype=np.float64)
     kept = _amounts("reserve", reserve, len(alpha))
-    rest = rest_of(played, at, laws).with_thresholds(alpha - kept)
+    rest = rest_of(game, at, laws).with_thresholds(alpha - kept)
     found = solve(rest, epsilon=epsilon, improve=None, time_limit=time_limit, rng=rng)
     if found.incumbent is None:
         raise InfeasibleError(f"there is no plan for the day within {(alpha - kept).tolist()}: {found.message}")
@@ -305,7 +304,7 @@ def _in_force(plan: Result | Replan, reserve: Any) -> _Force:
     result = plan.result if isinstance(plan, Replan) else plan
     if result.game is None:
         raise CMPGError("the plan does not know its game; `solve` and `load_run` return results that do.")
-    game, certificate = in_floats(result.game), result.certificate
+    game, certificate = result.game, result.certificate
     if certificate.feasibility is Feasibility.VIOLATED:
         raise InfeasibleError("the plan in force breaks its own thresholds; there is nothing that it promises to keep.")
     limits = np.asarray(game.thresholds, dtype=np.float64)
@@ -406,7 +405,7 @@ def _as_it_is_now(
         force = replace(force, multipliers=force.multipliers[kept])
     if game is None:
         return tail, WarmStart(followed, force.multipliers)
-    new = _rest_as_known(tail, in_floats(game), at, seen)
+    new = _rest_as_known(tail, game, at, seen)
     rows = {name: i for i, name in enumerate(_names(tail))}
     tables, prices = [], np.zeros((new.num_agents, len(new.thresholds)))
     shared = np.median(force.multipliers, axis=0)

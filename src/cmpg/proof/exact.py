@@ -77,6 +77,13 @@ def exact_costs(claim: Claim, *, max_work: int) -> list[Fraction]:
     return game.costs()
 
 
+def exact_values(claim: Claim, *, max_work: int) -> list[Fraction]:
+    """Return what the policy is worth to each agent, or raise `TooLarge`."""
+    budget = Budget(max_work)
+    game = _LocalGame(claim, budget) if isinstance(claim.tables, LocalTables) else _SharedGame(claim, budget)
+    return game.values()
+
+
 class Budget:
     """Counts the work, and looks at the digits."""
 

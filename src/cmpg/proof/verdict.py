@@ -133,6 +133,13 @@ def affordable_costs(claim: Claim) -> list[Fraction] | None:
         return None
 
 
+def costs_proved(claim: Claim) -> bool:
+    """Whether the policy of a claim meets every threshold, in rationals; False also if that takes too much work."""
+    costs = affordable_costs(claim)
+    limits = zip(costs or (), claim.thresholds, strict=costs is not None)
+    return costs is not None and all(cost <= exact(limit) for cost, limit in limits)
+
+
 def rounded_up(number: Fraction) -> float:
     """Return the least float that is at least this; infinity beyond all of them."""
     nearest = _nearest(number)

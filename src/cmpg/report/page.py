@@ -33,7 +33,6 @@ from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import in_floats
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
@@ -251,7 +250,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
         "view": None if found is None else _view(run, found),
-        "simulated": None if found is None else simulated_parts(in_floats(run.game), found.policy.floats()),
+        "simulated": None if found is None else simulated_parts(run.game, found.policy.floats()),
         "budget": None if found is None or not len(run.game.thresholds) else _budget(run, found, sensitivity, gallery),
     }
     names = {"result": "Result", "course": "Course", "policy": "Policy", "budget": "Budget", "proof": "Proof"}
@@ -441,7 +440,7 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
     highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
 
     def spending() -> list[Chart]:
-        spent = where_spent(in_floats(run.game), found.policy)
+        spent = where_spent(run.game, found.policy)
         return [
             chart
             for j in sorted(highest.tolist())

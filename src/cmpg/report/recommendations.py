@@ -13,7 +13,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, significant
-from cmpg.games.contract import Game, in_floats
+from cmpg.games.contract import Game
 from cmpg.games.devices import Device, Rota
 from cmpg.report.certificates import agents_table, certificate_tables
 from cmpg.report.charts import Chart, ChartGroup, bar_chart
@@ -35,7 +35,7 @@ def recommendation_summary(found: Recommendation, *gaps: OptimalityGap) -> Face:
     parts: list[str | Table] = []
     if found.certificate is not None and found.device is not None:
         if isinstance(found.device, Rota):
-            parts.append(modes_table(in_floats(found.game), found.device))
+            parts.append(modes_table(found.game, found.device))
         parts += certificate_tables(found.certificate)
         parts += [quality_line(gap) for gap in gaps]
         if found.nash is not None and found.nash.incumbent is not None:
@@ -94,7 +94,7 @@ def recommended_table(game: Game, device: Device, most: int) -> Table:
 
 def _reached_first(game: Game, device: Device) -> Sequence[Row]:
     """Return the recommendations that someone may receive: in states that are reached by those who obey."""
-    floats = in_floats(game)
+    floats = game
     if not isinstance(device, Rota):
         return list(recommended_rows(floats, device))
     found: list[Row] = []
@@ -120,7 +120,7 @@ def write_recommendation_page(found: Recommendation, target: Path) -> int:
 def _context(found: Recommendation) -> tuple[dict[str, Any], list[ChartGroup]]:
     device, certificate = device_of(found), found.certificate
     assert certificate is not None
-    good, game = found.certified, in_floats(found.game)
+    good, game = found.certified, found.game
     detail = (
         f"Promise: {found.concept.value}. Covers {certificate.information.covers}. In {certificate.arithmetic} "
         "arithmetic; proved again when this page was written."

@@ -30,7 +30,7 @@ from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, shown_of, significant
 from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
-from cmpg.games.contract import Game, Information, Position, SharedResources, in_floats
+from cmpg.games.contract import Game, Information, Position, SharedResources
 from cmpg.sizes import require_rules
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _pandas() -> Any:
 
 
 def _at(result: Result) -> tuple[Game, Position]:
-    game = in_floats(game_of(result))
+    game = game_of(result)
     return game, game.at(result.policy.floats())
 
 
@@ -247,7 +247,7 @@ def _told(number: float | None) -> Cell:
 
 
 def _loads(result: Result) -> Iterator[Row]:
-    game = in_floats(game_of(result))
+    game = game_of(result)
     if not isinstance(game, SharedResources):
         raise UnsupportedError(
             type(game).__name__, "has no loads: its agents share no resources", "Export the schedule."
@@ -344,7 +344,7 @@ def decisions_face(
     result: Result, *, agent: str | None = None, step: int | None = None, all_rows: bool = False
 ) -> Face:
     """Say what everybody does; or one agent at every step, or everybody at one step."""
-    game = in_floats(game_of(result))
+    game = game_of(result)
     position, steps = game.at(result.policy.floats()), result.policy.shapes[0][0]
     most = None if all_rows else MOST_ROWS
     if step is not None and not 0 <= step < steps:

@@ -30,7 +30,7 @@ from cmpg.errors import CMPGError
 from cmpg.files.containers import Fields, json_text, unwritable, write_text
 from cmpg.files.long_runs import check_request, sole_writer, write_request
 from cmpg.files.run_folder import save_run
-from cmpg.games.contract import Game, in_floats
+from cmpg.games.contract import Game
 from cmpg.runs.runner import Jobs, run_tasks
 from cmpg.scenarios import Origin, scenario
 from cmpg.sweeps.grid import Grid
@@ -217,11 +217,11 @@ def _envelopes(task: _Task, result: Result) -> Iterator[tuple[str, float]]:
     if not result.certified or result.game is None:
         return
     policy, multipliers = result.policy.floats(), result.multipliers
-    here = in_floats(result.game)
+    here = result.game
     before = here.at(policy)
     for name, value in task.steps.items():
         try:
-            there = in_floats(task.built(**{name: value}))
+            there = task.built(**{name: value})
         except CMPGError:
             continue
         if there.policy_shapes != here.policy_shapes or len(there.thresholds) != len(here.thresholds):

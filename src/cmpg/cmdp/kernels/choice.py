@@ -9,7 +9,7 @@ whether somebody has pressed Ctrl-C.
 
 A CMDP is packed once, and asked many times. Packing copies nothing: it holds the arrays, and checks that every index of
 a sparse transition leads to a state, so that no kernel reads beyond them. What kernels cannot read is left to the NumPy
-twins: Fractions, discounted sums, and sizes that do not fit their 32-bit indices.
+twins: discounted sums, and sizes that do not fit their 32-bit indices.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def kernels_for(cmdp: CMDP) -> tuple[Any, Any] | None:
 def packed_process(cmdp: CMDP) -> Any | None:
     """Return a capsule that holds the arrays of a CMDP, or None if the kernels cannot read them."""
     kernels = compiled()
-    if kernels is None or cmdp.discount is not None or cmdp.is_exact:
+    if kernels is None or cmdp.discount is not None:
         return None
     if cmdp.num_states * cmdp.num_actions >= LARGEST_INDEX:
         return None

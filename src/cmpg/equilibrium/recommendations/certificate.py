@@ -25,8 +25,9 @@ from cmpg.equilibrium.certificate import (
 )
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Game, binds_of, in_floats
+from cmpg.games.contract import Game, binds_of
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
+from cmpg.games.rationals import as_given, is_exact
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.recommendations import (
@@ -80,8 +81,8 @@ def recommendation_claim(
     return CorrelatedClaim(
         tables=joint.claim_tables(),
         horizon=joint.horizon,
-        discount=joint.discount,
-        thresholds=joint.thresholds,
+        discount=as_given(joint, "discount"),
+        thresholds=as_given(joint, "thresholds"),
         binds=np.asarray(binds_of(joint)),
         policy=device.table,
         multipliers=multipliers,
@@ -104,13 +105,13 @@ def _claimed(device: Device, concept: Concept | None) -> Concept:
 
 def _holds_rationals(game: Game, device: Device) -> bool:
     if isinstance(device, CorrelatedPolicy):
-        return bool(device.table.dtype == object) or bool(getattr(game, "is_exact", False))
+        return bool(device.table.dtype == object) or is_exact(game)
     return device.weights.dtype == object or any(holds_rationals(game, mode) for mode in device.modes)
 
 
 def _screened_rota(game: Game, rota: Rota, multipliers: FloatArray) -> Certificate:
     """Judge the modes by the CMDPs that the game induces, and average what was found."""
-    floats, modes = in_floats(game), [screen(game, mode, multipliers) for mode in rota.modes]
+    modes = [screen(game, mode, multipliers) for mode in rota.modes]
     weights, last_bits = rota.weights, 8 * len(modes) * np.finfo(np.float64).eps
     with np.errstate(over="ignore", invalid="ignore"):
         values, bounds, allowance = (
@@ -119,7 +120,7 @@ def _screened_rota(game: Game, rota: Rota, multipliers: FloatArray) -> Certifica
         sizes = weights @ np.stack([np.abs(mode.values) + np.abs(mode.bounds) for mode in modes])
         allowance = allowance + last_bits * sizes
         gains = np.maximum(bounds - values, 0.0) + allowance
-        costs, margins = _costs(floats, rota)
+        costs, margins = _costs(game, rota)
         margins = margins + last_bits * np.abs(costs)
     kept = [True if _by_support(modes, j) else None for j in range(len(costs))]
     feasibility, excess = decided(

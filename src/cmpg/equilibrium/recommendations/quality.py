@@ -14,7 +14,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.errors import GameError
-from cmpg.games.contract import Game, Objective, in_floats
+from cmpg.games.contract import Game, Objective
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.joint.planner import marginals
 from cmpg.policy import JointPolicy
@@ -22,7 +22,7 @@ from cmpg.policy import JointPolicy
 
 def device_quality(found: Recommendation, objective: Objective, *, time_limit: float = np.inf) -> OptimalityGap:
     """Compare a device with an upper bound over all feasible policies and devices; see `cmpg.quality`."""
-    device, game = device_of(found), in_floats(found.game)
+    device, game = device_of(found), found.game
     with limited(time.monotonic() + time_limit):
         value = float(np.sum(found.values)) if objective is Objective.WELFARE else average_potential(game, device)
         common = np.asarray(found.multipliers, dtype=np.float64).max(axis=0)
@@ -40,7 +40,7 @@ def average_potential(game: Game, device: Device) -> float:
     from cmpg.cmdp.evaluation import evaluate
     from cmpg.games.joint.planner import joint_planner, with_common_reward
 
-    joint = shared_game(game).floats()
+    joint = shared_game(game)
     law = np.asarray(device.table, dtype=np.float64).reshape(*device.table.shape[:2], -1)
     uniform = float(with_common_reward(joint).at(joint.uniform_policy()).values[0])
     return float(evaluate(joint_planner(joint), law).value) - uniform

@@ -28,7 +28,6 @@ from cmpg.games.contract import (
     Objective,
     PotentialKind,
     binds_of,
-    in_floats,
     only_binding,
     planner,
 )
@@ -174,28 +173,28 @@ def recommend(
 
 def _rota(game: Game, epsilon: float, deadline: float, rng: np.random.Generator | int | None) -> Recommendation:
     """Find a rota; where it meets a threshold only up to rounding, again inside the thresholds."""
-    floats, nash = in_floats(game), None
-    if planner(floats, Objective.POTENTIAL) is None:
-        nash = solve(floats, epsilon=epsilon, time_limit=(deadline - time.monotonic()) / 2, rng=rng)
+    played, nash = game, None
+    if planner(played, Objective.POTENTIAL) is None:
+        nash = solve(played, epsilon=epsilon, time_limit=(deadline - time.monotonic()) / 2, rng=rng)
         if nash.incumbent is None:
             return Recommendation(nash.status, nash.message, Concept.ROTA, epsilon, game, nash=nash)
-    best = _judged_rota(game, floats, epsilon, nash, deadline)
+    best = _judged_rota(game, played, epsilon, nash, deadline)
     for _ in range(MAX_MOVES_INSIDE):
         if best.status is not Status.TO_ROUNDING or best.certificate is None:
             break
         try:
-            lower = np.nextafter(floats.thresholds - 4 * best.certificate.excess, -np.inf)
-            inside = _judged_rota(game, floats.with_thresholds(lower), epsilon, nash, deadline)
+            lower = np.nextafter(played.thresholds - 4 * best.certificate.excess, -np.inf)
+            inside = _judged_rota(game, played.with_thresholds(lower), epsilon, nash, deadline)
         except CMPGError:  # there is no room
             break
         if inside.certified:
             return inside
-        floats = floats.with_thresholds(lower)
+        played = played.with_thresholds(lower)
     return best
 
 
 def _judged_rota(game: Game, played: Game, epsilon: float, nash: Result | None, deadline: float) -> Recommendation:
-    """Find a rota of a game in floats, perhaps with thresholds that are a hair lower, and have it judged as it is."""
+    """Find a rota of a game, perhaps with thresholds that are a hair lower, and have it judged as it is."""
     if nash is None:
         central = planner(played, Objective.POTENTIAL)
         assert central is not None
@@ -247,17 +246,16 @@ def check_applies(game: Game, concept: Concept) -> None:
 
 def _may_move(game: Game, agent: int, constraint: int) -> bool:
     """Whether the structure leaves it open that an agent's policy changes the cost of a constraint."""
-    floats = in_floats(game)
-    if isinstance(floats, LocalGame):
-        tables = floats.claim_tables()
+    if isinstance(game, LocalGame):
+        tables = game.claim_tables()
         private = tables.agents[agent].costs
         return bool(np.ptp(tables.load_costs[constraint], axis=-1).any()) or (
             private is not None and bool(np.ptp(private[constraint], axis=(1, 2)).any())
         )
-    if isinstance(floats, JointGame) and not floats.is_sparse:
+    if isinstance(game, JointGame) and not game.is_sparse:
         axis = 2 + agent
-        moves = (np.ptp(floats.transition, axis=axis).any() and floats.num_steps > 1) or floats.discount is not None
-        return bool(moves) or bool(np.ptp(floats.costs[constraint], axis=axis).any())
+        moves = (np.ptp(game.transition, axis=axis).any() and game.num_steps > 1) or game.discount is not None
+        return bool(moves) or bool(np.ptp(game.costs[constraint], axis=axis).any())
     return True
 
 
@@ -268,7 +266,7 @@ def _planned_policy(game: Game, concept: Concept, epsilon: float) -> Recommendat
 
     planned = Exact()(joint_planner(joint))
     table = planned.policy.reshape(*planned.policy.shape[:2], *joint.num_actions)
-    multipliers = common_multipliers(joint.floats(), planned.multipliers)
+    multipliers = common_multipliers(joint, planned.multipliers)
     found_by = "the planner's plan for the potential"
     return _judged(game, concept, CorrelatedPolicy(table), multipliers, epsilon, found_by=found_by)
 

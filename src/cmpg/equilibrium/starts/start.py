@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -12,7 +11,8 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Step
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Objective, Position, UpperBound, exact_costs
+from cmpg.games.claims import meets_thresholds_exactly
+from cmpg.games.contract import Game, Objective, Position, UpperBound
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -75,12 +75,7 @@ def is_feasible(position: Position) -> bool:
 def is_surely_feasible(game: Game, policy: JointPolicy) -> bool:
     """Whether the thresholds are met: with room for rounding, or exactly, where little enough can happen."""
     position = game.at(policy)
-    if is_feasible(position):
-        return True
-    costs = exact_costs(position, policy) if may_be_feasible(position) else None
-    return costs is not None and all(
-        most <= Fraction(limit) for (_, most), limit in zip(costs, game.thresholds, strict=True)
-    )
+    return is_feasible(position) or (may_be_feasible(position) and meets_thresholds_exactly(game, policy))
 
 
 def may_be_feasible(position: Position) -> bool:

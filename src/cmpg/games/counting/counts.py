@@ -314,10 +314,6 @@ class Sums:
 
     def __call__(self, table: FloatArray) -> FloatArray:
         """Return the sums over a table [R, places]: [R, targets]."""
-        if table.dtype == object:
-            exact = np.zeros((self.num_targets, len(table)), dtype=object)
-            np.add.at(exact, self.targets, table.T[self.places])
-            return exact.T
         sums = table.T
         for level in self._levels:
             sums = level @ sums

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, to_floats
+from cmpg.arrays import FloatArray, IntArray, Numbers, frozen
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
@@ -36,18 +36,18 @@ from cmpg.games.contract import (
 from cmpg.games.counting.classes import Census, Counts, take_census
 from cmpg.games.counting.position import CountingPosition
 from cmpg.games.counting.tables import (
+    TABLES,
     CountingSizes,
     best_stages,
     checked_tables,
     class_differences,
-    exact_tables,
-    float_tables,
     joint_tables,
     why_potential,
 )
 from cmpg.games.counting.vectors import CountClasses, LargestCount
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
+from cmpg.games.rationals import Rationals, as_given
 from cmpg.policy import JointPolicy, PolicyShape
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class CountingGame:
     action_names: tuple[tuple[str, ...], ...] | None = None
     constraint_names: tuple[str, ...] | None = None
     binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
+    rationals: Rationals | None = None  # tables as they were given, for proofs
 
     if TYPE_CHECKING:
 
@@ -110,6 +111,7 @@ class CountingGame:
             action_names: Sequence[Sequence[str]] | None = None,
             constraint_names: Sequence[str] | None = None,
             binds: Numbers | None = None,
+            rationals: Rationals | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -168,19 +170,14 @@ class CountingGame:
         states = None if self.state_names is None else (self.state_names,) * self.num_agents
         return Names(self.agent_names, self.constraint_names, states, self.action_names)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions."""
-        return self.rewards.dtype == object
-
     @cached_property
     def reward_ranges(self) -> FloatArray:
         """G_i = Σ_h (max r_{i,h} − min r_{i,h}), which bounds any change of V^{r_i}: [n]."""
-        shared, by_class = to_floats(self.rewards)[..., 1:], to_floats(self.class_rewards)
+        shared, by_class = self.rewards[..., 1:], self.class_rewards
         highest = shared.max(axis=-1) + by_class.max(axis=-1)
         lowest = shared.min(axis=-1) + by_class.min(axis=-1)
         ends = np.stack([highest, lowest], axis=-1)
-        each = [ends + own[..., None] for own in to_floats(self.private_rewards)]
+        each = [ends + own[..., None] for own in self.private_rewards]
         return frozen(np.array([total_range(table, self.horizon, self.discount) for table in each]))
 
     @cached_property
@@ -212,8 +209,8 @@ class CountingGame:
     def at(self, policy: JointPolicy) -> CountingPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        told = policy.exact() if self.is_exact else policy.floats()
-        return CountingPosition(self, told, Counts.at(self.census, told))
+        played = policy.floats()
+        return CountingPosition(self, played, Counts.at(self.census, played))
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
@@ -243,23 +240,22 @@ class CountingGame:
         """Return how the game is played, step by step."""
         from cmpg.games.play import CountingStepper  # few games are played
 
-        return CountingStepper(self.floats())
+        return CountingStepper(self)
 
     def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses how many agents play each action."""
         chooses = "a planner who chooses how many play each action"
         if objective is None:
             return Planner(self.joint_cmdp(), self.split, chooses)
-        floats = self.floats()
-        best = best_stages(floats, objective)
+        best = best_stages(self, objective)
         if best is None:
             return None
         reward = best.by_class
         if objective is Objective.POTENTIAL:
             # Where everybody plays action 0 the potential is known, and with it how `potential` counts.
             crowd = JointPolicy(tuple(certain_rows(np.zeros(shape[:2], int), shape[2]) for shape in self.policy_shapes))
-            visits = occupancy(floats.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
-            zero = float((visits * best.crowd).sum()) - floats.potential(crowd)
+            visits = occupancy(self.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
+            zero = float((visits * best.crowd).sum()) - self.potential(crowd)
             reward = reward - zero / (self.num_steps if self.discount is None else 1 / (1 - self.discount))
         labels = self.classes.of(self._samples)
         step, state = np.indices((self.num_steps, self.num_states))
@@ -276,14 +272,13 @@ class CountingGame:
         Costs and transitions depend on the class alone, so a planner who chooses a class, and for each class any joint
         action of it, is as good as one who chooses among all joint actions. The reward is zero unless given by class.
         """
-        floats = self.floats()
         labels = self.classes_that_occur
         return CMDP(
-            transition=floats.transition[:, :, labels],
+            transition=self.transition[:, :, labels],
             reward=np.zeros((1, self.num_states, len(labels))) if reward is None else reward[..., labels],
-            costs=floats.costs[..., labels],
-            thresholds=floats.thresholds,
-            initial=floats.initial,
+            costs=self.costs[..., labels],
+            thresholds=self.thresholds,
+            initial=self.initial,
             horizon=self.horizon,
             discount=self.discount,
         )
@@ -312,23 +307,16 @@ class CountingGame:
         """Return the tables as a proof reads them."""
         from cmpg.proof.claim import CountingTables
 
+        tables = {name: as_given(self, name) for name in TABLES if name not in ("transition", "thresholds", "discount")}
         return CountingTables(
-            initial=self.initial,
-            transition=tuple(self.transition.reshape(len(self.transition), -1, self.num_states)),
-            rewards=self.rewards,
-            private_rewards=self.private_rewards,
-            class_rewards=self.class_rewards,
-            costs=self.costs,
+            transition=tuple(as_given(self, "transition").reshape(len(self.transition), -1, self.num_states)),
+            **tables,
             boundaries=self.classes.boundaries if isinstance(self.classes, LargestCount) else None,
         )
 
     def exact(self) -> CountingGame:
-        """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
-        return self if self.is_exact else replace(self, **exact_tables(self))
-
-    def floats(self) -> CountingGame:
-        """Round an exact game to floats; any other is returned as it is."""
-        return replace(self, **float_tables(self)) if self.is_exact else self
+        """Return the same game, claims about which are judged in rationals."""
+        return replace(self, rationals=self.rationals or {})
 
     def to_joint(self) -> JointGame:
         """Write the same game with tables over all A^n joint actions; for few agents."""

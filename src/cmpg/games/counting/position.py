@@ -81,7 +81,7 @@ class CountingPosition:
     def _alike(self, agent: int) -> int | None:
         """Return somebody of the same kind who does the same for sure: both face the same, to the last bit."""
         actions = self.counts.settled.actions[agent]
-        if self.game.is_exact or actions[0] < 0:
+        if actions[0] < 0:
             return None
         first = self._first.setdefault((self.game.kinds[agent], actions.tobytes()), agent)
         return first if first in self._cmdps else None
@@ -116,18 +116,10 @@ class CountingPosition:
         even = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in played))
         return Counts.at(self.game.census, even)
 
-    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
-        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
-        from cmpg.games.exact_costs import counting_costs  # floats can tell, mostly
-
-        return counting_costs(self.game, policy)
-
     def underflow(self) -> Underflow | None:
         """Return what products of probabilities too small for floats can hide, or None where none is that small."""
         game = self.game
-        if game.is_exact or (
-            game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST
-        ):
+        if game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST:
             return None
         sizes = game.number_sizes
         return Underflow.behind(self._unmasked(self.mover).rounding, rewards=sizes.rewards, costs=sizes.costs)
@@ -170,7 +162,7 @@ class CountingPosition:
             horizon=game.horizon,
             discount=game.discount,
             entry_roundings=self.counts.roundings(agent) + max(game.num_classes, game.num_agents) + 3,
-            averaged=None if game.is_exact else game.number_sizes.averaged(agent),
+            averaged=game.number_sizes.averaged(agent),
             trusted=True,
         )
 

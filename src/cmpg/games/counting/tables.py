@@ -14,11 +14,8 @@ from cmpg.arrays import (
     IntArray,
     check_shape,
     distributions,
-    exact_distributions,
     frozen,
     numbers,
-    to_exact,
-    to_floats,
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
 from cmpg.errors import GameError
@@ -27,6 +24,7 @@ from cmpg.games.counting.classes import BoolArray
 from cmpg.games.counting.vectors import EveryCount, LargestCount
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
 from cmpg.games.names import checked_names
+from cmpg.games.rationals import as_given, rounded_tables
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 MOST_STAGES = 5_000_000
 """Count vectors × states × steps that are looked at for a bound, at most."""
 
-TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial")
+TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial", "discount")
 LARGEST_SIZE = 1e300
 """Sums of larger numbers than this could be none."""
 
@@ -45,7 +43,7 @@ NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
 
 
 def checked_tables(game: CountingGame) -> dict[str, Any]:
-    """Return all tables as read-only arrays, or raise with coordinates; one exact table makes all exact."""
+    """Return all tables as read-only arrays, or raise with coordinates."""
     check_length_of_time(game.horizon, game.discount)
     rewards = numbers("rewards", game.rewards)
     if rewards.ndim != 4 or 0 in rewards.shape or rewards.shape[3] < 2:
@@ -71,11 +69,9 @@ def checked_tables(game: CountingGame) -> dict[str, Any]:
     check_shape("initial", tables["initial"].shape, (states,))
     tables["transition"] = distributions("transition", tables["transition"], ("h", "s", "class"))
     tables["initial"] = distributions("initial", tables["initial"], ())
-    if any(table.dtype == object for table in tables.values()):
-        tables = _as_exact(tables)
     mask = {"binds": checked_binds(game.binds, agents, len(tables["costs"]))}
     return (
-        tables
+        rounded_tables(tables | {"discount": game.discount}, game.rationals)
         | mask
         | checked_names(
             game,
@@ -109,21 +105,6 @@ def _families(game: CountingGame, name: str, value: Any, required: tuple[int | N
     return table
 
 
-def exact_tables(game: CountingGame) -> dict[str, Any]:
-    """Return all tables as Fractions, each row of probabilities divided by its exact sum."""
-    return _as_exact({name: getattr(game, name) for name in TABLES})
-
-
-def _as_exact(tables: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    rows = ("transition", "initial")
-    return {name: exact_distributions(table) if name in rows else to_exact(table) for name, table in tables.items()}
-
-
-def float_tables(game: CountingGame) -> dict[str, Any]:
-    """Return all tables as floats."""
-    return {name: to_floats(getattr(game, name)) for name in TABLES}
-
-
 def class_differences(game: CountingGame) -> BoolArray:
     """Return whether anything differs between neighbouring classes, for each step and state: [H·S, C − 1]."""
     shape = (game.num_steps, game.num_states, game.num_classes - 1)
@@ -137,7 +118,7 @@ def class_differences(game: CountingGame) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class CountingSizes:
-    """How large and how small the numbers of a game in floats are: what rounding can do depends on it."""
+    """How large and how small the numbers of a game are: what rounding can do depends on it."""
 
     game: CountingGame
 
@@ -326,16 +307,16 @@ def joint_tables(game: CountingGame) -> dict[str, Any]:
     counts = (joint[:, :, None] == np.arange(actions)).sum(axis=0)
     labels = game.classes.of(counts)
     own_counts = np.take_along_axis(counts.T, joint, axis=0)
+    # Rewards of an exact game are added up in rationals.
+    counted, private, by_class = (as_given(game, name) for name in ("rewards", "private_rewards", "class_rewards"))
     rewards = [
-        game.rewards[:, :, own, own_counts[agent]]
-        + game.private_rewards[agent][:, :, own]
-        + game.class_rewards[:, :, own, labels]
+        counted[:, :, own, own_counts[agent]] + private[agent][:, :, own] + by_class[:, :, own, labels]
         for agent, own in enumerate(joint)
     ]
     table = (states, *game.num_actions)
     same = ("thresholds", "initial", "horizon", "discount", "binds", *NAMES)
-    return {name: getattr(game, name) for name in same} | {
-        "transition": game.transition[:, :, labels].reshape(-1, *table, states),
+    return {name: as_given(game, name) for name in same} | {
+        "transition": as_given(game, "transition")[:, :, labels].reshape(-1, *table, states),
         "rewards": np.stack(rewards).reshape(agents, -1, *table),
-        "costs": game.costs[..., labels].reshape(*game.costs.shape[:2], *table),
+        "costs": as_given(game, "costs")[..., labels].reshape(*game.costs.shape[:2], *table),
     }

@@ -1,10 +1,9 @@
 """Averages of tables over what the other agents play: the sums over a_{−i} of Eqs. 7-9.
 
-The agents are split into two
-halves. For an agent of one half, the table is first averaged over the joint action of the other half, by one matrix
-product that reads the table once for all steps; what is left is small, and is averaged over the rest of the own half
-one axis at a time. The first average is the same for all agents of a half, so whoever asks for several agents can keep
-it. Everything works on floats and on Fractions.
+The agents are split into two halves. For an agent of one half, the table is first averaged over the joint action of the
+other half, by one matrix product that reads the table once for all steps; what is left is small, and is averaged over
+the rest of the own half one axis at a time. The first average is the same for all agents of a half, so it can be kept
+if several agents are queried.
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ class Others:
         block = max(1, states * BLOCK // max(self.start_size(table, keep=keep), 1))
         if block >= states:
             return self.finish(self.start(table, keep=keep), keep=keep)
-        kind = np.result_type(table, self.policy[keep])  # floats, or objects where they are Fractions
-        mean = np.empty(
-            (len(self.policy[keep]), states, table.shape[2 + keep], *table.shape[2 + len(self.policy) :]), kind
-        )
+        mean = np.empty((len(self.policy[keep]), states, table.shape[2 + keep], *table.shape[2 + len(self.policy) :]))
         self.select(table, keep=keep, out=mean)
         mixed = np.flatnonzero(~self.certain_states(keep))
         for first in range(0, len(mixed), block):

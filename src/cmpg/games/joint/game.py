@@ -20,7 +20,6 @@ from cmpg.arrays import (
     distributions,
     frozen,
     numbers,
-    to_exact,
     to_floats,
 )
 from cmpg.cmdp.model import (
@@ -46,6 +45,7 @@ from cmpg.games.contract import (
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
+from cmpg.games.rationals import Rationals, as_given, rounded_tables
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 MAX_JOINT_ENTRIES = 50_000_000
 """Tables over joint actions with more entries than this are not written out."""
 
-TABLES = ("transition", "rewards", "costs", "thresholds", "initial")
+TABLES = ("transition", "rewards", "costs", "thresholds", "initial", "discount")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,7 @@ class JointGame:
     constraint_names: tuple[str, ...] | None = None
     legend: Legend | None = None  # words and units, for people
     binds: Any = None  # [n, k]: whether constraint j binds agent i; None if all do
+    rationals: Rationals | None = None  # tables as they were given, for proofs
     trusted: InitVar[bool] = False
 
     if TYPE_CHECKING:
@@ -107,13 +108,16 @@ class JointGame:
             constraint_names: Sequence[str] | None = None,
             legend: Legend | None = None,
             binds: Numbers | None = None,
+            rationals: Rationals | None = None,
             trusted: bool = False,
         ) -> None: ...
 
     def __post_init__(self, trusted: bool) -> None:
-        if not trusted:
-            for name, value in _checked_tables(self).items():
-                object.__setattr__(self, name, value)
+        tables = {} if trusted else _checked_tables(self)
+        if not trusted or self.rationals is not None:
+            tables |= rounded_tables({name: tables.get(name, getattr(self, name)) for name in TABLES}, self.rationals)
+        for name, value in tables.items():
+            object.__setattr__(self, name, value)
 
     def face(self) -> Face:
         """Return what to show of the game."""
@@ -169,15 +173,10 @@ class JointGame:
         """Whether the transition is a sequence of CSR matrices."""
         return isinstance(self.transition, tuple)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the tables hold Fractions."""
-        return self.rewards.dtype == object
-
     @cached_property
     def reward_ranges(self) -> FloatArray:
         """G_i = Σ_h (max r_{i,h} − min r_{i,h}), which bounds any change of V^{r_i}: [n]."""
-        return frozen(np.array([total_range(to_floats(each), self.horizon, self.discount) for each in self.rewards]))
+        return frozen(np.array([total_range(each, self.horizon, self.discount) for each in self.rewards]))
 
     @cached_property
     def number_sizes(self) -> NumberSizes:
@@ -195,7 +194,7 @@ class JointGame:
     def at(self, policy: JointPolicy) -> JointPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        return JointPosition(self, policy.exact() if self.is_exact else policy.floats())
+        return JointPosition(self, policy.floats())
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(uniform): a common value, or by moving one agent at a time (Lemma 1)."""
@@ -213,7 +212,7 @@ class JointGame:
         """Return one planner who chooses all actions; a potential is counted as by `potential`."""
         from cmpg.games.joint.planner import planner_of  # on demand
 
-        return planner_of(self.floats(), objective)
+        return planner_of(self, objective)
 
     def with_thresholds(self, thresholds: Any) -> JointGame:
         """Return the same game with other thresholds: [k]."""
@@ -243,7 +242,7 @@ class JointGame:
         """Return how the game is played, step by step."""
         from cmpg.games.play import JointStepper  # few games are played
 
-        return JointStepper(self.floats())
+        return JointStepper(self)
 
     def split(self, joint_actions: IntArray) -> JointPolicy:
         """Split a planner's deterministic policy, joint actions [H, S], into one table per agent."""
@@ -259,7 +258,6 @@ class JointGame:
             What the planner maximises. For a common reward, the mean is that reward.
         """
         chosen = self.rewards.mean(axis=0) if reward is None else reward
-        chosen = to_exact(chosen) if self.is_exact else to_floats(chosen)
         flat = (self.num_states, int(np.prod(self.num_actions)))
         return CMDP(
             transition=self.transition if self.is_sparse else self.transition.reshape(len(self.transition), *flat, -1),
@@ -280,24 +278,14 @@ class JointGame:
         matrices = (
             tuple(Csr(each.indptr, each.indices, each.data, self.num_states) for each in self.transition)
             if self.is_sparse
-            else tuple(self.transition.reshape(len(self.transition), rows, self.num_states))
+            else tuple(as_given(self, "transition").reshape(len(self.transition), rows, self.num_states))
         )
-        return JointTables(self.initial, matrices, self.rewards, self.costs)
+        return JointTables(as_given(self, "initial"), matrices, as_given(self, "rewards"), as_given(self, "costs"))
 
     def exact(self) -> JointGame:
-        """Read all numbers as rationals, each row of probabilities divided by its exact sum."""
-        if self.is_exact:
-            return self
-        from cmpg.games.joint.tabulation import exact_tables
-
-        return replace(self, **exact_tables({name: getattr(self, name) for name in TABLES}), trusted=True)
-
-    def floats(self) -> JointGame:
-        """Round an exact game to floats; any other is returned as it is."""
-        if not self.is_exact:
-            return self
-        rounded: dict[str, Any] = {name: to_floats(getattr(self, name)) for name in TABLES}
-        return replace(self, **rounded)
+        """Return the same game, claims about which are judged in rationals."""
+        dense = _dense_transition(self.transition, self.rewards.shape[2:])
+        return replace(self, transition=dense, rationals=self.rationals or {}, trusted=True)
 
     @classmethod
     def from_function(
@@ -442,13 +430,8 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
         "initial": distributions("initial", initial, ()),
         "transition": checked_transition(game.transition, (steps, *table)),
     }
-    if any(not isinstance(each, tuple) and each.dtype == object for each in tables.values()):
-        from cmpg.games.joint.tabulation import exact_tables
-
-        tables = exact_tables(tables)
-    elif game.discount is not None:
-        # A rational discount would take sums of floats out of the floats.
-        tables["discount"] = float(game.discount)
+    if object in (rewards.dtype, costs.dtype, thresholds.dtype, initial.dtype):
+        tables["transition"] = _dense_transition(tables["transition"], table)
     tables["binds"] = checked_binds(game.binds, len(rewards), len(costs))
     if game.legend is not None:
         check_legend(game.legend, [(steps, table[0], actions) for actions in table[1:]])
@@ -461,7 +444,14 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     )
 
 
+def _dense_transition(transition: Any, shape: Sequence[int]) -> Any:
+    """Return a transition as one table [H or 1, S, *A, S]; CSR matrices hold no Fractions."""
+    if not isinstance(transition, tuple):
+        return transition
+    return frozen(np.stack([matrix.toarray() for matrix in transition]).reshape(-1, *shape, shape[0]))
+
+
 def _checked_thresholds(thresholds: Any, game: JointGame) -> FloatArray:
     given = numbers("thresholds", thresholds)
     check_thresholds(given, game.num_constraints)
-    return to_exact(given) if game.is_exact else to_floats(given)
+    return given if game.rationals is not None else to_floats(given)

@@ -20,6 +20,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.games.contract import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 
 
@@ -29,26 +30,25 @@ def potential_reward(game: JointGame) -> FloatArray:
     There is one if the reward is common, if rewards differ by terms whose value nobody can influence, or if no action
     moves the state and the stage games have potentials. Otherwise a GameError says where rewards differ.
     """
-    floats = game.floats()
-    if has_common_reward(floats):
-        return np.asarray(floats.rewards[0])
+    if has_common_reward(game):
+        return np.asarray(game.rewards[0])
     proof = game.potential_proof()
     if proof is None:
-        raise _no_common_ground(floats)
+        raise _no_common_ground(game)
     if proof.kind is PotentialKind.EXOGENOUS_STATE:
-        return _stage_potential(floats.rewards)
-    length = floats.num_steps if floats.discount is None else 1 / (1 - floats.discount)
-    offset = float(floats.at(JointPolicy.uniform(floats.policy_shapes)).values[0])
-    return np.asarray(floats.rewards[0] - offset / length)
+        return _stage_potential(game.rewards)
+    length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+    offset = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0])
+    return np.asarray(game.rewards[0] - offset / length)
 
 
 def joint_planner(game: JointGame) -> CMDP:
     """Return the CMDP of one planner who chooses all actions and maximises the potential."""
-    return game.floats().joint_cmdp(potential_reward(game))
+    return game.joint_cmdp(potential_reward(game))
 
 
 def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
-    """Return one planner who chooses all actions of a game in floats, for the welfare, the potential or costs alone.
+    """Return one planner who chooses all actions, for the welfare, the potential or costs alone.
 
     None where the tables are too large, or where the potential is none of stages. The potential is counted as by
     `game.potential`, from the uniform policy.
@@ -98,7 +98,8 @@ def potential_of(game: JointGame, policy: JointPolicy) -> float:
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:
     """Return why a game with one common reward has a potential; None for any other game."""
-    if not all(np.array_equal(reward, game.rewards[0]) for reward in game.rewards[1:]):
+    rewards = as_given(game, "rewards")
+    if not all(np.array_equal(reward, rewards[0]) for reward in rewards[1:]):
         return None
     why = "C1: all agents have the same reward, and its value is a potential."
     return PotentialProof(PotentialKind.COMMON_REWARD, why)
@@ -106,7 +107,7 @@ def common_reward_proof(game: JointGame) -> PotentialProof | None:
 
 def with_common_reward(game: JointGame) -> JointGame:
     """Return the game in which everybody gets the `potential_reward`: Φ is everybody's value, the equilibria stay."""
-    return game.floats().with_rewards(np.stack([potential_reward(game)] * game.num_agents))
+    return game.with_rewards(np.stack([potential_reward(game)] * game.num_agents))
 
 
 def has_common_reward(game: JointGame) -> bool:

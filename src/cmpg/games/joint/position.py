@@ -1,9 +1,4 @@
-"""A joint game at a joint policy: what everybody gets and spends, and the CMDP that each agent faces (Eqs. 7-9).
-
-Exact costs (`exact_costs.py`) follow only what can happen. Near-deterministic policies touch few states and joint
-actions, so this decides thresholds that are met to the last bit even in games whose tables are far too large for exact
-arithmetic.
-"""
+"""A joint game at a joint policy: what all agents get and spend, and the CMDP that each agent faces (Eqs. 7-9)."""
 
 from __future__ import annotations
 
@@ -38,7 +33,7 @@ LARGE = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class NumberSizes:
-    """How large and how small the numbers of a game in floats are: what rounding can do depends on it."""
+    """How large and how small the numbers of a game are: what rounding can do depends on it."""
 
     game: JointGame
 
@@ -117,18 +112,10 @@ class JointPosition:
             known = self.recent[agent] = others, cmdp, bound_cmdp(cmdp, binds_of(self.game)[agent])
         return known
 
-    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
-        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
-        from cmpg.games.exact_costs import joint_costs  # floats can tell, mostly
-
-        return joint_costs(self.game, policy)
-
     def underflow(self) -> Underflow | None:
         """Return what products of probabilities too small for floats can hide, or None where none is that small."""
         game = self.game
-        if game.is_exact or (
-            game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST
-        ):
+        if game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST:
             return None
         length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
         rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
@@ -206,6 +193,6 @@ class JointPosition:
             horizon=game.horizon,
             discount=game.discount,
             entry_roundings=self._roundings,
-            averaged=None if game.is_exact else game.number_sizes.averaged(agent),
+            averaged=game.number_sizes.averaged(agent),
             trusted=True,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, check_shape, exact_distributions, frozen, numbers, to_exact, to_floats
+from cmpg.arrays import FloatArray, check_shape, frozen, numbers, to_floats
 from cmpg.deadline import check_time
 from cmpg.errors import GameError
 from cmpg.games.joint.averages import check_agents
@@ -78,16 +78,3 @@ def _vector(name: str, value: Any, length: int) -> FloatArray:
         return np.zeros(0)
     check_shape(name, vector.shape, (length,))
     return vector
-
-
-def exact_tables(tables: dict[str, Any]) -> dict[str, Any]:
-    """Read all tables as rationals, each row of probabilities divided by its exact sum."""
-    transition = tables["transition"]
-    if isinstance(transition, tuple):
-        table = tables["rewards"].shape[2:]
-        transition = np.stack([matrix.toarray() for matrix in transition]).reshape(-1, *table, table[0])
-    return {
-        "transition": exact_distributions(transition),
-        "initial": exact_distributions(tables["initial"]),
-        **{name: to_exact(tables[name]) for name in ("rewards", "costs", "thresholds")},
-    }

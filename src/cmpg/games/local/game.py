@@ -361,13 +361,13 @@ class LocalGame:
     def at(self, policy: JointPolicy) -> LocalPosition:
         """Return the game as it stands at a joint policy."""
         policy.check_fits(self.policy_shapes)
-        told = policy.floats()
+        played = policy.floats()
         if compiled() is not None and self.packed is not None:
-            usages, private_values, private_costs = self.packed.accounts(told.stored, range(self.num_agents))
-            return LocalPosition(self, told, SparseLoads(self.packed, *usages), private_values, private_costs)
-        accounts = [self.account(agent, table) for agent, table in zip(self.agents, told, strict=True)]
+            usages, private_values, private_costs = self.packed.accounts(played.stored, range(self.num_agents))
+            return LocalPosition(self, played, SparseLoads(self.packed, *usages), private_values, private_costs)
+        accounts = [self.account(agent, table) for agent, table in zip(self.agents, played, strict=True)]
         values, costs = np.array([each.value for each in accounts]), np.stack([each.costs for each in accounts])
-        return LocalPosition(self, told, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
+        return LocalPosition(self, played, LoadTree.grow(self.tables, [each.usage for each in accounts]), values, costs)
 
     def claim_tables(self) -> LocalTables:
         """Return the tables as a proof reads them; agents share there what they share here."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -204,12 +203,6 @@ class LocalPosition:
             possible = PossibleLoads.at(self.game, self.policy)
             possible = self._possible[0] = possible if self.absent < 0 else possible.replace(self.absent, None)
         return possible
-
-    def exact_costs(self, policy: JointPolicy) -> list[tuple[Fraction, Fraction]] | None:
-        """Return V^{c_j} of the policy as it was given, as closely as it takes, or None where too much can happen."""
-        from cmpg.games.exact_costs import local_costs  # floats can tell, mostly
-
-        return local_costs(self.game, policy)
 
     def underflow(self) -> Underflow:
         """Return what products of probabilities too small for floats can hide.

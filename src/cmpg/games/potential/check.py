@@ -8,7 +8,7 @@ A potential exists exactly when the residual of every 4-cycle is zero; one that 
 Guarantee.
 - PROVEN: `structure.py`; or the game's own form says so (`potential_proof`).
 - REFUTED: the residual of the witness exceeds `FourCycle.rounding`, a rigorous bound on the rounding error of its
-  computation; 0 on games of Fractions.
+  computation; 0 if it was computed in rationals.
 - REFUTED, too, if the test modulo random primes finds a loop that is not zero, which is certain; the witness is then a
   4-cycle in rationals, or there is none, where the game is too large for them.
 - TESTED: no 4-cycle was found to differ from zero. Modulo random primes (`modular.py`) the answer is wrong with at most
@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,16 @@ from cmpg.cmdp.evaluation import SMALLEST, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
+from cmpg.games.claims import claim_of
 from cmpg.games.contract import Game, Names, Position, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.potential.modular import loop_test
+from cmpg.games.potential.structure import MAX_EXACT_WORK
+from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy
+from cmpg.proof.exact import TooLarge, exact_values
 
-MOST_EXACT_ENTRIES = 20_000
+MAX_EXACT_ENTRIES = 20_000
 """Games with more entries of the transition, over all steps, are not evaluated in rationals."""
 
 BATCH = 16
@@ -155,18 +160,39 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
         pairs = game.num_agents * (game.num_agents - 1) // 2
         best = max(best, _search(game, rng=rng, cycles=max(cycles, 2 * pairs)), key=_excess)
         return _refuted(best, game.names) if best.is_proof else _refuted_exactly(joint, best, rng)
+    if not best.is_proof and is_exact(game):
+        best = in_exact_numbers(game, best) or best
     return _refuted(best, game.names) if best.is_proof else _tested_in_floats(best, cycles)
 
 
 def recheck(game: Game, witness: FourCycle) -> float:
-    """Compute the residual of a witness anew, from the values at its four corners.
+    """Compute the residual of a witness again, from the values at its four corners.
 
     On `game.exact()` the answer is a Fraction, and any that is not zero is a proof.
     """
-    (i, j), corners = witness.agents, witness.corners
-    values = [game.at(corner).values for corner in corners]
-    gains = [values[(t + 1) % 4][mover] - values[t][mover] for t, mover in enumerate((i, j, i, j))]
-    return sum(gains)  # type: ignore[no-any-return]
+    if is_exact(game):
+        exact = in_exact_numbers(game, witness)
+        if exact is None:
+            raise GameError("the witness is too large for exact arithmetic; check it on a game in floats.")
+        return exact.residual
+    return float(_residual(witness.agents, [game.at(corner).values for corner in witness.corners]))
+
+
+def in_exact_numbers(game: Game, cycle: FourCycle) -> FourCycle | None:
+    """Return a 4-cycle with its residual in rationals, by the kernel; None where that takes too long."""
+    none = np.zeros((game.num_agents, len(game.thresholds)))
+    try:
+        values = [exact_values(claim_of(game, corner, none), max_work=MAX_EXACT_WORK) for corner in cycle.corners]
+    except TooLarge:
+        return None
+    shown = np.array([[float(each[agent]) for agent in cycle.agents] for each in values])
+    return replace(cycle, residual=_residual(cycle.agents, values), rounding=0.0, values=shown)
+
+
+def _residual(agents: tuple[int, int], values: Sequence[Any]) -> Any:
+    """Return what the movers i, j, i, j gain in all, from what all agents get at the corners."""
+    i, j = agents
+    return sum(values[(t + 1) % 4][mover] - values[t][mover] for t, mover in enumerate((i, j, i, j)))
 
 
 def _proof(game: Game) -> PotentialProof | None:
@@ -227,8 +253,7 @@ def four_cycle(
     # Four induced CMDPs, two policies in each: who moves where, and the corners before and after.
     walk = [(start, i, new_i, 1), (new_i, j, new_j, 1), (new_j, i, new_i, -1), (start, j, new_j, -1)]
     corners = [(0, 1), (1, 2), (3, 2), (0, 3)]
-    residual: float = 0  # an integer, so that the sum of Fractions is one
-    rounding = 0.0
+    residual, rounding = 0.0, 0.0
     values = np.zeros((4, 2))
     for (position, mover, moved, sign), (before, after) in zip(walk, corners, strict=True):
         cmdp = position.induced_cmdp(mover)
@@ -258,8 +283,6 @@ def _rounding(cmdp: CMDP, reward_range: float) -> float:
     `CMDP.rounding` is relative to the sum of |r| before averaging. An induced reward is an average of rewards, so no
     |r_h| exceeds max |r̃_h| by more than the range of r_h.
     """
-    if cmdp.is_exact:
-        return 0.0
     sizes = np.abs(cmdp.reward).max(axis=(1, 2))
     weight = 1 / (1 - cmdp.discount) if cmdp.discount is not None else cmdp.num_steps / len(sizes)
     relative = cmdp.rounding + 16 * UNIT_ROUNDOFF
@@ -284,12 +307,11 @@ def _refuted(witness: FourCycle, names: Names) -> PotentialCheck:
 def _refuted_exactly(game: JointGame, largest: FourCycle, rng: np.random.Generator) -> PotentialCheck:
     """Say that there is no potential where floats cannot show it, with a 4-cycle in rationals if one is found."""
     entries = game.num_steps * game.num_states**2 * prod(game.num_actions)
-    if entries <= MOST_EXACT_ENTRIES:
-        exact = game.exact()
+    if entries <= MAX_EXACT_ENTRIES:
         pairs = _pairs(game.num_agents, rng)
         for _ in range(BATCH):
-            cycle = _four_cycle(exact, next(pairs), deterministic=True, rng=rng)
-            if cycle.is_proof:
+            cycle = in_exact_numbers(game, _four_cycle(game, next(pairs), deterministic=True, rng=rng))
+            if cycle is not None and cycle.is_proof:
                 return _refuted(cycle, game.names)
     reason = (
         "In exact arithmetic modulo a random prime, the gains around a loop of policies do not add up to 0, which no "

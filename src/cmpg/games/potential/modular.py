@@ -30,6 +30,7 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.evaluation import backward_induction
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.structure import READING_ERROR
+from cmpg.games.rationals import as_given
 
 PRIME_BITS = 30
 NUM_PRIMES = 5 * 10**7
@@ -133,14 +134,14 @@ def _read(game: JointGame) -> _Tables:
     joint_actions = math.prod(game.num_actions)
     return _Tables(
         policy_shapes=game.policy_shapes,
-        rewards=_rationals(game.rewards.reshape(*game.rewards.shape[:3], joint_actions)),
+        rewards=_rationals(as_given(game, "rewards").reshape(*game.rewards.shape[:3], joint_actions)),
         transition=tuple(_rows(game, step) for step in range(len(game.transition))),
-        initial=_dense_rows(game.initial[None]),
+        initial=_dense_rows(as_given(game, "initial")[None]),
     )
 
 
 def _rows(game: JointGame, step: int) -> _Rows:
-    matrix = game.transition[step]
+    matrix = as_given(game, "transition")[step]
     if not game.is_sparse:
         return _dense_rows(matrix.reshape(-1, game.num_states))
     coordinates = matrix.tocoo()

@@ -6,10 +6,10 @@ A game has a potential exactly when every 4-cycle vanishes (`check.py`). Three c
 - C2: no action moves the state, and every (step, state) is an exact potential game: the second differences of u_i − u_j
   in the actions of i and j vanish. The distribution of states is then given, and stage potentials add up.
 - C4: the value of r_i − r_0 is the same under every joint policy: its maximum and its minimum over the joint MDP agree.
-  Then V_0 is a potential, and the rest are terms that nobody can influence.
+  Then V_0 is a potential, and the rest are terms that no agent can influence.
 
-Guarantee. On tables of Fractions the proof is exact. On floats, a difference counts as zero where it is no more than
-what `READING_ERROR` in every entry, and the roundings of the proof itself, can make; `Proof.residual` then bounds every
+Guarantee. On an exact game the proof is exact. On floats, a difference counts as zero if it is no more than what
+`READING_ERROR` in every entry, and the roundings of the proof itself, can make; `Proof.residual` then bounds every
 4-cycle of values of the game as stored: H·4·(largest second difference) for C2, and 4·(largest range) for C4.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -24,10 +25,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
-from cmpg.cmdp.planning import dual_bound
+from cmpg.cmdp.planning import certain_rows, dual_bound
 from cmpg.games.contract import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import common_reward_proof
+from cmpg.games.rationals import as_given, is_exact
+from cmpg.proof.claim import Claim, JointTables
+from cmpg.proof.exact import TooLarge, check_exactly
+
+UNINFLUENCED = (
+    "C4: rewards differ only by terms whose value no joint policy can change; the first agent's value is a potential."
+)
+
+MAX_EXACT_WORK = 1_000_000
+"""The work in rationals that is spent on one maximum, or on the values at one corner of a 4-cycle."""
 
 READING_ERROR = 4 * UNIT_ROUNDOFF
 """The relative error that a number in a table may have: what a few roundings on the way to it leave."""
@@ -49,13 +60,13 @@ def prove_potential(game: JointGame) -> PotentialProof | None:
 def _exogenous_state(game: JointGame) -> PotentialProof | None:
     if _actions_move_the_state(game):
         return None
-    largest = 0.0
+    largest, exact = 0.0, as_given(game, "rewards") if is_exact(game) else None
     for i, j in combinations(range(game.num_agents), 2):
-        second = np.abs(_second_differences(game.rewards[i] - game.rewards[j], i, j))
-        if game.is_exact:
-            if second.any():
+        if exact is not None:
+            if _second_differences(exact[i] - exact[j], i, j).any():
                 return None
             continue
+        second = np.abs(_second_differences(game.rewards[i] - game.rewards[j], i, j))
         # Eight entries, four of each reward: each is off by READING_ERROR at most. Only these matter, whatever sizes
         # there are elsewhere in the tables.
         sizes = _four_sums(np.abs(game.rewards[i]) + np.abs(game.rewards[j]), i, j)
@@ -70,7 +81,7 @@ def _exogenous_state(game: JointGame) -> PotentialProof | None:
 
 
 def _actions_move_the_state(game: JointGame) -> bool:
-    used = game.transition
+    used = as_given(game, "transition")
     if game.horizon is not None:  # nothing happens after the last step
         used = used[: game.horizon - 1]
     if game.is_sparse:
@@ -108,6 +119,8 @@ def _four_sums(table: FloatArray, i: int, j: int) -> FloatArray:
 
 
 def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
+    if is_exact(game):
+        return _exactly_uninfluenced(game)
     largest = 0.0
     for agent in range(1, game.num_agents):
         difference = game.rewards[agent] - game.rewards[0]
@@ -115,23 +128,45 @@ def _uninfluenced_differences(game: JointGame) -> PotentialProof | None:
         highest = dual_bound(planner, np.zeros(0))
         lowest = -dual_bound(_unconstrained(game.joint_cmdp(-difference)), np.zeros(0))
         spread = float(highest - lowest)
-        if game.is_exact and not spread <= 0:
-            return None
         # The most that any policy can meet, not the largest entry times the steps.
-        size = 0.0
-        if not game.is_exact:
-            met = np.abs(game.rewards[agent]) + np.abs(game.rewards[0])
-            size = float(dual_bound(_unconstrained(game.joint_cmdp(met)), np.zeros(0)))
+        met = np.abs(game.rewards[agent]) + np.abs(game.rewards[0])
+        size = float(dual_bound(_unconstrained(game.joint_cmdp(met)), np.zeros(0)))
         rounding = 2 * (planner.rounding + UNIT_ROUNDOFF) * size
         if not spread <= rounding + 2 * READING_ERROR * size:
             return None
         largest = max(largest, spread + rounding)
-    return PotentialProof(
-        PotentialKind.UNINFLUENCED_DIFFERENCES,
-        "C4: rewards differ only by terms whose value no joint policy can change; the first agent's value is a "
-        "potential.",
-        4 * largest,
+    return PotentialProof(PotentialKind.UNINFLUENCED_DIFFERENCES, UNINFLUENCED, 4 * largest)
+
+
+def _exactly_uninfluenced(game: JointGame) -> PotentialProof | None:
+    """Compare the greatest and the least value of r_i − r_0 in rationals; None where that takes too long."""
+    rewards = as_given(game, "rewards")
+    for reward in rewards[1:]:
+        highest, lowest = (_exact_maximum(game, sign * (reward - rewards[0])) for sign in (1, -1))
+        if highest is None or lowest is None or highest != -lowest:
+            return None
+    return PotentialProof(PotentialKind.UNINFLUENCED_DIFFERENCES, UNINFLUENCED)
+
+
+def _exact_maximum(game: JointGame, reward: FloatArray) -> Fraction | None:
+    """Return the maximum of the value of a reward [H or 1, S, *A], by the kernel: one agent chooses all actions."""
+    tables = game.claim_tables()
+    shape = (game.num_steps, game.num_states, math.prod(game.num_actions))
+    no_costs = np.zeros((0, 1, *shape[1:]))
+    alone = JointTables(tables.initial, tables.transition, reward.reshape(1, -1, *shape[1:]), no_costs)
+    claim = Claim(
+        tables=alone,
+        horizon=game.horizon,
+        discount=as_given(game, "discount"),
+        thresholds=np.zeros(0),
+        binds=np.ones((1, 0), dtype=np.bool_),
+        policy=(certain_rows(np.zeros(shape[:2], dtype=np.int64), shape[2]),),
+        multipliers=np.zeros((1, 0)),
     )
+    try:
+        return check_exactly(claim, max_work=MAX_EXACT_WORK).bounds[0]
+    except TooLarge:
+        return None
 
 
 def _unconstrained(planner: Any) -> Any:
