@@ -55,23 +55,27 @@ def solved(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("module", ["typer", "numpy", "numpy.linalg", "cmpg.policy", "cmpg.equilibrium"])
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        *(("numpy", number) for number in SIGNALS),
+        *((module, signal.SIGINT) for module in ("typer", "numpy.linalg", "cmpg.policy", "cmpg.equilibrium")),
+    ],
+)
 def test_a_signal_while_modules_are_imported_is_answered_in_one_line(module, number):
     ran = run(WHILE_IMPORTING, int(number), module, "solve", "counter-example")
     assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", NOTHING)
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize(
-    ("module", "words"),
+    ("module", "words", "number"),
     [
-        ("cmpg.report.page", ["report", "{run}"]),
-        ("cmpg.report.tables", ["export", "{run}", "--out", "{new}"]),
-        ("cmpg.paper.literal", ["reproduce", "--quick", "--out", "{new}"]),
-        ("cmpg.sweeps.running", ["sweep", "counter-example", "--seed", "1:3", "--out", "{new}"]),
-        ("cmpg.equilibrium.solve", ["solve", "counter-example", "--out", "{new}"]),
-        ("cmpg.comparison.comparison", ["compare", "counter-example", "--quick", "--out", "{new}.md"]),
+        ("cmpg.report.page", ["report", "{run}"], signal.SIGINT),
+        ("cmpg.report.tables", ["export", "{run}", "--out", "{new}"], signal.SIGTERM),
+        *(("cmpg.paper.literal", ["reproduce", "--quick", "--out", "{new}"], number) for number in SIGNALS),
+        ("cmpg.sweeps.running", ["sweep", "counter-example", "--seed", "1:3", "--out", "{new}"], signal.SIGHUP),
+        *(("cmpg.equilibrium.solve", ["solve", "counter-example", "--out", "{new}"], number) for number in SIGNALS),
+        ("cmpg.comparison.comparison", ["compare", "counter-example", "--quick", "--out", "{new}.md"], signal.SIGINT),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

