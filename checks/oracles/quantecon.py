@@ -50,7 +50,7 @@ def equilibria(payoffs: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
 
 
 def largest_gain(payoffs: list[np.ndarray], rows: list[np.ndarray]) -> float:
-    """What some player gains at most by leaving a mixed profile."""
+    """What some player gains at most by deviating from a mixed profile."""
     game, gain = normal_form(payoffs), 0.0
     for player in range(len(payoffs)):
         others = [rows[(player + 1 + other) % len(rows)] for other in range(len(rows) - 1)]

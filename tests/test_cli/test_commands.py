@@ -127,7 +127,7 @@ def test_solve_says_the_verdict_first_and_uses_names(radios):
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0].startswith("CERTIFIED: feasible, and no agent gains more than ")
-    assert lines[0].endswith("by leaving (joint-state policies).")
+    assert lines[0].endswith("by deviating (joint-state policies).")
     assert any(line.startswith("Ada ") for line in lines)
     assert any(line.startswith("clashes ") for line in lines)
     assert "\x1b" not in ran.out + ran.err
@@ -515,7 +515,7 @@ def test_certify_a_claim_that_does_not_hold(tmp_path, radios):
     bad = policy_file(tmp_path / "p.json", [[[1, 0]]], [[[1, 0]]], multipliers=[[0], [0]])
     ran = cmpg("certify", radios, bad)
     assert ran.code == 1
-    assert ran.out.startswith("NOT PROVED: the policy meets every threshold; no agent gains more than 1 by leaving")
+    assert ran.out.startswith("NOT PROVED: the policy meets every threshold; no agent gains more than 1 by deviating")
     assert "better multipliers may prove less" in ran.out
     assert cmpg("certify", radios, bad, "--epsilon", "1.01").code == 0
 

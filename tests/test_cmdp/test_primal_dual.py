@@ -106,7 +106,7 @@ def test_infeasibility_is_proven():
 
 def test_running_out_of_iterations_says_how_far_it_came():
     with pytest.raises(
-        SolverError, match=r"still .* from optimal after 3 iterations; 1e-09 was asked for\. Allow more"
+        SolverError, match=r"still .* from optimal after 3 iterations; 1e-09 was requested\. Allow more"
     ):
         PrimalDual(tolerance=1e-9, max_iterations=3)(binding_cmdp(0))
 

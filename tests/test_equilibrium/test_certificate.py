@@ -343,7 +343,7 @@ def test_a_proved_policy_meets_its_thresholds_whatever_is_allowed():
 def test_rows_that_were_rescaled_are_told_and_others_are_not():
     certificate = replace(certify(pair(), IDLE), gains=np.array([0.25, 0.5]))
     assert rescaling_text(certificate) == ""
-    assert proved_text(certificate) == "feasible, and no agent gains more than 0.5 by leaving (joint-state policies)."
+    assert proved_text(certificate) == "feasible, and no agent gains more than 0.5 by deviating (joint-state policies)."
     rescaled = replace(certificate, rescaled=2, arithmetic="exact")
     assert rescaling_text(rescaled) == "; 2 rows of probabilities divided by their sums"
     assert proved_text(rescaled).endswith(f"(joint-state policies, exact arithmetic{rescaling_text(rescaled)}).")

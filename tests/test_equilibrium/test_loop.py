@@ -64,7 +64,11 @@ def test_agents_climb_in_turn_until_nobody_gains():
         on_progress=told.append,
         on_move=lambda place: moved.append(place.levels),
     )
-    assert (ending.status, ending.message, ending.position.levels) == (Status.CERTIFIED, "nobody gains enough.", (2, 1))
+    assert (ending.status, ending.message, ending.position.levels) == (
+        Status.CERTIFIED,
+        "no agent gains enough.",
+        (2, 1),
+    )
     assert moved == [(1, 0), (1, 1), (2, 1)]
     assert (ending.moves, [step.mover for step in ending.trace]) == (3, [0, 1, 0, None])
     assert [step.potential for step in ending.trace] == [0.0, 0.5, 1.0, 1.5]

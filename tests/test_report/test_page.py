@@ -162,7 +162,7 @@ class TestNumbers:
     def test_the_verdict_names_the_certified_gain(self, name, runs, pages):
         page, result = PageReader(pages[name]), read(runs[name] / "result.json")
         mantissa = f"{result['certified_epsilon']:.1e}".split("e")[0].removesuffix(".0")
-        verdict = page.text[: page.text.index("by leaving")]
+        verdict = page.text[: page.text.index("by deviating")]
         assert ("Proved" in verdict) == (result["status"] == "CERTIFIED")
         assert mantissa in verdict or f"{result['certified_epsilon']:.2g}" in verdict
 

@@ -248,15 +248,15 @@ def worst_case(box: BoxCMDP, policy: Any, objective: FloatArray) -> float:
 
 
 def _greatest_sum(
-    box: BoxCMDP, stages: Iterable[tuple[int, FloatArray]], settle: Callable[[int, FloatArray], FloatArray]
+    box: BoxCMDP, stages: Iterable[tuple[int, FloatArray]], choose: Callable[[int, FloatArray], FloatArray]
 ) -> float:
-    """Return the greatest sum of stages [S, A] over all kernels of the box, given how action values are settled."""
+    """Return the greatest sum of stages [S, A] over all kernels of the box, given the choice among action values."""
 
     def add_future(step: int, worth: FloatArray, to_go: FloatArray) -> None:
         order = np.argsort(-to_go, kind="stable")
         worth += _filled_rows(box, step, order) @ to_go[order]
 
-    return float(box.nominal.initial @ backward_induction(stages, add_future, settle))
+    return float(box.nominal.initial @ backward_induction(stages, add_future, choose))
 
 
 def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None) -> OptimisticResponse:

@@ -10,7 +10,7 @@ both go on from their last vertex when a column arrives. Rows and values are sca
 
 The program is solved again for every new column, and if thresholds leave no slack it must tell a column that helps
 by 1e-13 from one that does not. HiGHS stops at tolerances of 1e-10 and takes a millisecond to start. So `best_corner`
-is a primal simplex method for very few rows: every iteration solves the square system of the basis anew, and no error
+is a primal simplex method for very few rows: every iteration solves the square system of the basis again, and no error
 is carried along. Guarantee: the objective never falls, and what is returned is a vertex, up to rounding. Ties in the
 ratio test go to the largest pivot; after a run of steps of length zero, to the first index (Bland's rule), which cannot
 cycle.

@@ -133,9 +133,9 @@ def _average(policy: FloatArray, step: int, worth: FloatArray) -> FloatArray:
 def backward_induction(
     stages: Iterable[tuple[int, npt.NDArray[Any]]],
     add_future: Callable[[int, npt.NDArray[Any], npt.NDArray[Any]], None],
-    settle: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]],
+    choose: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]],
 ) -> npt.NDArray[Any]:
-    """Return V_0, where V_h = settle(h, Q_h) and Q_h is the stage h with what follows from V_{h+1} added to it.
+    """Return V_0, where V_h = choose(h, Q_h) and Q_h is the stage h with what follows from V_{h+1} added to it.
 
     Parameters
     ----------
@@ -143,14 +143,14 @@ def backward_induction(
         Steps, the last one first, each with its stage in an array that becomes Q_h.
     add_future
         Called with h, that array and V_{h+1}: adds what follows, in place.
-    settle
+    choose
         Called with h and Q_h: an average over actions, a maximum, or what an agent chooses.
     """
     to_go: npt.NDArray[Any] | None = None
     for step, worth in stages:
         if to_go is not None:
             add_future(step, worth, to_go)
-        to_go = settle(step, worth)
+        to_go = choose(step, worth)
     assert to_go is not None, "every horizon has a step"
     return to_go
 

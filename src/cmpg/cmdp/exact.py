@@ -40,10 +40,10 @@ from cmpg.cmdp.response import (
 )
 from cmpg.errors import InfeasibleError, SolverError
 
-MOST_ENTRIES = 5_000
+MAX_ENTRIES = 5_000
 """Costs are not computed in rationals along more transition entries than this: that takes too long."""
 
-MOST_BITS = 1_000
+MAX_BITS = 1_000
 """Nor with longer denominators than this. Costs that equal a threshold by design have short ones."""
 
 CMDPSlack = Slack[Plan, EvaluatedPolicy]
@@ -193,7 +193,7 @@ def provably_meets(cmdp: CMDP, plan: Plan) -> bool:
                 totals[j] += reached * Fraction(float(cost[0 if len(cost) == 1 else step, state, action]))
             row = _row(cmdp, step, state * cmdp.num_actions + action) if step < cmdp.num_steps - 1 else {}
             entries += len(row)
-            if entries > MOST_ENTRIES or reached.denominator.bit_length() > MOST_BITS:
+            if entries > MAX_ENTRIES or reached.denominator.bit_length() > MAX_BITS:
                 return False
             for target, probability in row.items():
                 ahead[target] = ahead.get(target, Fraction(0)) + reached * probability

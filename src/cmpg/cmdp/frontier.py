@@ -11,7 +11,7 @@ lies above the line. Mixing the ends so that the cost meets α is optimal, and t
 constraints the same vertices are columns of a small linear program (Dantzig-Wolfe decomposition), and its duals,
 smoothed, are the next direction.
 
-Computed costs are trusted to within a margin M. A mixture aims at α − 2M, which leaves room for whoever evaluates the
+Computed costs are trusted to within a margin M. A mixture aims at α − 2M, which leaves room for code that evaluates the
 answer in another order of sums. A single plan cannot be moved, and in games of few numbers its cost often is α to the
 last bit: within M of α an oracle in exact arithmetic decides (`Accepts`), and if there is none the computed cost is
 believed. Where the least cost is so close to α that nothing has room, costs up to the least plus M count as tied.
@@ -112,7 +112,7 @@ class Found(Generic[MixtureT]):
 
 
 Accepts = Callable[[VertexT], bool]
-"""Whether a plan meets the thresholds exactly; asked if its computed costs are within the margins of them."""
+"""Whether a plan meets the thresholds exactly; called if its computed costs are within the margins of them."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is beyond all floats ends the search, in words
@@ -167,7 +167,7 @@ def _frontier_search(program: Program[VertexT, MixtureT], accepts: Accepts[Verte
     if least > threshold + margin:
         raise program.infeasible(np.ones(1), least)
     if least > threshold - margin and (accepts is None or not fits(left)):
-        # Not even the cheapest plan fits beyond doubt: what cannot be told apart from it has to do.
+        # Not even the cheapest plan fits beyond doubt: what cannot be distinguished from it has to do.
         fits = partial(_costs_at_most, most=max(threshold, least + margin))
     return _along_crossing_edge(program, _Bracket(left, right, np.inf, 0.0), fits=fits, plans=2)
 

@@ -4,7 +4,7 @@ A CMDP asks for a policy π that maximises V^r(π) subject to V^{c_j}(π) ≤ α
 finite, or the sum is discounted; both have the same names. A discounted CMDP has stationary data and stationary
 policies: its step axis has length one, and values are sums of γ^t r_t without a factor (1 − γ).
 
-Tables are checked once, with coordinates, and are then owned by nobody else: dense ones are read-only arrays, and a
+Tables are checked once, with coordinates, and are then owned by nothing else: dense ones are read-only arrays, and a
 sparse transition is one CSR matrix per step, or one for all of them.
 
 Rounding: P, π and |c| are non-negative, so the error of a float evaluation of V^c is at most γ_N·V^{|c|}, with N the
@@ -391,10 +391,10 @@ def _unravel(row: int, states_actions: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _own_csr(name: str, matrix: Any) -> sp.csr_array:
-    """Return a CSR matrix that nobody else can change; one that is read-only already is taken as it is."""
+    """Return a CSR matrix that nothing else can change; one that is read-only already is taken as it is."""
     csr = sp.csr_array(matrix, dtype=np.float64)
     try:
-        csr.check_format(full_check=True)  # whoever reads the rows later relies on the indices
+        csr.check_format(full_check=True)  # code that reads the rows later relies on the indices
     except ValueError as problem:
         raise GameError(f"{name} is not a sparse matrix that can be read: {problem}.") from None
     if csr.data.flags.writeable or not csr.has_canonical_format:

@@ -99,7 +99,7 @@ class PrimalDual:
             multipliers = np.clip(moved, 0.0, bounds)
         raise SolverError(
             f"the primal-dual method is still {best_bound - mean.repaired_value:.3g} from optimal after "
-            f"{self.max_iterations} iterations; {self.tolerance:.3g} was asked for. "
+            f"{self.max_iterations} iterations; {self.tolerance:.3g} was requested. "
             "Allow more iterations or a larger tolerance, or use Exact()."
         )
 

@@ -51,7 +51,7 @@ class Solver(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedPolicy:
-    """A policy in a CMDP; it is evaluated once, when somebody asks."""
+    """A policy in a CMDP; it is evaluated once, when it is first needed."""
 
     cmdp: CMDP
     policy: FloatArray  # [H, S, A]

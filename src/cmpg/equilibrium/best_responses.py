@@ -1,9 +1,9 @@
-"""Best responses: what the ascent asks of one agent, hard budgets, and certificates without given multipliers.
+"""Best responses: what the ascent needs of one agent, hard budgets, and certificates without given multipliers.
 
 The price of a budget of which nothing is left may be larger than any float, or than what its rounding leaves of the
 proof. What a feasible deviation cannot do is then known from what is possible alone (`cmpg.cmdp.support`): the agent's
 CMDP without those actions and without the constraint has the same feasible policies. The multiplier of the constraint
-is infinite, which is how a certificate is told to prove it by support.
+is infinite, by which a certificate proves it by support.
 
 For a policy that comes without multipliers best responses propose the prices, and the certificate decides.
 """
@@ -109,7 +109,7 @@ def best_response(
     Parameters
     ----------
     position, agent
-        Where everybody stands, and who responds.
+        The current position, and who responds.
     solver, rng
         Finds best responses in CMDPs, and breaks ties.
     epsilon
@@ -351,11 +351,11 @@ def reduced_multipliers(position: Position, multipliers: FloatArray, *, epsilon:
     Parameters
     ----------
     position
-        Where everybody stands.
+        The current position.
     multipliers : [n, k]
-        λ ≥ 0; whoever has an infinite one keeps it.
+        λ ≥ 0; infinite ones are kept.
     epsilon
-        Nobody's multipliers are lowered who is known to gain at most half of this.
+        The multipliers of an agent are not lowered if it is known to gain at most half of this.
     """
     finite: BoolArray = np.asarray(np.isfinite(multipliers).all(axis=1))
     best, proved = np.where(finite[:, None], multipliers, 0.0), np.full(len(finite), np.inf)
@@ -371,13 +371,13 @@ def reduced_multipliers(position: Position, multipliers: FloatArray, *, epsilon:
     return np.asarray(np.where((proved <= epsilon)[:, None], best, multipliers))
 
 
-def _proved_gains(position: Position, multipliers: FloatArray, asked: BoolArray) -> FloatArray:
-    """Return what agents gain at most as multipliers [n, k] prove it, rounding included: [n]; inf where not asked."""
+def _proved_gains(position: Position, multipliers: FloatArray, queried: BoolArray) -> FloatArray:
+    """Return what agents gain at most as multipliers [n, k] prove it, rounding included: [n]; inf if not queried."""
     judged = agent_bounds(position, multipliers)
     if judged is not None:
         return np.asarray(judged.bounds - judged.values + judged.rounding)
-    gains = np.full(len(asked), np.inf)
-    for agent in np.flatnonzero(asked).tolist():
+    gains = np.full(len(queried), np.inf)
+    for agent in np.flatnonzero(queried).tolist():
         value, bound, rounding = judge_agent(position, agent, multipliers[agent])
         gains[agent] = bound - value + rounding
     return gains

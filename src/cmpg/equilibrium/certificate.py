@@ -361,7 +361,7 @@ def judge_agent(
     Parameters
     ----------
     position
-        Where everybody stands.
+        The current position.
     agent
         Who may leave.
     multipliers : [k]
@@ -423,9 +423,9 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     shape = (game.num_agents, len(game.thresholds))
     if multipliers is None:
         return np.zeros(shape)
-    told = np.array(multipliers)
-    hard = np.asarray(told == np.inf)
-    given = numbers("multipliers", np.where(hard, 0, told) if hard.any() else multipliers, error=PolicyError)
+    raw = np.array(multipliers)
+    hard = np.asarray(raw == np.inf)
+    given = numbers("multipliers", np.where(hard, 0, raw) if hard.any() else multipliers, error=PolicyError)
     if given.size == 0 and 0 in shape:
         return np.zeros(shape)
     check_shape("multipliers", given.shape, shape, error=PolicyError)
@@ -456,7 +456,7 @@ def _judge_feasibility(
 
 
 def _kept_exactly(position: Position, constraint: int, agents: Sequence[int]) -> bool | None:
-    """Whether a hard budget is kept, from what is possible alone; None where nobody's proof is by support."""
+    """Whether a hard budget is kept, from what is possible alone; None if no agent's proof is by support."""
     for agent in agents:
         found = forbidden(position, agent, constraint)
         if found is not None:
@@ -468,12 +468,12 @@ def proved_text(certificate: Certificate) -> str:
     """Say in a sentence what a certificate of a Nash policy proves."""
     kind = f"{certificate.information}{', exact arithmetic' if certificate.arithmetic == 'exact' else ''}"
     kind += rescaling_text(certificate)
-    return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by leaving ({kind})."
+    return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by deviating ({kind})."
 
 
 def rounded_text(certificate: Certificate) -> str:
     """Say in a sentence what is proved of a policy that meets a threshold up to rounding, and what is not."""
-    proved = f"no agent gains more than {certificate.epsilon:.3g} by leaving ({certificate.information})"
+    proved = f"no agent gains more than {certificate.epsilon:.3g} by deviating ({certificate.information})"
     return f"{proved}, but thresholds are met up to rounding alone: {excess_text(certificate)}."
 
 

@@ -99,7 +99,7 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         cheapest = plan(cmdp, multipliers, reward_weight=0.0)
         policy, least = central.split(cheapest.actions), float(multipliers @ cheapest.costs)
         if cmdp.discount is None:
-            # Another policy may seem dearer than it is. Where costs have one sign, it seems so by a share of itself;
+            # Another policy may seem to cost more than it does: by a share of itself, where costs have one sign;
             # otherwise by a share of what can cancel, which is at most the sizes of the signed ones.
             allowance = 2 * float(multipliers @ cost_rounding(cmdp, cheapest.costs))
             return policy, least, allowance + _underflow(cmdp, multipliers)

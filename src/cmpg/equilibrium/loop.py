@@ -1,9 +1,10 @@
-"""The loop: agents take turns, and whoever gains enough moves, until nobody does.
+"""The loop: agents take turns, and an agent that gains enough moves, until none does.
 
 CA-CMPG, CA-CMPG-E, the search for a common price, phase one, Nash-CA and the penalised game are all this loop. What
 tells them apart are the answers (`answer(position, agent, rng)` finds a response and measures its gain: exactly where
-the model is known, from episodes where it is not), the schedule (who is asked next), and the rules (when to move, and
-when to stop). `at_rest(position, answers)` is asked when nobody gains enough, and may go on from another position.
+the model is known, from episodes where it is not), the schedule (which agent is queried next), and the rules (when to
+move, and when to stop). `at_rest(position, answers)` is called when no agent gains enough, and may go on from another
+position.
 
 The loop ends on any game if moves, answers or time are limited, or if a policy seen before, or gains that add up to
 more than a potential allows, end it with NOT_POTENTIAL. Ctrl-C keeps the incumbent.
@@ -36,7 +37,7 @@ from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]
-"""Told each step as it is made, in the thread of the caller."""
+"""Called with each step as it is made, in the thread of the caller."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class GreatestGain:
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Agents take turns, and whoever gains enough moves at once: often one solve per move instead of n.
+    """Agents take turns, and an agent that gains enough moves at once: often one solve per move instead of n.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class Rules:
     schedule: Schedule = field(default_factory=RoundRobin)
     enough: float = 0.0  # only a larger gain moves: ε/2 in CA-CMPG
     max_moves: float = np.inf
-    max_answers: float = np.inf  # asked for in all; n of them are one round
+    max_answers: float = np.inf  # requested in all; n of them are one round
     most_gain: float = np.inf  # Σ G_i: more than this in all proves that there is no potential
     no_return: bool = False  # whether a policy seen before proves that too, since every move gained
     deadline: float = np.inf  # on the clock of time.monotonic
@@ -174,7 +175,7 @@ def take_turns(
     on_move: Callable[[Where], Any] = lambda _: None,
     traced: bool = True,
 ) -> Ending[Where]:
-    """Let agents take turns until nobody gains enough, or something else ends it.
+    """Let agents take turns until no agent gains enough, or something else ends it.
 
     Parameters
     ----------
@@ -183,20 +184,20 @@ def take_turns(
     answer
         Finds a response of one agent and its gain.
     rules
-        Who is asked next, when to move, when to stop.
+        Which agent is queried next, when to move, when to stop.
     at_rest
-        Called with the position and everybody's answers when nobody gains enough; what it returns is gone on from,
+        Called with the position and all answers when no agent gains enough; what it returns is gone on from,
         unless that is the same position.
     same_problem
         Whether an agent's problem at a new position is that of an earlier one, so that its answer still holds.
     workers
-        Threads that answer at the same time, where the schedule asks several agents at once.
+        Threads that answer at the same time, if the schedule queries several agents at once.
     rng
         Each answer gets a stream of its own, so that the bits do not depend on the workers.
     on_progress
-        Told each `Step`.
+        Called with each `Step`.
     on_move
-        Told each new position.
+        Called with each new position.
     traced
         Whether the ending keeps all steps.
     """
@@ -210,7 +211,7 @@ def take_turns(
             if mover is None:
                 rested = at_rest(position, turns.answers)
                 if rested is position:
-                    return turns.ending(Status.CERTIFIED, "nobody gains enough.", position)
+                    return turns.ending(Status.CERTIFIED, "no agent gains enough.", position)
                 position, turns.answers = rested, {}
                 continue
             position = turns.move(position, mover)
@@ -241,24 +242,24 @@ class _Turns(Generic[Where]):
     trace: list[Step] = field(default_factory=list)
     answers: dict[int, Answer] = field(default_factory=dict)
     decisions: int = 0
-    asked: int = 0
+    computed: int = 0
     moves: int = 0
     total: float = 0.0  # of the gains
     last: int = -1  # who moved last
     began: float = field(default_factory=time.monotonic)
 
     def gains(self, position: Where, agents: Iterable[int]) -> FloatArray:
-        """Return the gains of the named agents; those that are not known yet are asked for."""
+        """Return the gains of the named agents; those that are not known yet are computed."""
         agents = list(agents)
         missing = [agent for agent in agents if agent not in self.answers]
         if missing:
             self._require_time_and_answers()
-            self.asked += len(missing)
+            self.computed += len(missing)
         streams = [None] * len(missing) if self.rng is None else self.rng.spawn(len(missing))
         if self.workers > 1 and len(missing) > 1:
             from cmpg.runs.runner import Jobs, run_tasks  # imported where it is used, and rarely is
 
-            # Answers share what they learn of the agents: they stay threads, whatever joblib is told elsewhere.
+            # Answers share what they learn of the agents: they stay threads, whatever joblib is set to elsewhere.
             threads = Jobs(self.workers, backend="threads")
             tasks = list(zip(missing, streams, strict=True))
             found = dict(run_tasks(lambda task: self.answer(position, *task), tasks, jobs=threads))
@@ -271,8 +272,8 @@ class _Turns(Generic[Where]):
     def _require_time_and_answers(self) -> None:
         if time.monotonic() > self.rules.deadline:
             raise LoopLimit("the time limit was reached. Allow more time, or a larger epsilon.")
-        if self.asked >= self.rules.max_answers:
-            raise LoopLimit(f"{self.asked} answers were asked for, as many as allowed.")
+        if self.computed >= self.rules.max_answers:
+            raise LoopLimit(f"{self.computed} answers were computed, as many as allowed.")
 
     def record(self, position: Where, mover: int | None) -> None:
         """Note who could gain how much, and who moves."""
@@ -326,8 +327,8 @@ def interrupted_at(game: Game, policy: JointPolicy, *, epsilon: float) -> Result
     if certificate.proves(epsilon):
         message = proved_text(certificate)
         return Result(Status.CERTIFIED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)
-    told = "" if certificate.feasible else f" {feasibility_text(certificate)}."
-    message = f"interrupted by the user.{told}"
+    more = "" if certificate.feasible else f" {feasibility_text(certificate)}."
+    message = f"interrupted by the user.{more}"
     return Result(Status.INTERRUPTED, message, epsilon, incumbent=incumbent, game=game, interrupted=True)
 
 
@@ -355,13 +356,13 @@ def _unproved(
     rounding = float(certificate.rounding.max())
     if rounding > max(epsilon / 4, float(np.max(ranges))) and certificate.multipliers.any():
         return Status.LIMIT, (
-            "nobody gains more than epsilon/2 as far as floating point can tell, but next to nothing is left of a "
+            "no agent gains more than epsilon/2 as far as floating point can tell, but next to nothing is left of a "
             "budget, and its price has no bound that floating point can use. Raise its threshold a little; or lower it "
-            "to what the policy spends for sure: what nobody may spend at all is proved without a price."
+            "to what the policy spends for sure: what no agent may spend at all is proved without a price."
         )
     if rounding > epsilon / 4:
         return Status.LIMIT, (
-            f"nobody gains more than epsilon/2 as far as floating point can tell, but its rounding error here "
+            f"no agent gains more than epsilon/2 as far as floating point can tell, but its rounding error here "
             f"is up to {rounding:.3g}. Ask for an epsilon of at least {4 * rounding:.1g}, or rescale the rewards."
         )
     return Status.LIMIT, (

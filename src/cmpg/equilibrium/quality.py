@@ -93,7 +93,7 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     InfeasibleError
         The result has no policy.
     GameError
-        The potential is asked for, and the game is not known to have one.
+        The potential is requested, and the game is not known to have one.
 
     Examples
     --------

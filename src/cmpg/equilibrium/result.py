@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Status(Enum):
     """The seven ways in which a computation ends; the value says what to do next."""
 
-    CERTIFIED = "the policy is feasible, and no agent gains more than epsilon by leaving: proved"
+    CERTIFIED = "the policy is feasible, and no agent gains more than epsilon by deviating: proved"
     TO_ROUNDING = "whether the thresholds are met is left open by rounding. Accept the excess, or lower the thresholds"
     INFEASIBLE = "no policy meets the thresholds: proved. Raise them, or give the agents cheaper actions"
     FEASIBILITY_UNKNOWN = "no feasible start was found, and none was ruled out. Pass `start`, or raise the thresholds"
@@ -43,13 +43,13 @@ class Step:
     """One iteration: who could gain how much, and who moved; or one round of the search for common multipliers."""
 
     iteration: int
-    mover: int | None  # None where nobody gained enough, and for a round
-    gain: float  # of the mover; the largest one where nobody moved; nan for a round
-    gains: FloatArray  # [n]; nan where nobody asked
+    mover: int | None  # None if no agent gained enough, and for a round
+    gain: float  # of the mover; the largest one if no agent moved; nan for a round
+    gains: FloatArray  # [n]; nan where it was not computed
     costs: FloatArray  # [k], before the move; after it for a round
     potential: float  # sum of the gains so far: Φ(now) − Φ(start)
     seconds: float
-    multipliers: FloatArray | None = None  # [k]: what everybody paid in a round of the search; None in the ascent
+    multipliers: FloatArray | None = None  # [k]: what all agents paid in a round of the search; None in the ascent
     moves: int = 0  # made in a round of the search
 
     __repr__ = fields_line

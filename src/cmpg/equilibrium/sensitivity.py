@@ -7,7 +7,7 @@ their policies. It is concave and does not fall as a threshold rises, and for th
 
 a straight line above the whole curve, which touches it at δ = 0 up to the certified gain. So λ_ij is a slope of v_i at
 α, and at a kink one between the slopes on both sides. That is a statement about one agent who moves alone. The prices
-of several agents do not add up, because one unit of budget is spent once; and what all agents settle on at another
+of several agents do not add up, because one unit of budget is spent once; and what all agents come to at another
 threshold is an equilibrium of another game, for which no slope is claimed: it can only be solved for.
 """
 
@@ -35,10 +35,10 @@ from cmpg.policy import JointPolicy
 POINTS = 21
 """Thresholds at which a curve is computed; odd, so that the game's own is one of them."""
 
-MOST_AGENTS = 4
+MAX_AGENTS = 4
 """Curves of one constraint: those of the agents with the highest prices."""
 
-MOST_CONSTRAINTS = 4
+MAX_CONSTRAINTS = 4
 """Thresholds that are tried: those with the highest prices."""
 
 LARGEST_TABLE = 100_000
@@ -89,7 +89,7 @@ def threshold_curves(
     sizes = [int(np.prod(shape)) for shape in game.policy_shapes]
     # Where nothing is left and the proof is by support, there is no price whose line could be drawn.
     small = [i for i, size in enumerate(sizes) if size <= LARGEST_TABLE and np.isfinite(prices[i])]
-    chosen = sorted(small, key=lambda agent: -prices[agent])[:MOST_AGENTS]
+    chosen = sorted(small, key=lambda agent: -prices[agent])[:MAX_AGENTS]
     at = float(game.thresholds[constraint])
     thresholds = around(at, float(certificate.costs[constraint]))
     position = game.at(policy)
@@ -127,7 +127,7 @@ def _best_values(cmdp: CMDP, changes: FloatArray, constraint: int) -> FloatArray
     return values
 
 
-MOST_WORK = 500_000
+MAX_WORK = 500_000
 """Games in which moves × agents × table entries exceed this are not solved again for the page."""
 
 
@@ -144,9 +144,9 @@ class Resolved:
 
 
 def is_cheap(game: Game, moves: int) -> bool:
-    """Whether the game can be solved a few more times while somebody waits for the page."""
+    """Whether the game can be solved a few more times while the page is waited for."""
     entries = sum(int(np.prod(shape)) for shape in game.policy_shapes)
-    return (moves + 1) * game.num_agents * entries <= MOST_WORK
+    return (moves + 1) * game.num_agents * entries <= MAX_WORK
 
 
 def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: float) -> Resolved:
@@ -192,7 +192,7 @@ def sensitivity(result: Result) -> Sensitivity:
         return Sensitivity()
     game, certificate = result.game, result.certificate
     policy = result.policy.floats()
-    highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
+    highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MAX_CONSTRAINTS]
     curves: list[ThresholdCurve] = []
     resolved: list[Resolved] = []
     for j in sorted(highest.tolist()):

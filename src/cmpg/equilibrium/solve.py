@@ -120,7 +120,7 @@ def _restart(runs: Runs, restarts: Restarts, begin: StartMethod, generator: np.r
     runs.restart(again, streams, restarts.jobs, safe=safe)
 
 
-# --- What was asked for -----------------------------------------------------------------------------------------------
+# --- What was requested -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

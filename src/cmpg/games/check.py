@@ -221,7 +221,7 @@ def _differs(what: str, found: Any, wanted: Any, meaning: str) -> Iterator[str]:
 
 
 class Induces(Protocol):
-    """A game that can state the CMDP of each agent, which is all that an `InducedPosition` asks for."""
+    """A game that can state the CMDP of each agent, which is all that an `InducedPosition` needs."""
 
     @property
     def num_agents(self) -> int:

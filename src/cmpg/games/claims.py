@@ -38,7 +38,7 @@ def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
     """
     if not has_tables(game):
         raise UnsupportedError(
-            type(game).__name__, "cannot state its tables", "Use `certify`, which asks its positions."
+            type(game).__name__, "cannot state its tables", "Use `certify`, which uses its positions."
         )
     tables: Any = game.claim_tables()  # type: ignore[attr-defined]
     return Claim(

@@ -1,7 +1,7 @@
 """The contract between a game and everything that is done with it.
 
 A `Game` knows its agents, its thresholds and its time. `game.at(policy)` is a `Position`: the game as it stands when
-everybody plays that policy, which can say what each agent gets, what is left below the thresholds, and which CMDP an
+all agents play that policy, which can say what each agent gets, what is left below the thresholds, and which CMDP an
 agent faces when only it moves. Any class that has these members runs through `solve`, `certify` and the page;
 `check_game` walks through them and says what is wrong.
 
@@ -376,7 +376,7 @@ def same_problem(position: Position, agent: int, earlier: Position) -> bool:
 def forbidden(position: Position, agent: int, constraint: int) -> Forbidden | None:
     """Return which actions no feasible deviation of one agent takes where it may come to them.
 
-    None where something is left of the budget, and where that cannot be told without rounding.
+    None where something is left of the budget, and if that cannot be decided without rounding.
     """
     found: Forbidden | None = _own(position, "forbidden", agent, constraint)
     return found
@@ -385,7 +385,7 @@ def forbidden(position: Position, agent: int, constraint: int) -> Forbidden | No
 def agent_bounds(position: Position, multipliers: FloatArray, agents: range | None = None) -> AgentBounds | None:
     """Return weak duality's bounds at multipliers [n, k] by one call, or None: then they are computed one by one.
 
-    Where only some neighbouring agents are asked for, the multipliers are theirs.
+    If only some neighbouring agents are queried, the multipliers are theirs.
     """
     found: AgentBounds | None = _own(position, "agent_bounds", multipliers, agents)
     return found

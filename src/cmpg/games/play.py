@@ -346,7 +346,7 @@ class LocalStepper:
             return np.asarray(sum(np.bincount(key.reshape(-1), minlength=size) for key in keys))
         loads: Any = np.zeros(size, dtype=np.int16)
         for key in keys:
-            for own in key:  # nobody uses a resource twice, so that the keys of one agent differ
+            for own in key:  # no agent uses a resource twice, so that the keys of one agent differ
                 loads[own] += 1
         return np.asarray(loads)
 
@@ -373,7 +373,7 @@ class LocalStepper:
 
     @cached_property
     def _idle_costs(self) -> list[FloatArray]:
-        """What resources cost that nobody uses: [k] by step."""
+        """What resources cost that no agent uses: [k] by step."""
         return list(self._game.load_costs[..., 0].sum(axis=2).T)
 
 

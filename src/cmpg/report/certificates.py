@@ -22,7 +22,7 @@ _SUBJECTS = {
 }
 
 _DEVIATING = {
-    Concept.NASH: "leaving",
+    Concept.NASH: "deviating",
     Concept.COARSE: "ignoring the device",
     Concept.CORRELATED: "disobeying",
     Concept.ROTA: "disobeying, the mode being announced",

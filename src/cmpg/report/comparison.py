@@ -36,7 +36,7 @@ NAMES = {
 READING = """\
 Every method starts from the same random feasible policy, and one judge looks at what it returns.
 
-- **Nash gap.** What an agent could gain by leaving for another policy that keeps the thresholds, found by exact best
+- **Nash gap.** What an agent could gain by deviating to another policy that keeps the thresholds, found by exact best
   responses and proved by a certificate. Where the policy that the method returns breaks a threshold, the gap means
   nothing, and the table says *infeasible*.
 - **Worst violation.** The greatest excess over a threshold among all joint policies that the method went through.

@@ -72,11 +72,11 @@ def _claim(result: Result) -> tuple[str, str]:
     gain = readable(result.certificate.epsilon, 2)
     kept = _thresholds_met(result.certificate)
     if result.certified:
-        return "Proved", f"{kept}no agent gains more than {gain} by leaving."
+        return "Proved", f"{kept}no agent gains more than {gain} by deviating."
     if result.status is Status.TO_ROUNDING:
         word = "Accepted up to rounding" if result.accepted else "Proved up to rounding alone"
-        return word, f"{kept}no agent gains more than {gain} by leaving."
-    rest = f"an agent may still gain up to {gain} by leaving, where {readable(result.epsilon, 2)} was asked for."
+        return word, f"{kept}no agent gains more than {gain} by deviating."
+    rest = f"an agent may still gain up to {gain} by deviating, where {readable(result.epsilon, 2)} was asked for."
     if result.status is Status.NOT_POTENTIAL:
         return ("Not a potential game" if result.witness is not None else "Perhaps not a potential game"), kept + rest
     return ("Interrupted" if result.status is Status.INTERRUPTED else "Not proved"), kept + rest

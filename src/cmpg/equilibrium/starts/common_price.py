@@ -3,7 +3,7 @@
 In turns, the first agent whose constraint binds would take all that is left, and the others could only respond within
 a sliver whose price has no bound: slow, and hopeless to certify in floating point. Instead every agent maximises
 V^{r_i} − λ·V^c, one plan and no constraint, at common multipliers λ; that is the paper's penalised game (Proposition
-2), a potential game as well. Nobody pays anything at first: if that breaks no threshold, it is the answer. Otherwise
+2), a potential game as well. No agent pays anything at first: if that breaks no threshold, it is the answer. Otherwise
 all pay a price that is surely high. From then on, after each round of moves, a multiplier is raised where too much of
 its threshold is used, and lowered where too little is; then the agents come to rest, and where a threshold is not met,
 or much of it is left, its multiplier is changed once more. In the end a few agents take what is left, and the others
@@ -136,7 +136,7 @@ class CommonPrice:
         deadline
             On the clock of time.monotonic. Then, as after Ctrl-C, the last feasible policy that was seen is returned.
         on_progress
-            Told each move, or by compiled kernels each settling, with the multipliers that everybody pays.
+            Called with each move, or by compiled kernels each round, with the multipliers that all agents pay.
         """
         terms = _Terms(rng, deadline, self.workers, on_progress)
         return _sought(game, MinCostStart()(game, begin, deadline=terms.deadline), terms, _look)
@@ -252,7 +252,7 @@ def _look_near(search: _Search, near: _Priced) -> bool:
     """Begin at the multipliers of a similar game; if agents do not come to rest from there, look everywhere."""
     if not np.all(near.multipliers > 0):  # a constraint that did not bind may do so now: it has no price to begin with
         return _look(search)
-    begin = search.settle(near.position, near.multipliers, rounds=1, worth=COARSE)
+    begin = search.rest_at(near.position, near.multipliers, rounds=1, worth=COARSE)
     if not _rest(search, _steered(search, _Priced(begin, near.multipliers))):
         return _look(search)
     _lower(search)
@@ -262,38 +262,38 @@ def _look_near(search: _Search, near: _Priced) -> bool:
 def _look(search: _Search) -> bool:
     """Go through all phases; what they find is `search.best`. Return whether agents rest there at a price."""
     first, nothing = search.first, np.zeros(len(search.slacks))
-    selfish = search.settle(first, nothing, rounds=1, worth=COARSE)
-    if is_feasible(selfish) and is_feasible(search.settle(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE)):
+    selfish = search.rest_at(first, nothing, rounds=1, worth=COARSE)
+    if is_feasible(selfish) and is_feasible(search.rest_at(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE)):
         return False
     stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
     if np.any(search.slacks * LARGEST_PRICE <= stake):
         return False
-    dear = stake / search.slacks
-    begin = search.settle(selfish, dear, rounds=1, worth=COARSE)
+    high = stake / search.slacks
+    begin = search.rest_at(selfish, high, rounds=1, worth=COARSE)
     if not is_feasible(begin):
-        # Selfish agents can be in each other's way so that nobody alone makes room, at any price.
-        begin = search.settle(first, dear, rounds=1, worth=COARSE)
-    if not _rest(search, _steered(search, _Priced(begin, dear))):
+        # Selfish agents can be in each other's way so that no agent alone makes room, at any price.
+        begin = search.rest_at(first, high, rounds=1, worth=COARSE)
+    if not _rest(search, _steered(search, _Priced(begin, high))):
         return False
     _lower(search)
     return True
 
 
 def _look_without_room(search: _Search) -> None:
-    """Where a threshold is zero, raise the multipliers from low ones until nobody spends anything.
+    """Where a threshold is zero, raise the multipliers from low ones until no agent spends anything.
 
     Prices that rise slowly let those give way who lose least by it.
     """
     first, nothing = search.first, np.zeros(len(search.slacks))
-    position = search.settle(first, nothing, rounds=LAST_ROUNDS, worth=COARSE)
+    position = search.rest_at(first, nothing, rounds=LAST_ROUNDS, worth=COARSE)
     stake = float(np.abs(position.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
     spent = position.costs - search.game.thresholds
     if is_feasible(position) or np.any(np.abs(spent[spent > 0]) * LARGEST_PRICE <= stake):
         return
     multipliers = np.where(spent > 0, LOWEST_SHARE * stake / np.where(spent > 0, spent, 1.0), 0.0)
     for rise in (*repeat(RISE, RISES), *repeat(LAST_RISE, LAST_RISES)):
-        position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=COARSE)
-        if is_feasible(position) and is_feasible(search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
+        position = search.rest_at(position, multipliers, rounds=LAST_ROUNDS, worth=COARSE)
+        if is_feasible(position) and is_feasible(search.rest_at(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
             if rise == LAST_RISE:
                 # A price so high proves nothing in floating point: that more is impossible is proved by support.
                 search.best = _Priced(search.best.position, nothing)
@@ -320,7 +320,7 @@ class _Priced:
 
 
 class _Search:
-    """What the phases share: where it all began, how agents settle, and the last feasible position."""
+    """What the phases share: where it all began, how agents come to rest, and the last feasible position."""
 
     def __init__(self, game: Game, first: Position, terms: _Terms) -> None:
         self.game, self.first, self.slacks = game, first, game.thresholds - first.costs
@@ -332,11 +332,11 @@ class _Search:
         """Return what share of each threshold is used, beyond what the start uses: [k]."""
         return np.asarray((position.costs - self.first.costs) / self.slacks)
 
-    def settle(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
-        """Let agents in turn move to what is best for them at these multipliers, until nobody gains."""
-        return self.settle_beside((), position, multipliers, rounds=rounds, worth=worth)
+    def rest_at(self, position: Position, multipliers: FloatArray, *, rounds: int, worth: float) -> Position:
+        """Let agents in turn move to what is best for them at these multipliers, until no agent gains."""
+        return self.rest_beside((), position, multipliers, rounds=rounds, worth=worth)
 
-    def settle_beside(
+    def rest_beside(
         self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, rounds: int, worth: float
     ) -> Position:
         """The same beside agents that keep their policies."""
@@ -368,7 +368,7 @@ class _Search:
     def _asked_one_by_one(
         self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, turns: int, worth: float
     ) -> tuple[DynamicsEnd[Position], bool]:
-        """Return where the agents settle, and whether the user has interrupted them."""
+        """Return where the agents come to rest, and whether the user has interrupted them."""
 
         def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
             if agent in waiting:
@@ -401,7 +401,7 @@ class _Search:
 
 
 def _steered(search: _Search, begin: _Priced) -> _Priced:
-    """Change the multipliers by how much of each threshold is used, let everybody move once, and so on."""
+    """Change the multipliers by how much of each threshold is used, let all agents move once, and so on."""
     position, multipliers = begin.position, begin.multipliers
     largest = np.full(len(multipliers), np.log(LARGEST_STEP))
     before = np.zeros(len(multipliers))
@@ -414,7 +414,7 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
         largest = np.where(change * before < 0, largest / 2, largest)
         multipliers = multipliers * np.exp(np.clip(change, -largest, largest))
         before = change
-        moved = search.settle(position, multipliers, rounds=1, worth=COARSE)
+        moved = search.rest_at(position, multipliers, rounds=1, worth=COARSE)
         quiet, position = moved is position, moved
     return _Priced(position, multipliers)
 
@@ -425,7 +425,7 @@ def _rest(search: _Search, steered: _Priced) -> bool:
     for factor in RAISES:
         raised = np.clip(search.used(position) / AIM, factor, LARGEST_STEP * factor)
         multipliers = multipliers * np.where(position.costs > search.game.thresholds, raised, 1.0)
-        position = search.settle(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)
+        position = search.rest_at(position, multipliers, rounds=LAST_ROUNDS, worth=FINE)
         if is_feasible(position):
             return True
     return False
@@ -441,30 +441,30 @@ def _lower(search: _Search) -> None:
             break
         multipliers = held.multipliers * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
         multipliers = np.where(multipliers > broke, multipliers, np.sqrt(held.multipliers * broke))
-        if not is_feasible(search.settle(held.position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
+        if not is_feasible(search.rest_at(held.position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
             broke = multipliers
 
 
 def _share_out(search: _Search) -> None:
-    """Let a few agents take what is left, and the others rest again beside them; keep that if nobody moves any more.
+    """Let a few agents take what is left, and the others rest again beside them; keep that if no agent moves any more.
 
     The ascent would go on in turns within nothing: what one takes changes the prices of many, and then they can only
     mix, one after the other. Here the few mix, and all others trade at the common multipliers. A crowd gives way to
-    whoever takes something: so multipliers are lowered by what it leaves, less each time.
+    an agent that takes something: so multipliers are lowered by what it leaves, less each time.
     """
     held = search.best
     position, multipliers, ranges = held.position, held.multipliers, search.game.reward_ranges
     takers: list[int] = []
     for share in range(SHARES):
         used = search.used(position)
-        asked, eager = list(takers), False  # those who took something before respond first
+        queue, eager = list(takers), False  # those who took something before respond first
         while not _is_taken(search, position, multipliers):
-            if not asked and not eager:
-                asked, eager = _eager(position, multipliers, but=takers), True
-            if not asked:
+            if not queue and not eager:
+                queue, eager = _eager(position, multipliers, but=takers), True
+            if not queue:
                 break
             check_time()
-            agent = asked.pop(0)
+            agent = queue.pop(0)
             with suppress(InfeasibleError, SolverError):
                 response = Exact()(_problem(position, agent))
                 if not is_feasible(position) or response.value > current(position, agent).value:
@@ -473,12 +473,12 @@ def _share_out(search: _Search) -> None:
         feasible = is_feasible(position)  # where it is not, the few cannot make up for what the others spend
         change = np.where(used < 1 / LAST_STEP, 1.0, np.minimum(used, LAST_STEP))
         multipliers = multipliers * change ** (1 / (1 + share) if feasible else 1.0)
-        # Whoever took something long ago may be far from its best by now: it trades with the others again.
+        # An agent that took something long ago may be far from its best by now: it trades with the others again.
         takers = [i for i in takers if i == takers[-1] or _gain(position, i, multipliers) <= COARSE * ranges[i]]
-        settled = search.settle_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
-        if settled is position and feasible:
+        rested = search.rest_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
+        if rested is position and feasible:
             return
-        position = settled
+        position = rested
     search.best = held
 
 
@@ -504,7 +504,7 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
         judged = agent_bounds(position, lower)
         if judged is None:
             break
-        # Whoever has the same plan as before is bounded by what the slack is worth.
+        # An agent that has the same plan as before is bounded by what the slack is worth.
         gains = judged.bounds - judged.values - share * float(multipliers @ position.slacks) - judged.rounding
         if (gains[others] > 0).any():
             return [int(agent) for agent in others[np.argsort(-gains[others], kind="stable")][:TAKERS]]

@@ -75,7 +75,7 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
     True
     """
     if len(game.thresholds) == 0:
-        return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: everybody mixes evenly")
+        return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: all agents mix evenly")
     central = planner(game, None)
     if central is not None:
         planned = _planned_start(game, central, rng)

@@ -1,4 +1,4 @@
-"""Two agents move together, where nobody gains by moving alone.
+"""Two agents move together, where no agent gains by moving alone.
 
 At rest every agent plays a best response, and its multipliers λ_i are its own price of what the others leave below the
 thresholds. Two agents may still do better together:
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 DIGITS = 6
 """Prices are the same if they are so to this many digits."""
 
-MOST_PRICES = 4
+MAX_PRICES = 4
 """So many prices are looked at, those of the most agents first."""
 
 FEW_SELLERS = 8
-"""More of them are asked all at once."""
+"""More of them are queried all at once."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Terms:
 
     @property
     def epsilon(self) -> float:
-        """What nobody gains more than, moving alone."""
+        """What no agent gains more than, moving alone."""
         return self.rest.epsilon
 
     @cached_property
@@ -139,7 +139,7 @@ def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterat
     promised: list[tuple[float, int, int]] = []
     prices = _finite(position, terms.prices)
     groups = _by_price(prices)
-    for buyers in groups[:MOST_PRICES]:
+    for buyers in groups[:MAX_PRICES]:
         price = prices[buyers[0]]
         cheaper = [each for each in groups if each is not buyers and np.any(price > prices[each[0]])]
         for promise, i in _promises(position, [i for each in cheaper for i in each], price, prices, enough):
@@ -178,7 +178,7 @@ def _finite(position: Position, prices: FloatArray) -> FloatArray:
 
 
 def _by_price(prices: FloatArray) -> list[list[int]]:
-    """Return agents who pay the same, the most numerous first; whoever has a price without bound is left out."""
+    """Return agents who pay the same, the most numerous first; agents with a price without bound are left out."""
     bounded = np.flatnonzero(np.isfinite(prices).all(axis=1))
     mantissas, exponents = np.frexp(prices[bounded])
     alike = np.ldexp(np.round(mantissas, DIGITS), exponents)
@@ -195,7 +195,7 @@ def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms)
 
 
 def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
-    """Find who would do what else if somebody were not there, the best first."""
+    """Find who would do what else if an agent were not there, the best first."""
     promised: list[tuple[float, int, int]] = []
     for j in range(len(position.policy)):
         check_time()
@@ -209,7 +209,7 @@ def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterato
 
 
 def _gains(position: Position, prices: FloatArray) -> FloatArray:
-    """Return what everybody could gain at its own price, of which one without bound is left out."""
+    """Return what each agent could gain at its own price; prices without bound are left out."""
     finite = np.where(np.isfinite(prices), prices, 0.0)
     judged = agent_bounds(position, finite)
     if judged is not None:
@@ -228,7 +228,7 @@ def _swapped(position: Position, i: int, j: int, terms: Terms) -> PairMove | Non
     back = _response(taken, j, terms)
     if back is None:
         return None
-    # Told as moves of agents who are all there, in an order in which nobody is asked to leave.
+    # Reported as moves of agents who are all there, in an order in which no agent is removed.
     first = position.replace(i, table)
     second = first.replace(j, back)
     return _settled(second, [(i, position, first), (j, first, second)], (i,), terms)

@@ -29,7 +29,7 @@ from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
 
-MOST_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
+MAX_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
 """Random starts of phase one in small games and in others; by agents × entries (step, state, action)."""
 
 SMOOTH_STARTS, SMOOTH_ROUNDS, SMOOTH_SHARES = 4, 60, 65
@@ -70,15 +70,15 @@ def _proof_by_prices(game: Game) -> InfeasibilityProof | None:
 def _phase_one_starts(game: Game, rng: np.random.Generator | None) -> Iterator[JointPolicy]:
     """The best simple candidate; the planner's, split; then agents who do different things, at random.
 
-    Simple candidates are alike for all agents, and where agents must differ (exactly one at a desk) nobody gains by
-    leaving them.
+    Simple candidates are alike for all agents, and where agents must differ (exactly one at a desk) no agent gains by
+    deviating from them.
     """
     yield _best_candidate(game).policy
     central = planner(game, Objective.WELFARE)
     if central is not None and central.marginals is not None:
         yield central.marginals(greatest_slack(central.cmdp, rng=rng).policy)
     draws, shapes = np.random.default_rng(0) if rng is None else rng, game.policy_shapes
-    for attempt in range(MOST_STARTS if _work(game) <= SMALL else FEW_STARTS):
+    for attempt in range(MAX_STARTS if _work(game) <= SMALL else FEW_STARTS):
         if attempt % 2:
             yield JointPolicy.random(shapes, rng=draws)
             continue
@@ -95,7 +95,7 @@ def _work(game: Game) -> int:
 def _in_small_steps(position: Position, deadline: float) -> Position:
     """Let agents in turn lower a smooth maximum of the excesses, log Σ_j exp(t·(V^{c_j} − α_j)), whose t grows.
 
-    With several constraints the worst excess has corners: what lowers one raises another, so that nobody alone gains,
+    With several constraints the worst excess has corners: what lowers one raises another, so that no agent alone gains,
     although all would together. The smooth maximum has none. Each agent plans by its gradient, and goes so far towards
     that plan as is best: along a mixture of occupancies costs are linear.
     """
@@ -122,7 +122,7 @@ def _in_small_steps(position: Position, deadline: float) -> Position:
 
 
 def _safest_near(position: Position, rng: np.random.Generator | None, deadline: float) -> Start:
-    """Let agents in turn move to their greatest slack, until the thresholds are met or nobody gains."""
+    """Let agents in turn move to their greatest slack, until the thresholds are met or no agent gains."""
     found_by = "phase one: agents in turn lower the worst cost"
     rules = Rules(max_answers=len(position.policy), deadline=deadline)
     for _ in range(MAX_PASSES):
@@ -151,7 +151,7 @@ def _best_candidate(game: Game) -> Position:
 
 
 def _candidates(game: Game) -> Iterator[JointPolicy]:
-    """Everybody plays action 0 always (often: wait), action 1 always, …; everybody mixes evenly."""
+    """All agents play action 0 always (often: wait), action 1 always, …; all agents mix evenly."""
     shapes = game.policy_shapes
     for action in range(max(actions for _, _, actions in shapes)):
         chosen = {shape: certain_rows(np.full(shape[:2], min(action, shape[2] - 1)), shape[2]) for shape in set(shapes)}

@@ -64,8 +64,8 @@ class PlannerStart:
         if central is None or best is None or policy is None:
             return feasible_start(game, rng=rng, deadline=deadline)  # which has a proof, or another way
         bound = UpperBound(proved_bound(central.cmdp, best.multipliers), best.multipliers, central.description)
-        told = f"the plan of {central.description}"
-        return Start(policy, worst_slack(game.at(policy)), None, told, bound=bound, objective=self.objective)
+        found_by = f"the plan of {central.description}"
+        return Start(policy, worst_slack(game.at(policy)), None, found_by, bound=bound, objective=self.objective)
 
     def _best_split(
         self, game: Game, planner: Planner, best: BestResponse, rng: np.random.Generator | None, deadline: float
@@ -88,22 +88,22 @@ class PlannerStart:
 def _rounded_plan(cmdp: CMDP, multipliers: FloatArray, rng: np.random.Generator | None) -> IntArray:
     """Return a deterministic plan [H, S] that spends as much as it may, among those that are best at multipliers [k].
 
-    At the planner's own multipliers a cheap and a dear plan are equally good, and so is every plan that does in each
-    state what one of the two does; state by state, the dear action is taken while the thresholds are kept.
+    At the planner's own multipliers a cheap and an expensive plan are equally good, and so is every plan that does in
+    each state what one of the two does; state by state, the expensive action is taken while the thresholds are kept.
     """
     cheap = plan(cmdp, multipliers, rng=rng).actions
     if not multipliers.any() or prod(cmdp.policy_shape) > LARGEST_ROUNDED:
         return cheap
-    dear = plan(cmdp, multipliers * (1 - 1e-7), rng=rng).actions
-    visits = occupancy(cmdp, certain_rows(dear, cmdp.num_actions)).sum(axis=-1)
-    rows = np.argwhere((cheap != dear) & (visits > 0))
-    for step, state in rows[np.argsort(-visits[tuple(rows.T)], kind="stable")][:MOST_ROUNDED]:
+    expensive = plan(cmdp, multipliers * (1 - 1e-7), rng=rng).actions
+    visits = occupancy(cmdp, certain_rows(expensive, cmdp.num_actions)).sum(axis=-1)
+    rows = np.argwhere((cheap != expensive) & (visits > 0))
+    for step, state in rows[np.argsort(-visits[tuple(rows.T)], kind="stable")][:MAX_ROUNDED]:
         trial = cheap.copy()
-        trial[step, state] = dear[step, state]
+        trial[step, state] = expensive[step, state]
         if np.all(evaluate(cmdp, certain_rows(trial, cmdp.num_actions)).costs <= cmdp.thresholds):
             cheap = trial
     return cheap
 
 
-MOST_ROUNDED, LARGEST_ROUNDED = 24, 2_000_000
+MAX_ROUNDED, LARGEST_ROUNDED = 24, 2_000_000
 """States in which a plan is rounded, at most, and the largest table (step, state, joint action) of which it is."""

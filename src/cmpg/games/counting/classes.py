@@ -64,7 +64,7 @@ class Part:
 class Census:
     """What is counted in a game, and how the probabilities of its classes follow; row h·S + s is state s at step h.
 
-    Tallies and parts are for agents who mix, and are decided upon when somebody asks: their tables can grow like n³.
+    Tallies and parts are for agents who mix, and are decided upon when they are needed: their tables can grow like n³.
     """
 
     classes: CountClasses
@@ -152,7 +152,7 @@ def take_census(classes: CountClasses, num_agents: int, *, num_actions: int, mat
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The counts of everybody but one agent, at one joint policy.
+    """The counts of all agents but one, at one joint policy.
 
     Agents who never mix only shift the counts of the others. While few others mix, their counts are a small table, and
     a place of it, shifted, has one class for each own action; else the tables of the census are needed.
@@ -161,7 +161,7 @@ class Counts:
     census: Census
     policy: JointPolicy
     settled: SettledAgents
-    # The tables of everybody who mixes, in a cell that is filled when they are needed.
+    # The tables of all agents who mix, in a cell that is filled when they are needed.
     _others: list[tuple[OthersCounts, ...] | None]
 
     @classmethod
@@ -171,7 +171,7 @@ class Counts:
         mixing = counts.settled.mixing
         few = counts._are_few(mixing[1:])
         if not few and (not mixing or counts._alike(mixing[0], mixing[1:]) is None):
-            # Whoever is asked for, tables are needed; if they are too large, that is said here.
+            # Whichever agent is queried, tables are needed; if they are too large, that is said here.
             assert census.tallies
         return counts
 
@@ -306,7 +306,7 @@ class Counts:
 class _Need:
     """Which rows need which counts, for boundaries of the largest count."""
 
-    tails: IntArray  # rows in which only boundaries ≥ n/2 matter, and counting all together would be dearer
+    tails: IntArray  # rows in which only boundaries ≥ n/2 matter, and counting all together would cost more
     boxes: IntArray  # rows in which all counts are needed together
     half: int  # the first boundary that at most one action can exceed
     half_boundary: int

@@ -1,11 +1,11 @@
-"""How many of the others play what: exact distributions of counts, for everybody but one.
+"""How many of the others play what: exact distributions of counts, for all agents but one.
 
 Given the state, agents choose independently, so the number of agents on one action is Poisson-binomial and the vector
 of all counts is Poisson-multinomial. A `Tally` says what is counted; its table is the distribution of the counts,
 built by adding one agent at a time. Only products and sums of non-negative numbers occur, never a difference and never
 a deconvolution, so the relative error of every entry is at most its number of roundings (`Tally.roundings`).
 
-"Everybody but i" for all i in turn: a table for everybody outside a block of agents is split into those for everybody
+"All agents but i" for all i in turn: a table for all agents outside a block of agents is split into those for all
 outside each half, by adding the other half. The blocks on the way to agent i are kept, log₂ n of them
 (`OthersCounts`); a sweep over all agents adds n·log₂ n times, also if each agent changes its policy when it is met.
 
@@ -62,7 +62,7 @@ class Tally:
         return (num_agents - 1) * (len(self.grouping) + 2 * self.num_cells)
 
     def nobody(self, dtype: Any) -> FloatArray:
-        """Return the table before anybody is added."""
+        """Return the table before any agent is added."""
         table = np.zeros(self.table_shape, dtype=dtype)
         table.reshape(*self.table_shape[:2], -1)[..., 0] = 1
         return table
@@ -76,7 +76,7 @@ class Tally:
         rows = policy.reshape(-1, actions)[self.rows]
         probabilities = (rows @ self.grouping.reshape(actions, -1)).reshape(-1, vectors, cells)
         spread = probabilities.reshape(*probabilities.shape[:2], *(1,) * self.num_cells, cells)
-        # Whoever plays an action that is not counted leaves the counts as they are.
+        # An agent that plays an action that is not counted leaves the counts as they are.
         result = table * spread[..., -1]
         played = np.asarray(probabilities.any(axis=(0, 1)))
         for cell in np.flatnonzero(played[:-1]).tolist():
@@ -145,11 +145,11 @@ class SettledAgents:
         return SettledAgents(actions, tuple(sorted(mixing)), counts)
 
     def mixing_without(self, agent: int) -> tuple[int, ...]:
-        """Return everybody who mixes, but one."""
+        """Return all agents who mix, but one."""
         return tuple(other for other in self.mixing if other != agent)
 
     def counts_without(self, agent: int) -> IntArray:
-        """Return the counts of all settled agents but one: [R, A], to be changed by whoever asks."""
+        """Return the counts of all settled agents but one: [R, A], which the caller may change."""
         counts = self.counts.copy()
         if self.actions[agent, 0] >= 0:
             counts[np.arange(len(counts)), self.actions[agent]] -= 1
@@ -230,7 +230,7 @@ def binomial(inside: FloatArray, outside: FloatArray, counts: IntArray) -> Float
     k, size, both = np.arange(int(counts.max())), np.broadcast_to(counts, shape)[..., None], inside + outside
     likeliest = np.minimum(np.floor((counts + 1) * inside / np.where(both > 0, both, 1.0)), counts)[..., None]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        odds = np.where(both > 0, inside / outside, 0.0)[..., None]  # of nobody, any will do
+        odds = np.where(both > 0, inside / outside, 0.0)[..., None]  # of no agent, any will do
         ratio = np.maximum(size - k, 0) / (k + 1) * odds  # from k to k + 1
         up = np.where(k >= likeliest, np.where(k < size, ratio, 0.0), 1.0)
         down = np.where(k < likeliest, 1.0 / ratio, 1.0)
@@ -243,7 +243,7 @@ def binomial(inside: FloatArray, outside: FloatArray, counts: IntArray) -> Float
 
 @dataclass(frozen=True, eq=False)
 class OthersCounts:
-    """The tables of one tally for everybody but one agent, at one joint policy."""
+    """The tables of one tally for all agents but one, at one joint policy."""
 
     tally: Tally
     policy: JointPolicy
@@ -251,7 +251,7 @@ class OthersCounts:
     _known: list[tuple[_Block, ...]] = field(default_factory=lambda: [()])
 
     def table(self, agent: int) -> FloatArray:
-        """Return the distribution of the counts of everybody but one agent: [R, G, L, …, L]."""
+        """Return the distribution of the counts of all agents but one: [R, G, L, …, L]."""
         known = self._known[0]
         path = [known[0] if known else _Block(0, len(self.policy), self.tally.nobody(self.policy[0].dtype))]
         while path[-1].last - path[-1].first > 1:
@@ -280,7 +280,7 @@ class OthersCounts:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Agents first..last − 1, and the table of everybody else."""
+    """Agents first..last − 1, and the table of all others."""
 
     first: int
     last: int

@@ -3,7 +3,7 @@
 All agents have the same actions. With k_a the number of agents on action a, an agent that plays a in state s at step h
 gets rewards[h, s, a, k_a] (it counts itself), plus what is its own, private_rewards[i, h, s, a], plus
 class_rewards[h, s, a, class]; costs and the next state depend on the class of the counts (`LargestCount`,
-`EveryCount`). The A^n joint actions are never visited: what agent i faces (Eqs. 7-9) needs, for everybody else, the
+`EveryCount`). The A^n joint actions are never visited: what agent i faces (Eqs. 7-9) needs, for all others, the
 distribution of single counts and of the class, which `classes.py` finds without a difference of probabilities.
 
 Guarantee: transitions, rewards and costs of an induced CMDP are those of the joint form (`to_joint`) up to
@@ -199,7 +199,7 @@ class CountingGame:
         return [known.setdefault(own.tobytes(), len(known)) for own in self.private_rewards]
 
     def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which everybody plays every action equally often."""
+        """Return the policy by which all agents play every action equally often."""
         return JointPolicy.uniform(self.policy_shapes)
 
     def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
@@ -252,7 +252,7 @@ class CountingGame:
             return None
         reward = best.by_class
         if objective is Objective.POTENTIAL:
-            # Where everybody plays action 0 the potential is known, and with it how `potential` counts.
+            # If all agents play action 0, the potential is known, and with it how `potential` counts.
             crowd = JointPolicy(tuple(certain_rows(np.zeros(shape[:2], int), shape[2]) for shape in self.policy_shapes))
             visits = occupancy(self.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
             zero = float((visits * best.crowd).sum()) - self.potential(crowd)

@@ -21,7 +21,7 @@ from cmpg.policy import JointPolicy
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
 
-MOST_DIGITS = 250
+MAX_DIGITS = 250
 """Where all A^n joint actions are equally probable, their probability must have fewer zeros than this to be a float."""
 
 
@@ -79,7 +79,7 @@ class CountingPosition:
         return self._cmdps[agent]
 
     def _alike(self, agent: int) -> int | None:
-        """Return somebody of the same kind who does the same for sure: both face the same, to the last bit."""
+        """Return an agent of the same kind who does the same for sure: both face the same, to the last bit."""
         actions = self.counts.settled.actions[agent]
         if actions[0] < 0:
             return None
@@ -88,7 +88,7 @@ class CountingPosition:
 
     @cached_property
     def _first(self) -> dict[tuple[int, bytes], int]:
-        """Who was asked first, of each kind and all that it does."""
+        """Which agent was queried first, of each kind and all that it does."""
         return {}
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
@@ -96,7 +96,7 @@ class CountingPosition:
         game = self.game
         if not binds_of(game)[agent, constraint]:
             return None
-        if game.num_agents * np.log10(game.num_actions[0]) > MOST_DIGITS:
+        if game.num_agents * np.log10(game.num_actions[0]) > MAX_DIGITS:
             return None
         classes = self._possible.of_classes(agent)
         possible = np.asarray(classes > 0).reshape(game.num_steps, game.num_states, *classes.shape[1:])
@@ -111,7 +111,7 @@ class CountingPosition:
 
     @cached_property
     def _possible(self) -> Counts:
-        """The counts if everybody plays all that it may play equally often: no probability is too small then."""
+        """The counts if all agents play all that they may play equally often: no probability is too small then."""
         played = (np.asarray(table > 0) for table in self.policy)
         even = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in played))
         return Counts.at(self.game.census, even)

@@ -29,14 +29,14 @@ from cmpg.games.rationals import as_given, rounded_tables
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
 
-MOST_STAGES = 5_000_000
+MAX_STAGES = 5_000_000
 """Count vectors × states × steps that are looked at for a bound, at most."""
 
 TABLES = ("transition", "rewards", "private_rewards", "class_rewards", "costs", "thresholds", "initial", "discount")
 LARGEST_SIZE = 1e300
 """Sums of larger numbers than this could be none."""
 
-MOST_AT_ONCE = 50
+MAX_AT_ONCE = 50
 """How many splits of agents are compared in the time of one count vector."""
 
 NAMES = ("agent_names", "state_names", "action_names", "constraint_names")
@@ -164,7 +164,7 @@ class CountingSizes:
 def why_potential(game: CountingGame) -> PotentialProof | None:
     """Return why this is a Markov potential game, or None where its structure does not prove it."""
     if game.num_agents == 1 or game.num_actions[0] == 1:
-        why = "a single agent, or a single action: nobody's choice concerns anybody else's."
+        why = "a single agent, or a single action: no agent's choice concerns another's."
         return PotentialProof(PotentialKind.ONE_AGENT, why)
     by_class, private, counted = game.class_rewards, game.private_rewards, game.rewards[..., 1:]
     if (by_class != by_class[:, :, :1]).any():
@@ -187,7 +187,7 @@ class BestStages:
     by_class: FloatArray  # [H or 1, S, C], rounding included; −inf in classes that do not occur
     of_class: IntArray  # [H or 1, S, C]: the count vector that attains it
     vectors: IntArray  # [V, A]
-    crowd: FloatArray  # [H or 1, S]: where everybody plays action 0
+    crowd: FloatArray  # [H or 1, S]: where all agents play action 0
 
 
 def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
@@ -200,8 +200,8 @@ def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
     agents, actions = game.num_agents, game.num_actions[0]
     steps = max(len(table) for table in (game.rewards, game.class_rewards, game.private_rewards[0]))
     listed = isinstance(game.classes, EveryCount)
-    work = game.num_classes if listed else game.num_classes * actions * (agents + 1) ** 2 / MOST_AT_ONCE
-    if work * steps * game.num_states > MOST_STAGES:
+    work = game.num_classes if listed else game.num_classes * actions * (agents + 1) ** 2 / MAX_AT_ONCE
+    if work * steps * game.num_states > MAX_STAGES:
         return None
     proof = why_potential(game) if objective is Objective.POTENTIAL else None
     if objective is Objective.POTENTIAL and (proof is None or proof.kind is PotentialKind.ONE_AGENT):
@@ -220,7 +220,7 @@ def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
         by_class, common = np.zeros_like(by_class), game.class_rewards[:, :, 0]
         alone = np.cumsum(counted, axis=-1)
     if proof is not None and proof.kind is PotentialKind.COMMON_REWARD:
-        # Everybody gets the same, whatever it plays: that is the potential.
+        # All agents get the same, whatever they play: that is the potential.
         common = common + game.private_rewards[0][:, :, :1] + game.rewards[:, :, :1, 1]
         alone = np.zeros_like(counted)
     else:
@@ -232,9 +232,9 @@ def best_stages(game: CountingGame, objective: Objective) -> BestStages | None:
     common = np.broadcast_to(common, (*shape, game.num_classes))
     best = (_best_of_all if listed else _best_by_splitting)(game, alone, by_class, common)
     crowd = int(game.classes.of(np.array([agents] + [0] * (actions - 1))))
-    everybody = common[..., crowd] + alone[..., 0, agents] + alone[..., 1:, 0].sum(axis=-1)
+    all_agents = common[..., crowd] + alone[..., 0, agents] + alone[..., 1:, 0].sum(axis=-1)
     rounded = (2 * agents + 4 * actions + 16) * UNIT_ROUNDOFF * size
-    return BestStages(best[0] + rounded, *best[1:], everybody + agents * by_class[..., 0, crowd])
+    return BestStages(best[0] + rounded, *best[1:], all_agents + agents * by_class[..., 0, crowd])
 
 
 _Best = tuple[FloatArray, IntArray, IntArray]

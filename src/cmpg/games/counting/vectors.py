@@ -56,7 +56,7 @@ class LargestCount:
 
 
 def _filled(largest: int, num_agents: int, num_actions: int) -> list[int]:
-    """Fill actions with `largest` agents each until nobody is left."""
+    """Fill actions with `largest` agents each until none is left."""
     return [min(largest, max(num_agents - action * largest, 0)) for action in range(num_actions)]
 
 

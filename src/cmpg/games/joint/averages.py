@@ -26,7 +26,7 @@ BLOCK = 1 << 19
 """Averages of more numbers than this are made for some states after the others, and no half is kept."""
 
 
-MOST_AGENTS = 28
+MAX_AGENTS = 28
 """Arrays have few axes more than this that everything can be done with."""
 
 OTHER_FORMS = "Many agents are a LocalGame, if they meet at resources, or a CountingGame, if only counts matter."
@@ -277,5 +277,5 @@ def possible_moves(transition: Any, possible: Sequence[BoolArray], *, keep: int)
 
 def check_agents(count: int) -> None:
     """Raise if there are more agents than tables over joint actions can have axes for."""
-    if count > MOST_AGENTS:
-        raise UnsupportedError("JointGame", f"has at most {MOST_AGENTS} agents, not {count}", OTHER_FORMS)
+    if count > MAX_AGENTS:
+        raise UnsupportedError("JointGame", f"has at most {MAX_AGENTS} agents, not {count}", OTHER_FORMS)

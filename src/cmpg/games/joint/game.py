@@ -184,7 +184,7 @@ class JointGame:
         return NumberSizes(self)
 
     def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which everybody plays every action equally often."""
+        """Return the policy by which all agents play every action equally often."""
         return JointPolicy.uniform(self.policy_shapes)
 
     def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:

@@ -2,7 +2,7 @@
 
 The three classes of games that `structure.py` proves to be Markov potential games have a reward φ with Φ = V^φ, so
 that a planner can maximise the potential by dynamic programming: the common reward (C1); stage potentials, where no
-action moves the state (C2); agent 0's reward, where the others differ from it by what nobody can influence (C4). A
+action moves the state (C2); agent 0's reward, where the others differ from it by what no agent can influence (C4). A
 potential is defined up to a constant: for a common reward it is the common value, otherwise it is zero at the uniform
 policy, like `JointGame.potential`.
 
@@ -27,7 +27,7 @@ from cmpg.policy import JointPolicy
 def potential_reward(game: JointGame) -> FloatArray:
     """Return a stage reward φ [H or 1, S, *A] such that V^φ is the potential that `lagrangian` uses.
 
-    There is one if the reward is common, if rewards differ by terms whose value nobody can influence, or if no action
+    There is one if the reward is common, if rewards differ by terms whose value no agent can influence, or if no action
     moves the state and the stage games have potentials. Otherwise a GameError says where rewards differ.
     """
     if has_common_reward(game):
@@ -106,7 +106,7 @@ def common_reward_proof(game: JointGame) -> PotentialProof | None:
 
 
 def with_common_reward(game: JointGame) -> JointGame:
-    """Return the game in which everybody gets the `potential_reward`: Φ is everybody's value, the equilibria stay."""
+    """Return the game in which all agents get the `potential_reward`: Φ is the value of each, the equilibria stay."""
     return game.with_rewards(np.stack([potential_reward(game)] * game.num_agents))
 
 
@@ -132,6 +132,6 @@ def _no_common_ground(game: JointGame) -> GameError:
     own, first = game.rewards[(agent, *index)], game.rewards[(0, *index)]
     return GameError(
         f"{where} is {own:.9g}, and agent 0's is {first:.9g}; the dual is a joint dynamic program, and needs a common "
-        "reward, rewards that differ only by what nobody can influence, or states that no action moves and a potential "
-        "in every stage. lagrangian() takes any potential."
+        "reward, rewards that differ only by what no agent can influence, or states that no action moves and a "
+        "potential in every stage. lagrangian() takes any potential."
     )

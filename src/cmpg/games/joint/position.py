@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cmpg.games.joint.game import JointGame
 
 
-MOST_ENTRIES = 20_000_000
+MAX_ENTRIES = 20_000_000
 """What is possible is not looked up in tables with more entries than this."""
 
 LARGE = 1 << 23
@@ -127,7 +127,7 @@ class JointPosition:
         if not binds_of(game)[agent, constraint]:
             return None
         size = game.num_steps * game.num_states * math.prod(game.num_actions)
-        if size * (1 if game.is_sparse else game.num_states) > MOST_ENTRIES:
+        if size * (1 if game.is_sparse else game.num_states) > MAX_ENTRIES:
             return None
         from cmpg.cmdp.support import Successors, forbidden_in  # few budgets are hard
 
@@ -138,7 +138,7 @@ class JointPosition:
         return forbidden_in(self.induced_cmdp(agent), least, most, left=left, after=after)
 
     def replace(self, agent: int, table: Any) -> JointPosition:
-        """Return the position after one agent has changed its policy; what the others face is computed anew."""
+        """Return the position after one agent has changed its policy; what the others face is computed again."""
         moved = JointPosition(self.game, self.policy.move(agent, table), self.recent)
         own_half = self._others.in_first_half(agent)
         moved._halves.update({key: mean for key, mean in self._halves.items() if key[1] == own_half})

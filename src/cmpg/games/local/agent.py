@@ -93,7 +93,7 @@ class LocalAgent:
         return int(self.reward.shape[2])
 
     def private_cmdp(self, thresholds: FloatArray, horizon: int) -> CMDP:
-        """Return the CMDP of an agent to whom nobody else matters: private reward and costs, all of the budget."""
+        """Return the CMDP of an agent to whom no other agent matters: private reward and costs, all of the budget."""
         costs = np.zeros((len(thresholds), 1, *self.reward.shape[1:])) if self.costs is None else self.costs
         return CMDP(
             transition=self.kernel,

@@ -341,7 +341,7 @@ class LocalGame:
 
     @cached_property
     def has_private_costs(self) -> bool:
-        """Whether anybody spends anything but through loads."""
+        """Whether an agent spends anything but through loads."""
         return any(agent.costs is not None for agent in self.agents)
 
     def private_cmdps(self) -> tuple[CMDP, ...] | None:
@@ -351,7 +351,7 @@ class LocalGame:
         return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.agents)
 
     def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which everybody plays every action equally often."""
+        """Return the policy by which all agents play every action equally often."""
         return JointPolicy.uniform(self.policy_shapes)
 
     def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:

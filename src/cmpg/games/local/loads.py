@@ -13,8 +13,8 @@ Resources come in two kinds, found once from the tables.
   distribution of two groups is a convolution.
 
 A `LoadTree` holds these for a balanced tree of groups. Replacing one agent changes the groups on one path, and
-"everybody but i" is the union of the siblings along i's path: no rebuild, no deconvolution, and the bits are those of a
-fresh tree.
+"all agents but i" is the union of the siblings along i's path: no rebuild, no deconvolution, and the bits are those of
+a fresh tree.
 
 Rounding: where g ≥ 0 does not fall with the load, E[g(N)] does not fall as a usage rises, and Σ_i u_i ∂E[g(N)]/∂u_i =
 E[N·(g(N) − g(N − 1))] ≤ κ·E[g(N)] with κ = max_m m·(g(m) − g(m − 1))/g(m) ≤ n. So a relative error of 1 + γ in the
@@ -201,8 +201,8 @@ class LoadTree:
     """The loads of a balanced tree of groups of agents: leaf i is node n + i, and node p has children 2p and 2p + 1."""
 
     tables: LoadTables
-    nodes: tuple[Load, ...]  # 2n; the root has children in 2 and 3, and is united only when it is asked for
-    # The unions along the last path that was asked for, in a cell that is replaced whole, so that threads may share it.
+    nodes: tuple[Load, ...]  # 2n; the root has children in 2 and 3, and is united only when it is needed
+    # The unions along the last path that was needed, in a cell that is replaced whole, so that threads may share it.
     _path: list[dict[int, Load]]
 
     @classmethod
@@ -248,7 +248,7 @@ class LoadTree:
         return self.tables.marginal_costs(self.without(agent))
 
     def costs_without(self, agent: int) -> FloatArray:
-        """Return Σ_{h,e} E[g_j(N)] of everybody but one: [k]."""
+        """Return Σ_{h,e} E[g_j(N)] of all agents but one: [k]."""
         return self.tables.costs(self.without(agent))
 
     def replace(self, agent: int, usage: FloatArray) -> LoadTree:
@@ -265,7 +265,7 @@ class LoadTree:
         return LoadTree(self.tables, tuple(nodes), [kept])
 
     def without(self, agent: int) -> Load:
-        """Return the load of everybody but one."""
+        """Return the load of all agents but one."""
         leaf = len(self.nodes) // 2 + agent
         known, path = self._path[0], {}
         outside: Load | None = None

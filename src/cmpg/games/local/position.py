@@ -1,7 +1,7 @@
-"""A local game at a joint policy: what everybody gets and spends, and the CMDP that each agent faces.
+"""A local game at a joint policy: what all agents get and spend, and the CMDP that each agent faces.
 
-`LocalGame` has the mathematics. Everything here is computed when it is asked for; what the next question is likely to
-need is remembered in cells that are replaced whole, so that threads may share a position.
+`LocalGame` has the mathematics. Everything here is computed when it is first needed; what the next question is likely
+to need is remembered in cells that are replaced whole, so that threads may share a position.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONG_PLAN = 2000
 """Where agents have more steps times states than this on average, a plan takes longer than telling a thread of it."""
 
 AGENTS_PER_PLACE, LARGEST_BLOCK = 25, 16
-"""There, one of so many agents is asked at once, and no more than this: more of them would be in each other's way."""
+"""There, one of so many agents is queried at once, and no more than this: more of them would be in each other's way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,9 +258,9 @@ class LocalPosition:
         Parameters
         ----------
         multipliers : [k]
-            λ: everybody maximises V^{r_i} − λ·V^c.
+            λ: each agent maximises V^{r_i} − λ·V^c.
         turns
-            Turns at most; it is over as well when nobody has moved in as many turns as there are agents.
+            Turns at most; it is over as well when no agent has moved in as many turns as there are agents.
         worth
             A gain of less than this share of an agent's range is not worth a move.
         waiting
@@ -393,7 +393,7 @@ class LocalPosition:
 
 
 def _asked_at_once(packed: PackedGame) -> int:
-    """Return how many agents are asked at the same time when they take turns; it does not depend on threads."""
+    """Return how many agents are queried at the same time when they take turns; it does not depend on threads."""
     agents = len(packed.actions_of)
     if packed.num_entries <= LONG_PLAN * agents:
         return 1

@@ -47,7 +47,7 @@ MAX_APART = 4
 
 @dataclass(frozen=True, eq=False)
 class Outside:
-    """Everybody outside of a block of agents, counted once: it holds while only agents of the block move."""
+    """All agents outside of a block of agents, counted once: it holds while only agents of the block move."""
 
     block: range
     counted: Any  # a capsule of the kernels
@@ -98,7 +98,7 @@ class SparseLoads:
         return self._beside(agent)[0]
 
     def costs_without(self, agent: int) -> FloatArray:
-        """Return Σ_{h,e} E[g_j(N)] of everybody but one: [k]."""
+        """Return Σ_{h,e} E[g_j(N)] of all agents but one: [k]."""
         return self._beside(agent)[1]
 
     def _beside(self, agent: int) -> tuple[MarginalCosts, FloatArray]:
@@ -114,7 +114,7 @@ class SparseLoads:
         return found
 
     def outside(self, agent: int) -> Outside:
-        """Count everybody outside of a block of agents around one, unless that has been done."""
+        """Count all agents outside of a block around one, unless that has been done."""
         known = self._outside[0]
         if known is None or agent not in known.block:
             # Then the others of the block are few to count, for each of those who are few to ask for.
@@ -220,7 +220,7 @@ class PossibleLoads:
 
     @classmethod
     def at(cls, game: LocalGame, policy: Iterable[FloatArray]) -> PossibleLoads:
-        """Follow everybody's policy, one table [H, S, A] after the other."""
+        """Follow the policies of all agents, one table [H, S, A] after the other."""
         uses = tuple(possible_use(game, agent, table) for agent, table in zip(game.agents, policy, strict=True))
         places = game.horizon * game.num_resources
         may, must = (np.bincount(np.concatenate(each), minlength=places) for each in _columns(uses))

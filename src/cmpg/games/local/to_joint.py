@@ -1,4 +1,4 @@
-"""The joint form of a local game: for small games, where it shows what seeing everybody's state would change.
+"""The joint form of a local game: for small games, where it shows what seeing the states of all agents would change.
 
 The joint state is the tuple of own states, numbered with the last agent's varying fastest, so the joint game has Π S_i
 states and Π A_i joint actions. An own-state policy, lifted, has the same values and costs. A Nash policy of the local
@@ -18,7 +18,7 @@ from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 
-MOST_ENTRIES = 50_000_000
+MAX_ENTRIES = 50_000_000
 """A joint transition with more entries than this is not built."""
 
 
@@ -34,8 +34,8 @@ def to_joint(game: LocalGame) -> JointGame:
     actions = [agent.num_actions for agent in game.agents]
     steps = game.horizon if any(len(agent.transition) > 1 for agent in game.agents) else 1
     entries = float(np.prod(np.array([*states, *states, *actions, steps], dtype=np.float64)))
-    if entries > MOST_ENTRIES:
-        raise GameError(f"the joint transition would have {entries:.3g} entries; at most {MOST_ENTRIES:.0e} are built.")
+    if entries > MAX_ENTRIES:
+        raise GameError(f"the joint transition would have {entries:.3g} entries; at most {MAX_ENTRIES:.0e} are built.")
     # Axes while building: step, then each agent's state, then each agent's action.
     rewards, costs = _stage_tables(game)
     table = (int(np.prod(states)), *actions)

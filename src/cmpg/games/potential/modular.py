@@ -3,7 +3,7 @@
 The loop. Give every agent an old and a new policy. Agents 0, 1, …, n − 1 move in turn to their new policies, and then
 in turn back to the old ones. The gains of the movers around that loop sum to
     F(old, new) = Σ_t V^{r_{t−1} − r_t}(position before move t),   agents counted modulo n,
-one evaluation per position. F is a sum of 4-cycles; and where everybody but i and j has the same old and new policy, F
+one evaluation per position. F is a sum of 4-cycles; and if all agents but i and j have the same old and new policy, F
 is the 4-cycle of i and j. So F is the zero polynomial in the entries of the policies exactly when all 4-cycles of all
 pairs vanish.
 
