@@ -32,6 +32,7 @@ CHECKS = {
     "recommendations": ("checks.recommendations", "rotas and correlated devices before a judge of all deviations"),
     "release": ("checks.release", "rehearse a release: build twice, install, solve; publishes nothing"),
     "resilience": ("checks.resilience", "kill sweeps, learners and workers, resume, and compare the results"),
+    "risk": ("checks.risk", "budgets on probabilities before an enumeration of all histories"),
     "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),
     "sanitize": ("checks.sanitize", "the tests of the C kernels under AddressSanitizer and UBSan"),
     "signals": ("checks.signals", "SIGINT, SIGTERM and SIGHUP at random moments of every long command"),

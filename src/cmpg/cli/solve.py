@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.runs import Restarts
     from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.games.contract import Game
+    from cmpg.games.risk import CostLaw
     from cmpg.scenarios import Origin
 
 
@@ -138,6 +139,16 @@ def solve(
             autocompletion=lambda: list(NAMED["improve"]),
         ),
     ] = "auto",
+    chance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<cost>limit:p>",
+            help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
+        ),
+    ] = None,
+    chances_only: Annotated[
+        bool, typer.Option("--chances-only", help="Drop the threshold on the expected cost where there is a --chance.")
+    ] = False,
     concept: Annotated[
         str,
         typer.Option(
@@ -170,6 +181,7 @@ def solve(
                 "start": start != "auto",
                 "improve": improve != "auto",
                 "selfish": selfish,
+                "chance": bool(chance),
                 "tensorboard": tensorboard is not None,
             },
         )
@@ -204,14 +216,49 @@ def solve(
     )
     with ProgressLine("building the game") as progress:
         game = _built(target, request, seed=seed, exact=exact, as_json=as_json)
+        game = _with_chances(game, chance or [], only=chances_only)
         solved = _solved(game, request, _Reporter(progress, game, tensorboard), selfish=selfish)
         progress.begin("computing the upper bound")
         gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
         progress.stop()
         result = replace(solved.result, settings={**solved.result.settings, **known})
-        delivery = _Delivery(game, result, target.origin(seed=seed), gaps)
+        delivery = _Delivery(game, result, _origin(target, seed, chance or []), gaps, with_laws=bool(chance))
         delivery.deliver(output=output, seed=request.seed, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+def _with_chances(game: Game, words: Sequence[str], *, only: bool) -> Game:
+    """Return the augmented game, if there are budgets on probabilities, and say how large it is."""
+    from cmpg.errors import CMPGError
+
+    if not words:
+        if only:
+            raise CMPGError("--chances-only means something with --chance alone.")
+        return game
+    from cmpg.cli.targets import joint_form
+    from cmpg.games.risk import Chance, augmented_sizes, with_chances
+
+    budgets = [Chance.of(each) for each in words]
+    joint = joint_form(game, wanted="has no budgets on probabilities")
+    states, entries = augmented_sizes(joint, *budgets)
+    remark(
+        f"what was spent so far is part of the state: {joint.num_states:,} states become {states:,} "
+        f"({entries:,} entries)"
+    )
+    augmented = with_chances(joint, *budgets, keep_expected=not only)
+    if joint.potential_proof() is not None and augmented.potential_proof() is None:
+        remark("the game has a potential; with what was spent in the state it is not known to have one any more")
+    return augmented
+
+
+def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
+    """Return where the game comes from; an augmented one is no longer the scenario, and has no picture of it."""
+    origin = target.origin(seed=seed)
+    return replace(origin, name=f"{origin.name} with {', '.join(words)}") if words else origin
+
+
+def _law_record(law: CostLaw) -> dict[str, Any]:
+    return {"cost": law.name, "mean": law.mean, "sums": law.sums.tolist(), "probabilities": law.probabilities.tolist()}
 
 
 def _refuse_for_devices(concept: str, given: Mapping[str, bool]) -> None:
@@ -463,6 +510,7 @@ class _Delivery:
     result: Result
     origin: Origin
     gaps: Sequence[OptimalityGap]
+    with_laws: bool = False
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
@@ -479,7 +527,8 @@ class _Delivery:
         if as_json:
             from cmpg.files.records import result_record
 
-            show_json(record or result_record(self.result, self.game, quality=self.gaps, seed=seed))
+            known = record or result_record(self.result, self.game, quality=self.gaps, seed=seed)
+            show_json({**known, "laws": [_law_record(law) for law in self._laws()]} if self.with_laws else known)
         else:
             self._show()
         if failure is not None:
@@ -488,11 +537,25 @@ class _Delivery:
             show(f"written to {output}/{self._advice(output)}")
 
     def _show(self) -> None:
+        from cmpg.faces import table_text
         from cmpg.report.display import result_summary, selfish_line, translation_lines
 
         show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
         if self.result.selfish is not None:
             show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
+        if laws := self._laws():
+            from cmpg.games.risk import law_rows
+
+            show(table_text(law_rows(laws)))
+
+    def _laws(self) -> tuple[CostLaw, ...]:
+        """Return the law of every cost, if there are budgets on probabilities and a policy."""
+        if not self.with_laws or self.result.incumbent is None:
+            return ()
+        from cmpg.games.joint.game import as_joint
+        from cmpg.games.risk import cost_law
+
+        return cost_law(as_joint(self.game, wanted="has no law of costs"), self.result.policy)
 
     def _advice(self, output: Path) -> str:
         """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from cmpg.games.rest import among as among
     from cmpg.games.rest import laws_at as laws_at
     from cmpg.games.rest import rest_of as rest_of
+    from cmpg.games.risk import Chance as Chance
+    from cmpg.games.risk import CostLaw as CostLaw
+    from cmpg.games.risk import augmented_sizes as augmented_sizes
+    from cmpg.games.risk import cost_law as cost_law
+    from cmpg.games.risk import lifted as lifted
+    from cmpg.games.risk import with_chances as with_chances
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
@@ -89,6 +95,14 @@ __all__, __getattr__, __dir__ = front_door(
             "to_joint",
         ),
         "play": ("OneByOne",),
+        "risk": (
+            "Chance",
+            "CostLaw",
+            "augmented_sizes",
+            "cost_law",
+            "lifted",
+            "with_chances",
+        ),
         "potential.check": (
             "FourCycle",
             "PotentialCheck",

@@ -33,6 +33,7 @@ from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
+from cmpg.games.joint.game import joint_or_none
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
@@ -40,6 +41,7 @@ from cmpg.report.certificates import agents_table
 from cmpg.report.charts import (
     Chart,
     ChartGroup,
+    bar_chart,
     cost_charts,
     equilibria_chart,
     gains_chart,
@@ -85,6 +87,9 @@ MAX_CLAIM = 8_000_000
 
 MAX_UNASKED_CLAIM = 1_500_000
 """A proof file with more characters is checked when the reader asks for it."""
+
+MAX_LAW_STATES, MAX_LAW_BARS = 2_000, 60
+"""Laws of costs are drawn for games of at most so many states, and with at most so many bars."""
 
 MOST_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
@@ -460,6 +465,7 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
     several = len(certificate.costs) > 1
     return {
         "spending": gallery.hang(spending),
+        "laws": gallery.hang(lambda: law_charts(run, found)),
         "curves": gallery.hang(
             lambda: [threshold_chart(curve, names, several=several) for curve in curves if not curve.is_flat]
         ),
@@ -470,6 +476,24 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
         else "",
         "nothing": not certificate.costs.any(),
     }
+
+
+def law_charts(run: FinishedRun, found: Incumbent) -> list[Chart]:
+    """Return the distribution of each cost of a joint game with a finite horizon; none where it takes too many sums."""
+    game = joint_or_none(run.game)
+    if game is None or game.horizon is None or game.num_states > MAX_LAW_STATES:
+        return []
+    from cmpg.games.risk import cost_law
+
+    charts = []
+    for law in cost_law(game, found.policy.floats())[:MOST_CONSTRAINTS]:
+        if 1 < len(law.sums) <= MAX_LAW_BARS:
+            heads = [f"{each:g}" for each in law.sums]
+            caption = f"Mean {law.mean:.6g}; more than 0 with probability {law.above(0.0):.6g}."
+            charts.append(
+                bar_chart("law", f"{law.name}: how likely each sum is", caption, heads, law.probabilities.tolist())
+            )
+    return charts
 
 
 def _no_curves(solved: bool) -> str:

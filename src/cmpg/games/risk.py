@@ -1,0 +1,449 @@
+"""Budgets on probabilities: an augmented game, whose states also say what has been spent so far; and the law of a cost.
+
+`Chance("collisions", at_most=0, probability=0.02)` demands P(Σ_h c_h > 0) ≤ 0.02. In the game whose states are (s, x),
+x the cost so far in whole units, that is an expected cost: 1 at the step at which the sum passes `at_most`. Since no
+cost is negative, what exceeds the limit stays above it, so x is cut one unit above the limit: the states grow by as
+many levels as there are units below it. Several budgets on one cost share a counter; several costs have one each, and
+the states are the product.
+
+*Class of policies.* A policy of the augmented game depends on (h, s, x): every agent sees what was spent so far. (s, x)
+is a Markov state, and the probability an expected cost on it; so a certificate says that no agent gains by any
+deviation that keeps every budget, whatever it remembers. That is another game than the one with policies on s. One
+agent plays two steps; "risky" pays 1, and costs 1 if a coin shows heads, which the next state tells; P(cost > 1) = 0.
+By policies on s it reaches 1, by policies on (s, x) 1.5: risky again if the first coin was tails. A policy on s is one
+on (s, x) that ignores x (`lifted`), and can be certified against all of these deviations; a Nash policy *among*
+policies on s is not claimed.
+
+*Units.* Costs must be whole multiples of one unit, exactly. Rounding them up would be safe for the budget and rounding
+them down for the deviations, and a certificate needs both; so costs with too fine a unit are refused, with the number
+of levels that they would take. A cost is what a table says of (h, s, a): if that is itself the mean of a random bill,
+the law is that of the means; put the bill into the state instead.
+
+*Potential.* A common reward (C1) stays common, and differences that no joint policy changes (C4) stay so. Where no
+action moves the state (C2), actions move x, and others may react to it: such a game has no potential in general after
+augmentation. `potential_proof` and `check_potential` examine the augmented game as any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, lcm, prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmpg.arrays import FloatArray, IntArray, to_floats
+from cmpg.errors import GameError, TooLargeError, UnsupportedError
+from cmpg.faces import Cell, Face, Table, fields_line, html, line, significant, text
+from cmpg.games.contract import Game
+from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.games.rationals import is_exact
+from cmpg.policy import JointPolicy
+
+MAX_LEVELS = 4096
+"""A counter with more levels than this is refused: its unit is too fine."""
+
+MAX_ENTRIES = 20_000_000
+"""Augmented games with more entries in their transition than this are refused."""
+
+MAX_ATOMS = 100_000
+"""The law of a cost with more different sums than this is not computed."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """P(Σ_h c_h > at_most) ≤ probability, for the cost of one constraint.
+
+    Examples
+    --------
+    >>> Chance.of("collisions>0:0.02")
+    Chance(cost='collisions', at_most=0.0, probability=0.02)
+    """
+
+    cost: str | int  # the name of a constraint of the game, or its number
+    at_most: float
+    probability: float
+
+    @classmethod
+    def of(cls, words: str) -> Chance:
+        """Read `cost>limit:probability`, as the command line writes it."""
+        found = re.fullmatch(r"\s*(.+?)\s*>\s*([-+0-9.eE/]+)\s*:\s*([-+0-9.eE/]+)\s*", words)
+        if found is None:
+            raise GameError(f"{words!r} is no budget on a probability; write it as 'collisions>0:0.02'.")
+        try:
+            limit, probability = (float(Fraction(each)) for each in found.groups()[1:])
+        except (ValueError, ZeroDivisionError):
+            raise GameError(
+                f"{words!r}: {found[2]} and {found[3]} must be numbers, as in 'collisions>0:0.02'."
+            ) from None
+        return cls(found[1], limit, probability)
+
+    def name(self, cost: str) -> str:
+        """Return what the constraint is called in the augmented game."""
+        return f"P({cost} > {self.at_most:g})"
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """What has been spent of one cost so far, in whole units, up to one unit above the largest limit."""
+
+    cost: int  # the number of the constraint
+    unit: Fraction
+    levels: int
+    amounts: IntArray  # [H or 1, S, ΠA]: what a step adds, in units, cut at the last level
+
+    __repr__ = fields_line
+
+
+def with_chances(game: JointGame, *budgets: Chance, keep_expected: bool = True) -> JointGame:
+    """Return the game whose states also say what was spent so far, with a constraint for each budget.
+
+    Parameters
+    ----------
+    game
+        A joint game with a finite horizon, whose costs are not negative and have a common unit.
+    budgets
+        Limits on probabilities.
+    keep_expected
+        Keep the thresholds on expected costs beside the budgets; False leaves them out for costs that have a budget.
+
+    Raises
+    ------
+    TooLargeError
+        The augmented game would be too large; the message has the sizes.
+    GameError
+        A cost is negative, has no common unit, or the game is discounted.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> risky = with_chances(grid_world(), Chance("collisions", at_most=0, probability=0.02))
+    >>> risky.num_states, risky.constraint_names, risky.thresholds
+    (512, ('collisions', 'P(collisions > 0)'), array([0.1 , 0.02]))
+    """
+    joint = _checked(game, budgets)
+    counters = _counters(joint, budgets)
+    levels = tuple(each.levels for each in counters)
+    _require_size(joint, levels)
+    cells = prod(levels)
+    places = np.array(np.unravel_index(np.arange(cells), levels))  # [counters, cells]
+    steps = max(
+        joint.num_steps if joint.is_sparse else len(joint.transition), *(len(each.amounts) for each in counters)
+    )
+    matrices, charges = [], []
+    for step in range(steps):
+        after = np.stack(
+            [
+                np.minimum(place + _at(each.amounts, step)[..., None], each.levels - 1)  # [S, ΠA, cells]
+                for each, place in zip(counters, places, strict=True)
+            ]
+        )
+        matrices.append(_augmented(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
+        charges.append(_passing(joint, budgets, counters, places, after))
+    costs, limits, names = _expected(joint, budgets, cells, keep=keep_expected)
+    chance = np.moveaxis(np.stack(charges), 0, 1).reshape(len(budgets), steps, -1, *joint.num_actions)
+    every = max(costs.shape[1], steps)
+    stretched = [np.broadcast_to(each, (len(each), every, *each.shape[2:])) for each in (costs, chance)]
+    rewards = np.repeat(to_floats(joint.rewards), cells, axis=2)
+    return JointGame(
+        transition=tuple(matrices),
+        rewards=rewards,
+        costs=np.concatenate(stretched),
+        thresholds=[*limits, *(budget.probability for budget in budgets)],
+        initial=np.kron(to_floats(joint.initial), np.eye(cells)[0]),
+        horizon=joint.horizon,
+        agent_names=joint.agent_names,
+        state_names=_state_names(joint, counters, places),
+        action_names=joint.action_names,
+        constraint_names=[*names, *(each.name(_name(joint, _number(joint, each))) for each in budgets)],
+    )
+
+
+def lifted(policy: JointPolicy, augmented: JointGame) -> JointPolicy:
+    """Return a policy on the states of the game as one on those of its augmented game, which ignores what was spent."""
+    states = policy.shapes[0][1]
+    cells, rest = divmod(augmented.num_states, states)
+    if rest or cells == 0:
+        raise GameError(f"the policy is one on {states} states; the augmented game has {augmented.num_states}.")
+    return JointPolicy([np.repeat(np.asarray(table), cells, axis=1) for table in policy])
+
+
+def augmented_sizes(game: JointGame, *budgets: Chance) -> tuple[int, int]:
+    """Return how many states the augmented game would have, and how many entries its transition: before it is built."""
+    joint = _checked(game, budgets)
+    return _sizes(joint, tuple(each.levels for each in _counters(joint, budgets)))
+
+
+def _checked(game: Game, budgets: Sequence[Chance]) -> JointGame:
+    joint = as_joint(game, wanted="has no budgets on probabilities")
+    if joint.horizon is None:
+        advice = "What is spent so far has no last step in it. Use a finite horizon."
+        raise UnsupportedError("discounted game", "has no budgets on probabilities", advice)
+    if is_exact(joint):
+        raise GameError("an augmented game is built from floats: leave `exact` out here, and judge its claims exactly.")
+    if joint.binds is not None:
+        raise GameError("budgets on probabilities bind all agents; this game has constraints that bind some only.")
+    if not budgets:
+        raise GameError("no budget is given, such as Chance('collisions', at_most=0, probability=0.02).")
+    for budget in budgets:
+        _number(joint, budget)
+        if not 0 <= budget.probability <= 1:
+            raise GameError(f"the probability of {budget} is {budget.probability}; a number from 0 to 1 is required.")
+        if budget.at_most < 0:
+            raise GameError(f"at_most of {budget} is negative, and no cost is: that probability is always one.")
+    return joint
+
+
+def _number(game: JointGame, budget: Chance) -> int:
+    names = game.names.all_constraints(game.num_constraints)
+    if isinstance(budget.cost, int):
+        if not 0 <= budget.cost < len(names):
+            raise GameError(f"there is no constraint {budget.cost}; they count from 0 to {len(names) - 1}.")
+        return budget.cost
+    if budget.cost not in names:
+        raise GameError(f"there is no cost {budget.cost!r}; the costs of this game are {', '.join(names) or 'none'}.")
+    return names.index(budget.cost)
+
+
+def _name(game: JointGame, constraint: int) -> str:
+    return game.names.constraint(constraint)
+
+
+def units_of(costs: FloatArray) -> tuple[Fraction, IntArray]:
+    """Return the largest unit of which all costs are whole multiples, exactly, and the costs in it.
+
+    Examples
+    --------
+    >>> unit, amounts = units_of(np.array([0.0, 0.5, 1.5]))
+    >>> unit, amounts.tolist()
+    (Fraction(1, 2), [0, 1, 3])
+    """
+    known, places = np.unique(costs, return_inverse=True)
+    numbers = [Fraction(float(each)) for each in known]
+    bottom = lcm(*(each.denominator for each in numbers))
+    whole = [int(each * bottom) for each in numbers]
+    common = int(np.gcd.reduce(np.array(whole, dtype=object))) or 1
+    amounts = np.array([each // common for each in whole], dtype=object)
+    return Fraction(common, bottom), amounts[places.ravel()].reshape(costs.shape)
+
+
+def _counters(game: JointGame, budgets: Sequence[Chance]) -> list[Counter]:
+    found = []
+    for j in sorted({_number(game, budget) for budget in budgets}):
+        table = to_floats(game.costs[j])
+        if table.min() < 0:
+            raise GameError(f"{_name(game, j)} has negative costs; what exceeds a limit could come back below it.")
+        unit, amounts = units_of(table)
+        limit = max(budget.at_most for budget in budgets if _number(game, budget) == j)
+        most = sum(int(max(_at(amounts, step).ravel())) for step in range(game.num_steps))
+        levels = min(floor(Fraction(limit) / unit), most) + 2
+        if levels > MAX_LEVELS:
+            raise TooLargeError(
+                f"the costs of {_name(game, j)} are multiples of {float(unit):.3g}, and up to {limit:g} there are "
+                f"{levels:,} levels; {MAX_LEVELS:,} are allowed. State the costs in coarser units."
+            )
+        cut = np.minimum(amounts, levels - 1).astype(np.int64)
+        found.append(Counter(j, unit, levels, cut.reshape(len(cut), game.num_states, -1)))
+    return found
+
+
+def _at(tables: Any, step: int) -> Any:
+    return tables[0 if len(tables) == 1 else step]
+
+
+def _sizes(game: JointGame, levels: tuple[int, ...]) -> tuple[int, int]:
+    cells = prod(levels)
+    entries = [each.nnz for each in game.transition] if game.is_sparse else [np.count_nonzero(game.transition)]
+    return game.num_states * cells, cells * int(sum(entries))
+
+
+def _require_size(game: JointGame, levels: tuple[int, ...]) -> None:
+    states, entries = _sizes(game, levels)
+    if entries > MAX_ENTRIES:
+        raise TooLargeError(
+            f"the augmented game would have {states:,} states ({game.num_states:,} times {prod(levels):,} levels) and "
+            f"{entries:,} entries in its transition; {MAX_ENTRIES:,} are allowed. Use coarser units, or fewer budgets."
+        )
+
+
+def _matrix(game: JointGame, step: int) -> Any:
+    """Return the transition of a step as a CSR matrix [S·ΠA, S]."""
+    if game.is_sparse:
+        return _at(game.transition, step)
+    table = to_floats(_at(game.transition, step))
+    return sp.csr_array(table.reshape(-1, game.num_states))
+
+
+def _augmented(matrix: Any, after: IntArray, cells: int) -> Any:
+    """Return the transition [S·cells·ΠA, S·cells]; after [S, ΠA, cells] is the cell that each step leads to."""
+    states, actions, _ = after.shape
+    lengths = np.diff(matrix.indptr).reshape(states, 1, actions)
+    order = np.broadcast_to(np.arange(states * actions).reshape(states, 1, actions), (states, cells, actions)).ravel()
+    counts = np.broadcast_to(lengths, (states, cells, actions)).ravel()
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    entries = np.repeat(matrix.indptr[order] - starts[:-1], counts) + np.arange(starts[-1])
+    cell = np.repeat(np.moveaxis(after, 2, 1).ravel(), counts)
+    columns = matrix.indices[entries].astype(np.int64) * cells + cell
+    return sp.csr_array((matrix.data[entries], columns, starts), shape=(len(counts), states * cells))
+
+
+def _passing(
+    game: JointGame, budgets: Sequence[Chance], counters: Sequence[Counter], places: IntArray, after: IntArray
+) -> FloatArray:
+    """Return 1 where a step passes the limit of a budget: [budgets, S·cells, ΠA]."""
+    found = []
+    for budget in budgets:
+        number = [each.cost for each in counters].index(_number(game, budget))
+        limit = floor(Fraction(budget.at_most) / counters[number].unit)
+        passes = (places[number] <= limit) & (after[number] > limit)  # [S, ΠA, cells]
+        found.append(np.moveaxis(passes, 2, 1).reshape(-1, passes.shape[1]).astype(np.float64))
+    return np.stack(found)
+
+
+def _expected(
+    game: JointGame, budgets: Sequence[Chance], cells: int, *, keep: bool
+) -> tuple[FloatArray, list[float], list[str]]:
+    """Return the expected costs that stay, on the augmented states, with thresholds and names."""
+    limited = {_number(game, budget) for budget in budgets}
+    kept = [j for j in range(game.num_constraints) if keep or j not in limited]
+    costs = np.repeat(to_floats(game.costs)[kept], cells, axis=2)
+    return costs, [float(game.thresholds[j]) for j in kept], [_name(game, j) for j in kept]
+
+
+def _state_names(game: JointGame, counters: Sequence[Counter], places: IntArray) -> list[str]:
+    names = game.names.all_states(0, game.num_states)
+    spent = []
+    for cell in places.T:
+        parts = [
+            f"{_name(game, each.cost)} {'over' if x == each.levels - 1 else f'{float(x * each.unit):g}'}"
+            for each, x in zip(counters, cell.tolist(), strict=True)
+        ]
+        spent.append(", ".join(parts))
+    return [f"{name} | {each}" for name in names for each in spent]
+
+
+# --- The law of a cost ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CostLaw:
+    """The distribution of what one cost adds up to under a policy; the sums are exact, probabilities are floats.
+
+    Examples
+    --------
+    >>> law = CostLaw("collisions", np.array([0.0, 1.0]), np.array([0.9, 0.1]))
+    >>> law.mean, law.above(0), law.quantile(0.95), law.cvar(0.9)
+    (0.1, 0.1, 1.0, 1.0)
+    """
+
+    name: str
+    sums: FloatArray  # [m]: ascending
+    probabilities: FloatArray  # [m]
+
+    @property
+    def mean(self) -> float:
+        """E[C]."""
+        return float(self.sums @ self.probabilities)
+
+    def above(self, limit: float) -> float:
+        """Return P(C > limit)."""
+        return float(self.probabilities[self.sums > limit].sum())
+
+    def quantile(self, level: float) -> float:
+        """Return the least sum x with P(C ≤ x) ≥ level, up to rounding."""
+        reached = np.cumsum(self.probabilities) >= level - 1e-12
+        return float(self.sums[int(np.argmax(reached))] if reached.any() else self.sums[-1])
+
+    def cvar(self, level: float) -> float:
+        """Return the mean of the worst 1 − level of all episodes: min_t t + E(C − t)⁺ / (1 − level)."""
+        t = self.quantile(level)
+        return t + float(np.maximum(self.sums - t, 0.0) @ self.probabilities) / (1 - level)
+
+    def face(self) -> Face:
+        """Return what to show: the mean, quantiles, and the likeliest sums."""
+        rows: list[tuple[Cell, ...]] = [
+            (f"{each:g}", significant(float(p), 6), significant(self.above(float(each)), 6))
+            for each, p in zip(self.sums[:12], self.probabilities[:12], strict=True)
+        ]
+        note = f"showing 12 of {len(self.sums):,} sums" if len(self.sums) > 12 else ""
+        sentence = f"mean {self.mean:.6g}; 99 % of episodes cost at most {self.quantile(0.99):g}"
+        return Face(
+            f"law of {self.name}", sentence, (Table((self.name, "probability", "more than this"), tuple(rows), note),)
+        )
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+
+def cost_law(game: JointGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
+    """Return the distribution of every cost under a policy, by one forward pass over states and sums.
+
+    Parameters
+    ----------
+    game
+        A joint game with a finite horizon; or its augmented game, of which the budgets are costs of 0 or 1.
+    policy
+        Of the game.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> game = cmpg.scenarios.grid_world()
+    >>> law, = cost_law(game, cmpg.solve(game).policy)
+    >>> law.sums, law.probabilities.round(6), round(law.mean, 6)
+    (array([0., 1.]), array([0.9, 0.1]), 0.1)
+    """
+    joint = as_joint(game, wanted="has no law of costs that this library computes")
+    if joint.horizon is None:
+        raise UnsupportedError("discounted game", "has no law of costs", "Use a finite horizon.")
+    policy.check_fits(joint.policy_shapes)
+    tables = policy.floats()
+    return tuple(_law(joint, tables, j) for j in range(joint.num_constraints))
+
+
+def _law(game: JointGame, policy: JointPolicy, constraint: int) -> CostLaw:
+    unit, amounts = units_of(to_floats(game.costs[constraint]))
+    amounts = amounts.reshape(len(amounts), game.num_states, -1)
+    sums, mass = np.array([0], dtype=object), to_floats(game.initial)[:, None]  # [L], [S, L]
+    for step in range(game.num_steps):
+        law = np.ones((game.num_states, 1))
+        for table in policy:
+            law = (law[:, :, None] * np.asarray(table)[step][:, None, :]).reshape(game.num_states, -1)
+        paid, matrix = _at(amounts, step), _matrix(game, step)
+        known, code = np.unique(paid, return_inverse=True)
+        code = code.reshape(paid.shape)
+        after, place = np.unique(sums[:, None] + known[None, :], return_inverse=True)
+        place = place.reshape(len(sums), len(known))
+        if len(after) * game.num_states > 100 * MAX_ATOMS or len(after) > MAX_ATOMS:
+            raise TooLargeError(
+                f"{game.names.constraint(constraint)} has {len(after):,} different sums after {step + 1} steps; "
+                f"{MAX_ATOMS:,} are allowed. State the costs in coarser units."
+            )
+        ahead = np.zeros((game.num_states, len(after)))
+        for c in range(len(known)):
+            chosen = np.where(code == c, law, 0.0)  # the joint actions that cost this
+            if chosen.any():
+                flows = sp.csr_array(
+                    (chosen.ravel(), np.arange(chosen.size), np.arange(0, chosen.size + 1, chosen.shape[1]))
+                )
+                moved = np.asarray((flows @ matrix).T @ mass)  # [S, L]
+                np.add.at(ahead.T, place[:, c], moved.T)
+        sums, mass = after, ahead
+    total = mass.sum(axis=0)
+    seen = total > 0
+    return CostLaw(
+        game.names.constraint(constraint), np.array([float(each * unit) for each in sums[seen]]), total[seen]
+    )
+
+
+def law_rows(laws: Sequence[CostLaw]) -> Table:
+    """Return the laws of several costs beside their means."""
+    rows: list[tuple[Cell, ...]] = []
+    for law in laws:
+        numbers = (law.mean, law.quantile(0.5), law.quantile(0.9), law.quantile(0.99), float(law.sums[-1]))
+        rows.append((law.name, *(significant(each, 6) for each in numbers), significant(law.above(0.0), 6)))
+    columns = ("law of a cost", "mean", "median", "90 %", "99 %", "largest", "P(above 0)")
+    return Table(columns, tuple(rows))
