@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cmpg.cli.main import app
+from cmpg.cli.main import app, main
 from cmpg.files.games import load_game, save_game
 from cmpg.games.constraints import bind
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, counting_congestion_game, spectrum
-from command_line import cmpg
 
 
 def run(*words, code=0):
@@ -25,11 +24,15 @@ def run(*words, code=0):
     return answer
 
 
-def refused(*words):
-    """Run the whole command, and return its one paragraph."""
-    ran = cmpg(*words)
-    assert (ran.code, "Traceback" in ran.err) == (2, False)
-    return ran.err
+def refused(monkeypatch, capsys, *words):
+    """Run the real entry point, and return its one paragraph."""
+    monkeypatch.setattr(sys, "argv", ["cmpg", *(str(word) for word in words)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.err
+    return shown.err
 
 
 @pytest.mark.parametrize("mode", ["generative", "safe", "shared"])
@@ -45,12 +48,12 @@ def test_every_mode_learns_and_is_judged(mode):
 
 
 @pytest.mark.parametrize("command", ["learn", "bounds"])
-def test_a_mask_of_constraints_is_refused_and_never_dropped(command, tmp_path):
+def test_a_mask_of_constraints_is_refused_and_never_dropped(command, monkeypatch, capsys, tmp_path):
     """By counts a game becomes a joint one on the way, which has to bind the same agents."""
     masked = bind(counting_congestion_game(num_agents=2), [[1], [0]])
     assert np.array_equal(masked.to_joint().binds, masked.binds)
     save_game(masked, tmp_path / "masked.npz")
-    assert "bind some agents only" in refused(command, tmp_path / "masked.npz", "--epsilon", 2)
+    assert "bind some agents only" in refused(monkeypatch, capsys, command, tmp_path / "masked.npz", "--epsilon", 2)
 
 
 def test_jobs_change_no_bit():
@@ -159,7 +162,7 @@ def wrong():
 """
 
 
-def test_an_environment_of_the_users_own_is_learned_and_not_judged(monkeypatch, tmp_path):
+def test_an_environment_of_the_users_own_is_learned_and_nobody_judges(monkeypatch, capsys, tmp_path):
     (tmp_path / "envs_of_a_test.py").write_text(ENVIRONMENTS, "utf-8")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "learned"
@@ -167,12 +170,12 @@ def test_an_environment_of_the_users_own_is_learned_and_not_judged(monkeypatch, 
     assert "certified: 1 of 1" in answer.stdout
     assert "nobody knows the true game" in answer.stdout
     assert JointPolicy.load(folder / "policy_0.npz").shapes == spectrum(num_agents=2).policy_shapes
-    assert "nothing can be judged" in refused("report", folder)
+    assert "nothing can be judged" in refused(monkeypatch, capsys, "report", folder)
     words = ("learn", "--mode", "safe", "--epsilon", 0.1, "--budget", 400)
     assert "LIMIT" in run(*words, "--env", "envs_of_a_test:parallel", code=1).stdout
-    assert "(environment, known) is required" in refused("learn", "--env", "envs_of_a_test:wrong")
-    assert "cannot be found" in refused("learn", "--env", "envs_of_a_test:nothing")
-    assert "name a game, or an environment" in refused("learn")
+    assert "(environment, known) is required" in refused(monkeypatch, capsys, "learn", "--env", "envs_of_a_test:wrong")
+    assert "cannot be found" in refused(monkeypatch, capsys, "learn", "--env", "envs_of_a_test:nothing")
+    assert "name a game, or an environment" in refused(monkeypatch, capsys, "learn")
 
 
 def test_a_file_and_a_start_that_the_user_vouches_for(tmp_path):
@@ -225,14 +228,14 @@ def test_unknown_payoffs():
         (("--colour", "red"), "there is no option --colour"),
     ],
 )
-def test_bad_input_ends_with_2_and_one_paragraph(words, told):
-    assert told in " ".join(refused("learn", "spectrum", *words).split())
+def test_bad_input_ends_with_2_and_one_paragraph(monkeypatch, capsys, words, told):
+    assert told in " ".join(refused(monkeypatch, capsys, "learn", "spectrum", *words).split())
 
 
-def test_a_start_that_breaks_a_constraint_is_refused(tmp_path):
+def test_a_start_that_breaks_a_constraint_is_refused(monkeypatch, capsys, tmp_path):
     game = counter_example()
     game.uniform_policy().replace(0, [[[0, 1]]]).replace(1, [[[0, 1]]]).save(tmp_path / "dear.npz")
-    told = refused("learn", "counter-example", "--start", tmp_path / "dear.npz")
+    told = refused(monkeypatch, capsys, "learn", "counter-example", "--start", tmp_path / "dear.npz")
     assert "the start is infeasible: constraint 0" in told
 
 
@@ -253,18 +256,18 @@ def test_local_and_counting_games_are_learned_as_they_are(words):
     assert "wrong claims: 0 of 1" in answer.stdout
 
 
-def test_what_local_games_do_not_have_is_refused():
-    told = refused("learn", "grid-world-local", "--payoff-noise", 0.5)
+def test_what_local_games_do_not_have_is_refused(monkeypatch, capsys):
+    told = refused(monkeypatch, capsys, "learn", "grid-world-local", "--payoff-noise", 0.5)
     assert "a LocalGame is learned with rewards and costs that are known" in told
-    assert "which finds its own" in refused("learn", "grid-world-local", "--start", "x.npz")
-    told = refused("learn", "grid-world-local", "--mode", "safe", "--margin", 0.01)
+    assert "which finds its own" in refused(monkeypatch, capsys, "learn", "grid-world-local", "--start", "x.npz")
+    told = refused(monkeypatch, capsys, "learn", "grid-world-local", "--mode", "safe", "--margin", 0.01)
     assert "--margin is for responses" in told
-    assert "a LocalGame has no joint transition to learn" in refused("bounds", "grid-world-local")
+    assert "a LocalGame has no joint transition to learn" in refused(monkeypatch, capsys, "bounds", "grid-world-local")
 
 
-def test_a_folder_that_is_not_empty_is_refused(tmp_path):
+def test_a_folder_that_is_not_empty_is_refused(monkeypatch, capsys, tmp_path):
     (tmp_path / "something").write_text("x")
-    assert "is not empty" in refused("learn", "spectrum", "--out", tmp_path)
+    assert "is not empty" in refused(monkeypatch, capsys, "learn", "spectrum", "--out", tmp_path)
 
 
 class TestBounds:
@@ -295,8 +298,8 @@ class TestBounds:
         ("option", "value", "told"),
         [("delta", 2, "delta is 2"), ("epsilon", -1, "epsilon is -1"), ("slack", -1, "--slack is -1")],
     )
-    def test_bad_input(self, option, value, told):
-        assert told in refused("bounds", "spectrum", f"--{option}", value)
+    def test_bad_input(self, monkeypatch, capsys, option, value, told):
+        assert told in refused(monkeypatch, capsys, "bounds", "spectrum", f"--{option}", value)
 
 
 def test_nothing_heavy_is_loaded_before_a_command_runs():

@@ -303,7 +303,8 @@ def test_a_discounted_plan_looks_ahead_and_ties_go_to_what_costs_less():
     assert dear.actions.tolist() == [[0, 1]]
     for price in (1.0, 1e-3):
         cheapest = plan(chain(), np.array([price]), reward_weight=0.0)
-        assert (cheapest.actions[0, 0], cheapest.value, cheapest.costs.tolist()) == (0, 2.0, [0.0])
+        assert (cheapest.actions[0, 0], cheapest.costs.tolist()) == (0, [0.0])
+        assert cheapest.value == pytest.approx(2.0, abs=chain().rounding * chain().sizes[0])
 
 
 def values_of_stationary_policies(cmdp):

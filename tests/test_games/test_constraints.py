@@ -125,7 +125,7 @@ def masked_draws(seeds):
 def test_random_games_with_random_masks_are_certified_only_where_the_judge_agrees():
     certified = 0
     for drawn, game, binds in masked_draws(range(150)):
-        result = solve(game, epsilon=suitable_epsilon(drawn.game))
+        result = solve(game, epsilon=suitable_epsilon(drawn.game), time_limit=20)
         if result.incumbent is None or not result.certified:
             continue
         certified += 1

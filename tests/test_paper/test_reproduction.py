@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cmpg.cli.main import main
 from cmpg.errors import CMPGError, FileError
 from cmpg.paper import QUICK, congestion, counter_examples, learning, literal
 from cmpg.paper import reproduction as whole
 from cmpg.paper.claims import Evidence, Finding, Picture, Section, agrees, near
 from cmpg.paper.figures import draw_bars, new_figure, paper_style, save
-from command_line import PROGRAM, cmpg
+from command_line import PROGRAM
 
 
 @pytest.fixture(scope="module")
@@ -165,26 +166,32 @@ def test_a_folder_with_another_claims_file_is_left_alone(tmp_path, text):
 # Bad input.
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+def run_command(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["cmpg", "reproduce", *words])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    return ending.value.code
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(monkeypatch, tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("mine")
-    ran = cmpg("reproduce", "--quick", "--out", tmp_path)
-    assert (ran.code, "is not empty" in ran.err) == (2, True)
+    assert run_command(monkeypatch, "--quick", "--out", str(tmp_path)) == 2
+    assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path):
+def test_without_matplotlib_it_says_what_to_install(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ran = cmpg("reproduce", "--quick", "--out", tmp_path / "new")
-    assert (ran.code, "cmpg[plot]" in ran.err) == (2, True)
+    assert run_command(monkeypatch, "--quick", "--out", str(tmp_path / "new")) == 2
+    assert "cmpg[plot]" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
-def test_the_command_shows_every_claim_and_ends_with_1_where_one_is_unexpected(monkeypatch, tmp_path):
+def test_the_command_shows_every_claim_and_ends_with_1_where_one_is_unexpected(monkeypatch, tmp_path, capsys):
     found = small(seed=7)
     monkeypatch.setattr(whole, "reproduce", lambda evidence: found if evidence.seed == 7 else None)
-    ran = cmpg("reproduce", "--quick", "--seed", 7, "--out", tmp_path / "new")
-    assert ran.code == 1
-    shown = " ".join(ran.out.split())
+    assert run_command(monkeypatch, "--quick", "--seed", "7", "--out", str(tmp_path / "new")) == 1
+    shown = " ".join(capsys.readouterr().out.split())
     assert "unexpected" in shown
     assert "a < b & c" in shown
     assert "Unexpected in this run: odd." in shown
@@ -193,9 +200,9 @@ def test_the_command_shows_every_claim_and_ends_with_1_where_one_is_unexpected(m
 
 
 @pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seed", "-1")])
-def test_numbers_out_of_range_are_refused(tmp_path, option, value):
-    ran = cmpg("reproduce", "--quick", "--out", tmp_path / "new", option, value)
-    assert (ran.code, option.removeprefix("--") in ran.err) == (2, True)
+def test_numbers_out_of_range_are_refused(monkeypatch, tmp_path, capsys, option, value):
+    assert run_command(monkeypatch, "--quick", "--out", str(tmp_path / "new"), option, value) == 2
+    assert option.removeprefix("--") in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -27,15 +27,26 @@ PATIENCE = 600.0
 """Seconds to wait for anything on a machine that is busy."""
 
 
-class Tab:
-    """One page of a browser, driven by messages."""
+class Browser:
+    """One tab of a browser with a profile of its own."""
 
-    def __init__(self, address):
-        from websocket import create_connection
-
-        self._socket, self._last, self.events = create_connection(address, timeout=PATIENCE), 0, []
+    def __init__(self):
+        self._profile = tempfile.mkdtemp(prefix="cmpg-browser-")
+        words = [CHROMIUM, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"]
+        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._socket, self._last, self.events = self._connect(), 0, []
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+
+    def _connect(self):
+        from websocket import create_connection
+
+        port = Path(self._profile) / "DevToolsActivePort"
+        wait_for(lambda: port.is_file() and len(port.read_text().split()) == 2)
+        address = f"http://127.0.0.1:{port.read_text().split()[0]}/json"
+        with urllib.request.urlopen(address) as answer:
+            pages = [each for each in json.load(answer) if each["type"] == "page"]
+        return create_connection(pages[0]["webSocketDebuggerUrl"], timeout=PATIENCE)
 
     def call(self, method, **given):
         """Call a method of the protocol, and return its result; events that come in between are kept."""
@@ -72,10 +83,6 @@ class Tab:
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
-    def front(self):
-        """Show this page, and no other of the same browser: a page that is hidden draws nothing."""
-        self.call("Page.bringToFront")
-
     def look(self, *, width=1200, dark=False):
         """Choose the width of the window, and the colour scheme."""
         self.call(
@@ -100,33 +107,9 @@ class Tab:
             address for each in sent if not (address := each["params"]["request"]["url"]).startswith(("data:", "blob:"))
         ]
 
-
-class Browser(Tab):
-    """A browser with a profile of its own, and its first page."""
-
-    def __init__(self):
-        self._profile = tempfile.mkdtemp(prefix="cmpg-browser-")
-        words = [CHROMIUM, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port = Path(self._profile) / "DevToolsActivePort"
-        wait_for(lambda: port.is_file() and len(port.read_text().split()) == 2)
-        self._port, self._others = port.read_text().split()[0], []
-        super().__init__(next(each["webSocketDebuggerUrl"] for each in self._pages() if each["type"] == "page"))
-
-    def _pages(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/json") as answer:
-            return json.load(answer)
-
-    def another_tab(self):
-        """Open another page of the same browser."""
-        made = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._others.append(Tab(next(each["webSocketDebuggerUrl"] for each in self._pages() if each["id"] == made)))
-        return self._others[-1]
-
     def close(self):
-        """End the browser that was started here, and all its pages."""
-        for tab in (*self._others, self):
-            tab._socket.close()
+        """End the browser that was started here."""
+        self._socket.close()
         self._process.terminate()
         self._process.wait(timeout=PATIENCE)
         shutil.rmtree(self._profile, ignore_errors=True)

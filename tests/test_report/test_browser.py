@@ -40,37 +40,22 @@ def browser():
     started.close()
 
 
-@pytest.fixture(scope="module")
-def tabs(runs, browser):
-    """Return the page of a scenario in a tab of its own, and the seconds until its load event; each is opened once."""
-    known = {}
-
-    def tab(name):
-        if name not in known:
-            known[name] = browser.another_tab()
-            known[name].look()
-            known[name] = known[name], known[name].open(runs / name / "report.html")
-        return known[name]
-
-    return tab
-
-
 @pytest.fixture(params=NAMES)
-def opened(request, runs, tabs):
-    """The page of one scenario, its run folder, and the seconds until the load event."""
-    tab, seconds = tabs(request.param)
-    tab.front()
-    return tab, runs / request.param, seconds
+def opened(request, runs, browser):
+    """The browser with the page of one scenario, the run folder, and the seconds until the load event."""
+    folder = runs / request.param
+    browser.look()
+    return browser, folder, browser.open(folder / "report.html")
 
 
 @pytest.fixture
 def page(opened):
     """The page as it is on a desk in daylight; after each test, nothing may have been complained about or asked for."""
-    tab, folder, _ = opened
-    tab.look()
-    yield tab
-    assert tab.complaints() == []
-    assert tab.requests() == [(folder / "report.html").as_uri()]
+    browser, folder, _ = opened
+    browser.look()
+    yield browser
+    assert browser.complaints() == []
+    assert browser.requests() == [(folder / "report.html").as_uri()]
 
 
 def show(page, tab):
@@ -117,6 +102,14 @@ def test_it_checks_its_own_claim(opened, page):
     assert re.search(r"no agent gains more than 0\.0\d+ \(the bound is", words)
 
 
+@pytest.fixture(scope="module")
+def another_browser():
+    """One whose page other tests do not look at."""
+    started = Browser()
+    yield started
+    started.close()
+
+
 def changed_claim(page, change):
     """The text of a page whose proof file has been changed."""
     found = re.search(r'(id="claim-data"[^>]*>)([^<]*)<', page)
@@ -136,16 +129,15 @@ def changed_claim(page, change):
     ],
     ids=["damaged", "lower threshold", "no multipliers"],
 )
-def test_a_page_with_a_changed_claim_says_so(runs, browser, tmp_path, change, reason):
+def test_a_page_with_a_changed_claim_says_so(runs, another_browser, tmp_path, change, reason):
     original = (runs / "charging" / "report.html").read_text("utf-8")
     changed = change(original)
     assert changed != original
     (tmp_path / "changed.html").write_text(changed, "utf-8")
-    browser.front()
-    browser.open(tmp_path / "changed.html")
-    browser.until(OVER)
-    assert browser.run(STATE) == "refused"
-    assert reason in browser.run("document.getElementById('self-check').textContent")
+    another_browser.open(tmp_path / "changed.html")
+    another_browser.until(OVER)
+    assert another_browser.run(STATE) == "refused"
+    assert reason in another_browser.run("document.getElementById('self-check').textContent")
 
 
 def test_tabs_by_mouse(page):
@@ -171,8 +163,6 @@ def test_tabs_by_keyboard(page):
 
 def test_the_slider_by_keyboard(page):
     show(page, "policy")
-    page.run("document.getElementById('step').value = 0")
-    page.run("document.getElementById('step').dispatchEvent(new Event('input'))")
     before = page.run("document.getElementById('view').innerHTML")
     assert len(before) > 200
     steps = page.run("Number(document.getElementById('step').max)")
@@ -233,14 +223,12 @@ def test_the_certificate_can_be_saved(opened, page):
 
 
 def test_an_address_opens_its_tab(runs, browser):
-    browser.front()
     browser.look()
     browser.open(runs / "grid-world" / "report.html", fragment="#policy")
     assert browser.run(OPEN_TAB) == "tab-policy"
 
 
 def test_the_grid_world_is_drawn(runs, browser):
-    browser.front()
     browser.look()
     browser.open(runs / "grid-world" / "report.html")
     words = browser.run("[...document.querySelectorAll('#view .where')].map(each => each.textContent)")
@@ -250,7 +238,6 @@ def test_the_grid_world_is_drawn(runs, browser):
 
 
 def test_without_scripts_all_parts_stand_below_each_other(runs, browser):
-    browser.front()
     browser.look()
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
@@ -270,7 +257,6 @@ def page_of(runs, browser):
     """Open the page of one scenario; afterwards nothing may have been complained about."""
 
     def opened(name):
-        browser.front()
         browser.look()
         browser.open(runs / name / "report.html")
         browser.until("document.documentElement.dataset.ready === 'yes'")
@@ -295,7 +281,6 @@ def many_runs(tmp_path_factory):
 @pytest.fixture(params=["multiples", "one", "learned"])
 def page_of_many(request, many_runs, browser):
     """One of these pages; nothing may have been complained about or asked for."""
-    browser.front()
     browser.look()
     browser.open(many_runs / request.param / "report.html")
     browser.until(f"document.documentElement.dataset.ready === 'yes' && {DRAWN}")
@@ -339,7 +324,6 @@ def test_pages_of_many_runs_never_scroll_sideways_on_a_phone(page_of_many):
 
 
 def test_a_sweep_has_one_chart_for_every_multiple_below_each_title_on_the_same_scale(many_runs, browser):
-    browser.front()
     browser.look()
     browser.open(many_runs / "multiples" / "report.html")
     browser.until(DRAWN)

@@ -266,7 +266,7 @@ class TestWithoutThisLibrary:
         assert float(re.search(r"cost (\S+),", done.stdout)[1]) == pytest.approx(float(result.costs[0]), abs=1e-8)
 
     @pytest.mark.parametrize("name", ["counter-example", "charging"])
-    def test_a_forged_claim_is_not_proved(self, name, runs, tmp_path):
+    def test_a_forged_claim_is_not_proved(self, name, runs, tmp_path, monkeypatch):
         policy, multipliers = cmpg.load_policy(runs[name] / "policy.npz")
         game, claims = dict(np.load(runs[name] / "game.npz")), {}
         for version in (1, 2):
@@ -281,7 +281,7 @@ class TestWithoutThisLibrary:
         for what, forged in forged_games(game):
             assert not independently(tmp_path, game | forged, claim), what
 
-    def test_an_epsilon_can_be_asked_for(self, runs, tmp_path):
+    def test_an_epsilon_can_be_asked_for(self, runs, tmp_path, monkeypatch):
         game, claim = (dict(np.load(runs["counter-example"] / file)) for file in ("game.npz", "policy.npz"))
         claim["multipliers"] = claim["multipliers"] + 0.01
         gain = cmpg.certify(

@@ -11,8 +11,16 @@ from cmpg.files.records import certificate_record
 from cmpg.scenarios import grid_world, spectrum
 from command_line import cmpg
 
-SCENARIOS = ("counter-example", "grid-world", "grid-world-local", "charging", "robots --agents 2 --horizon 20")
-"""One of each kind of proof file; all scenarios are in `test_scenarios.py`."""
+SCENARIOS = (
+    "counter-example",
+    "modified-counter-example",
+    "grid-world",
+    "grid-world-local",
+    "charging",
+    "routing",
+    "robots",
+    "spectrum",
+)
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def command(programs, monkeypatch):
 @pytest.mark.usefixtures("command")
 def test_a_certified_scenario_is_verified(name, tmp_path):
     run = tmp_path / "run"
-    assert cmpg("solve", *name.split(), "--out", run).code == 0
+    assert cmpg("solve", name, "--out", run).code == 0
     said = cmpg("certify", run / "game.npz", run / "policy.npz", "--verified")
     assert said.code == 0, said.out + said.err
     assert said.out.startswith("VERIFIED: every threshold is met, and no agent gains more than about 1e-06")

@@ -7,9 +7,8 @@ with another rule in place of the average over a, or another P; there is no seco
 Occupancy (the paper's appendix). ρ_h(s, a) = P(s_h = s, a_h = a), so that V^l = Σ ρ_h(s, a) l_h(s, a), with
 ρ_{h+1}(s') = Σ ρ_h(s, a) P_h(s' | s, a).
 
-Discounted sums of a stationary policy solve v = l_π + γ P_π v, and its expected visits d = μ + γ P_πᵀ d. Floats are
-solved by LU factors, dense or sparse, with one step of refinement, and the residual is checked: if
-‖v − l_π − γ P_π v‖ ≤ ρ, no entry of v is further than ρ/(1 − γ) from the truth.
+Discounted sums of a stationary policy solve v = l_π + γ P_π v, and its expected visits d = μ + γ P_πᵀ d: `discounted`
+does both.
 
 Guarantee: `CMDP.rounding` bounds the error of `evaluate`, with a finite horizon and discounted.
 """
@@ -27,10 +26,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, numbers, to_floats
+from cmpg.cmdp.discounted import discounted_values, discounted_visits, flow_of, with_exact_zeros
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
-from cmpg.errors import PolicyError, SolverError
+from cmpg.errors import PolicyError
 
 BLOCK = 32_768
 """Entries (of steps, tables, states and actions) that are gathered at once: 256 kB, which stay in the cache."""
@@ -201,9 +201,9 @@ def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
     """
     table = check_policy(cmdp, policy)
     if cmdp.discount is not None:
-        system = resolvent(cmdp.matrix(0), table[0], rate(cmdp)).T
-        visits = solved(system, cmdp.initial, tolerance=cmdp.step_rounding)
-        return np.maximum(visits, 0)[None, :, None] * table
+        flow = flow_of(cmdp.matrix(0), table[0])
+        visits = discounted_visits(flow, cmdp.initial, cmdp.discount, rounding=cmdp.step_rounding)
+        return visits[None, :, None] * table
     result = np.empty(table.shape, dtype=table.dtype)
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
@@ -239,69 +239,9 @@ def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
 
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
-    """Return the discounted values [S, 1 + k] of a stationary policy [S, A], by one linear solve."""
-    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
-    return solved(resolvent(cmdp.matrix(0), rows, rate(cmdp)), stage, tolerance=cmdp.step_rounding)
-
-
-def rate(cmdp: CMDP) -> float:
-    """Return γ of a discounted CMDP."""
+    """Return the discounted values of the reward and of every cost of a stationary policy [S, A]: [S, 1 + k]."""
     assert cmdp.discount is not None
-    return cmdp.discount
-
-
-def resolvent(matrix: Any, rows: FloatArray, discount: float) -> Any:
-    """Return I − γ P_π for a transition [S·A, S] and a stationary policy [S, A], dense or CSR as the transition is."""
-    states, actions = rows.shape
-    if sp.issparse(matrix):
-        indptr = np.arange(0, states * actions + 1, actions)
-        mixing = sp.csr_array((rows.ravel(), np.arange(states * actions), indptr), shape=(states, states * actions))
-        return sp.eye_array(states, format="csr") - discount * (mixing @ matrix)
-    flow = np.matmul(rows[:, None, :], matrix.reshape(states, actions, states))[:, 0, :]
-    return np.eye(states, dtype=np.int64) - discount * flow
-
-
-def solved(system: Any, right: FloatArray, *, tolerance: float) -> FloatArray:
-    """Return x with system·x = right.
-
-    Parameters
-    ----------
-    system : [S, S]
-        Dense or CSR.
-    right : [S] or [S, m]
-        One or several right-hand sides.
-    tolerance
-        The largest residual, relative to the largest |x| of its column, that is not an error.
-    """
-    solve = _sparse_solver(system) if sp.issparse(system) else _dense_solver(system)
-    found = solve(right)
-    found = found + solve(right - system @ found)
-    residual = np.abs(right - system @ found).max(axis=0)
-    # Below the smallest normal number there are not enough digits for a relative error to mean anything.
-    if np.any(residual > tolerance * np.abs(found).max(axis=0) + np.finfo(np.float64).tiny):
-        raise SolverError(
-            f"a discounted value could not be computed to within rounding (residual {float(np.max(residual)):.3g}). "
-            "Use a smaller discount, or a finite horizon."
-        )
-    return np.asarray(found)
-
-
-def _sparse_solver(system: Any) -> Any:
-    from scipy.sparse.linalg import splu
-
-    return splu(system.tocsc()).solve
-
-
-def _dense_solver(system: FloatArray) -> Any:
-    from scipy.linalg import lu_factor, lu_solve
-
-    from cmpg.runs.threads import one_thread
-
-    with one_thread():
-        factors = lu_factor(system, check_finite=False)
-
-    def solve(right: FloatArray) -> FloatArray:
-        with one_thread():
-            return np.asarray(lu_solve(factors, right, check_finite=False))
-
-    return solve
+    stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
+    flow = flow_of(cmdp.matrix(0), rows)
+    found = discounted_values(flow, stage, cmdp.discount, rounding=cmdp.step_rounding)
+    return with_exact_zeros(flow, stage, found.absolute)

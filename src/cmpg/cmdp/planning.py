@@ -24,13 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cmpg.arrays import FloatArray, IntArray, frozen
+from cmpg.cmdp.discounted import Optimum, optimum
 from cmpg.cmdp.evaluation import (
     add_future,
     backward_induction,
     blocks_backwards,
-    rate,
-    resolvent,
-    solved,
     stages_backwards,
     stationary_values,
     steps_backwards,
@@ -237,13 +235,12 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     """
     spent: Any = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
     if cmdp.discount is not None:
-        return _discounted_maximum(cmdp, multipliers) + spent  # type: ignore[no-any-return]
+        return _optimum(cmdp, _scalarisation(multipliers)).bound(cmdp.initial, cmdp.discount) + float(spent)
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
         if cmdp.walker is not None:
             return cmdp.walker.bound(float(multipliers[0])) + spent  # type: ignore[no-any-return]
-        weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
-        return kernels.bound(process, weights) + spent  # type: ignore[no-any-return]
+        return kernels.bound(process, _scalarisation(multipliers)) + spent  # type: ignore[no-any-return]
     best = backward_induction(
         _scalar_stages(cmdp, multipliers), partial(_add_scalar_future, cmdp), lambda _, worth: np.maximum.reduce(worth)
     )
@@ -330,16 +327,17 @@ def _add_scalar_future(cmdp: CMDP, step: int, worth: FloatArray, to_go: FloatArr
 
 def scalarised_backup(cmdp: CMDP, multipliers: FloatArray, to_go: FloatArray) -> FloatArray:
     """Return (r − λ·c)(s, a) + γ Σ_{s'} P(s' | s, a) v(s') of a discounted CMDP: [S, A]."""
-    return _backup(cmdp, [1, *(-multiplier for multiplier in multipliers)], to_go)
+    assert cmdp.discount is not None
+    total = _weighted_stage(cmdp, _scalarisation(multipliers))
+    return np.asarray(total + cmdp.discount * (cmdp.matrix(0) @ to_go).reshape(total.shape))
 
 
-def _backup(cmdp: CMDP, weights: FloatArray | list[float], to_go: FloatArray) -> FloatArray:
-    """Return Σ_l w_l l(s, a) + γ Σ_{s'} P(s' | s, a) v(s') for the tables l = r, c_1, …: [S, A]."""
-    total = _weighted_stage(cmdp, weights)
-    return total + rate(cmdp) * (cmdp.matrix(0) @ to_go).reshape(total.shape)  # type: ignore[no-any-return]
+def _scalarisation(multipliers: FloatArray) -> FloatArray:
+    """Return the weights of the reward and of each cost in r − λ·c: [1 + k]."""
+    return np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
 
 
-def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float]) -> FloatArray:
+def _weighted_stage(cmdp: CMDP, weights: FloatArray) -> FloatArray:
     """Return Σ_l w_l l(s, a) of a discounted CMDP: [S, A]; if only the reward counts, that is the table itself."""
     total = cmdp.reward[0]
     if weights[0] != 1:
@@ -352,45 +350,19 @@ def _weighted_stage(cmdp: CMDP, weights: FloatArray | list[float]) -> FloatArray
 
 def _policy_iteration(cmdp: CMDP, rule: ChoiceRule) -> Plan:
     """Find the actions that are optimal for the first weighting, then among them those that are for the second."""
-    anything = np.ones(cmdp.policy_shape[1:], dtype=np.bool_)
-    tied = _optimal_actions(cmdp, rule.weights, anything)
+    tied = _optimum(cmdp, rule.weights).actions
     worth = np.zeros(tied.shape)
     if np.count_nonzero(tied) > len(tied) and rule.second.any():
-        worth = np.where(_optimal_actions(cmdp, rule.second, tied), 1.0, 0.0)
+        worth = np.where(_optimum(cmdp, rule.second, tied).actions, 1.0, 0.0)
     chosen = rule.among(tied.T, worth.T)
-    totals = cmdp.initial @ stationary_values(cmdp, np.eye(cmdp.num_actions)[chosen])
+    totals = cmdp.initial @ stationary_values(cmdp, certain_rows(chosen, cmdp.num_actions))
     return Plan(actions=chosen[None], value=float(totals[0]), costs=totals[1:])
 
 
-def _optimal_actions(cmdp: CMDP, weights: FloatArray, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which of the allowed actions are optimal, up to rounding, by policy iteration: [S, A]."""
-    everyone = np.arange(len(allowed))
+def _optimum(cmdp: CMDP, weights: FloatArray, allowed: npt.NDArray[np.bool_] | None = None) -> Optimum:
+    """Find the actions that are optimal for Σ_l w_l l among those that are allowed [S, A]."""
+    assert cmdp.discount is not None
     # What rounding can do to an action value; a whole policy of such actions loses at most 1/(1 − γ) times as much.
     tie = 2 * cmdp.step_rounding * float(np.abs(weights) @ cmdp.sizes)
     stage = _weighted_stage(cmdp, weights)
-    chosen = np.where(allowed, stage, -np.inf).argmax(axis=1)
-    reached = -np.inf
-    while True:
-        rows = np.eye(allowed.shape[1])[chosen]
-        system = resolvent(cmdp.matrix(0), rows, rate(cmdp))
-        to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
-        values = np.where(allowed, _backup(cmdp, weights, to_go), -np.inf)
-        better = values.argmax(axis=1)
-        improves = values[everyone, better] > values[everyone, chosen] + tie
-        # Each round of policy iteration adds something; if it does not, what is left is rounding.
-        if not improves.any() or to_go.sum() <= reached:
-            return np.asarray(values >= (values.max(axis=1) - tie)[:, None])
-        chosen, reached = np.where(improves, better, chosen), to_go.sum()
-
-
-def _discounted_maximum(cmdp: CMDP, multipliers: FloatArray) -> float:
-    """Return an upper bound on max_π V^{r − λc}: for any v, the optimum is at most v + max(Tv − v)⁺/(1 − γ)."""
-    weights = np.concatenate([[1.0], -np.asarray(multipliers, dtype=np.float64)])
-    optimal = _optimal_actions(cmdp, weights, np.ones(cmdp.policy_shape[1:], dtype=np.bool_))
-    everyone, chosen = np.arange(len(optimal)), optimal.argmax(axis=1)
-    rows = np.eye(cmdp.num_actions, dtype=np.int64)[chosen]
-    stage = _weighted_stage(cmdp, [1, *(-multiplier for multiplier in multipliers)])
-    system = resolvent(cmdp.matrix(0), rows, rate(cmdp))
-    to_go = solved(system, stage[everyone, chosen], tolerance=cmdp.step_rounding)
-    residual = (scalarised_backup(cmdp, multipliers, to_go).max(axis=1) - to_go).max()
-    return cmdp.initial @ to_go + max(residual, 0) / (1 - rate(cmdp))  # type: ignore[no-any-return]
+    return optimum(cmdp.matrix(0), stage, cmdp.discount, rounding=cmdp.step_rounding, tie=tie, allowed=allowed)

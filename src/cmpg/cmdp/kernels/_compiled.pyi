@@ -59,3 +59,13 @@ def optimistic_mixture(
     policy: FloatArray,
     kernel: FloatArray,
 ) -> None: ...
+def relative_sweeps(
+    flow: tuple[Any, Any, FloatArray],
+    rows: IntArray,
+    stage: FloatArray,
+    discount: float,
+    rounding: float,
+    aim: float,
+    relative: FloatArray,
+    middle: FloatArray,
+) -> bool: ...

@@ -93,14 +93,14 @@ def packed_process(cmdp: CMDP) -> Any | None:
     if not cmdp.is_sparse:
         transition = np.ascontiguousarray(cmdp.matrices)
     elif max(each.nnz for each in cmdp.transition) < LARGEST_INDEX:
-        transition = tuple((_narrow(each.indptr), _narrow(each.indices), each.data) for each in cmdp.transition)
+        transition = tuple((narrow(each.indptr), narrow(each.indices), each.data) for each in cmdp.transition)
     else:
         return None
     sizes = (cmdp.num_steps, cmdp.num_states, cmdp.num_actions, cmdp.num_constraints, len(cmdp.transition))
     return kernels.process(sizes, transition, cmdp.reward, cmdp.costs, cmdp.initial)
 
 
-def _narrow(indices: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+def narrow(indices: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     """Return indices in 32 bits; those that do not fit become −1, which packing refuses."""
     if indices.dtype == np.int32:
         return indices
