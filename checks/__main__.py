@@ -19,6 +19,7 @@ CHECKS = {
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),
     "hard-budgets": ("checks.hard_budgets", "thresholds of zero, confirmed by reachability alone"),
+    "judging": ("checks.judging", "how often audits of policies by episodes hold, and whether broken ones are noticed"),
     "learning": ("checks.learning.seeds", "coverage and safety of learning over hundreds of seeds"),
     "learning-samples": ("checks.learning.samples", "samples that learning takes, as medians over seeds"),
     "lowest": ("checks.lowest", "all tests with the lowest versions that pyproject.toml allows"),

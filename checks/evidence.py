@@ -29,6 +29,7 @@ QUESTIONS = {
     "quality": "How good is one solve?",
     "recommendations": "Does no agent gain by disobeying?",
     "learning": "Do learners keep their promises?",
+    "judging": "Do audits by episodes hold?",
     "fuzz": "What do corrupted files do?",
     "signals": "Is anything lost by an interruption?",
     "mutants": "Do the tests notice a wrong line?",

@@ -57,7 +57,7 @@ ON_DEMAND = {
     ("equilibrium/result.py", "cmpg.report.tables"),
     ("games/devices.py", "cmpg.files.devices"),
     ("learning/outcome.py", "cmpg.report.display"),
-    ("judging/audit.py", "cmpg.report.judging"),
+    ("judging/audits.py", "cmpg.report.judging"),
     ("judging/known.py", "cmpg.report.judging"),
     ("judging/side_by_side.py", "cmpg.report.judging"),
     ("operation/plans.py", "cmpg.report.operation"),

@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from cmpg.games.local.agent import LocalAgent as LocalAgent
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.potential.check import check_potential as check_potential
-    from cmpg.judging.judge import judge as judge
     from cmpg.judging.known import JudgedPolicy as JudgedPolicy
     from cmpg.judging.side_by_side import judge_side_by_side as judge_side_by_side
+    from cmpg.judging.verb import judge as judge
     from cmpg.policy import JointPolicy as JointPolicy
     from cmpg.simulation.episodes import simulate as simulate
 
@@ -146,7 +146,7 @@ __all__, __getattr__, __dir__ = front_door(
         "games.local.agent": ("LocalAgent",),
         "games.local.game": ("LocalGame",),
         "games.potential.check": ("check_potential",),
-        "judging.judge": ("judge",),
+        "judging.verb": ("judge",),
         "judging.known": ("JudgedPolicy",),
         "judging.side_by_side": ("judge_side_by_side",),
         "policy": ("JointPolicy",),

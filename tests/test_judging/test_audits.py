@@ -11,8 +11,8 @@ import pytest
 import cmpg
 from cmpg.errors import CMPGError, GameError, PolicyError, SimulatorError, UnsupportedError
 from cmpg.interop import from_parallel_env, to_parallel_env
-from cmpg.interop.replay import replay
-from cmpg.judging.audit import Interval, audit
+from cmpg.interop.replays import replay
+from cmpg.judging.audits import Interval, audit
 from cmpg.judging.ceilings import Ceilings, outcomes
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import judge_known

@@ -180,7 +180,7 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
 
     from cmpg.faces import Face
     from cmpg.interop.environments import environment_world, named_policy
-    from cmpg.judging.audit import audit
+    from cmpg.judging.audits import audit
     from cmpg.judging.worlds import GameWorld
     from cmpg.report.judging import audit_record, audit_summary, audit_table
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from cmpg.interop.play import PolicyRunner as PolicyRunner
     from cmpg.interop.prism import PrismProblem as PrismProblem
     from cmpg.interop.prism import to_prism as to_prism
-    from cmpg.interop.replay import Replay as Replay
-    from cmpg.interop.replay import replay as replay
+    from cmpg.interop.replays import Replay as Replay
+    from cmpg.interop.replays import replay as replay
     from cmpg.interop.watching import Watcher as Watcher
     from cmpg.interop.watching import event_metrics as event_metrics
     from cmpg.interop.watching import mlflow_watcher as mlflow_watcher
@@ -49,7 +49,7 @@ _HOMES = {
     "parallel_env": ("GameEnv", "to_parallel_env"),
     "play": ("Episodes", "LearnableEnv", "PolicyRunner"),
     "prism": ("PrismProblem", "to_prism"),
-    "replay": ("Replay", "replay"),
+    "replays": ("Replay", "replay"),
     "watching": ("Watcher", "event_metrics", "mlflow_watcher", "result_metrics", "tensorboard_watcher"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from cmpg.front_door import front_door
 
 if TYPE_CHECKING:
-    from cmpg.judging.audit import Audit as Audit
-    from cmpg.judging.audit import Interval as Interval
-    from cmpg.judging.audit import MeasuredDeviation as MeasuredDeviation
-    from cmpg.judging.audit import audit as audit
+    from cmpg.judging.audits import Audit as Audit
+    from cmpg.judging.audits import Interval as Interval
+    from cmpg.judging.audits import MeasuredDeviation as MeasuredDeviation
+    from cmpg.judging.audits import audit as audit
     from cmpg.judging.environments import EnvironmentWorld as EnvironmentWorld
     from cmpg.judging.environments import EnvStep as EnvStep
-    from cmpg.judging.judge import judge as judge
     from cmpg.judging.known import Change as Change
     from cmpg.judging.known import Deviation as Deviation
     from cmpg.judging.known import JudgedPolicy as JudgedPolicy
@@ -28,14 +27,15 @@ if TYPE_CHECKING:
     from cmpg.judging.side_by_side import SideBySide as SideBySide
     from cmpg.judging.side_by_side import judge_side_by_side as judge_side_by_side
     from cmpg.judging.single_agent import SingleAgentEnv as SingleAgentEnv
+    from cmpg.judging.verb import judge as judge
     from cmpg.judging.worlds import GameWorld as GameWorld
 
 __all__, __getattr__, __dir__ = front_door(
     __name__,
     {
-        "audit": ("Audit", "Interval", "MeasuredDeviation", "audit"),
+        "audits": ("Audit", "Interval", "MeasuredDeviation", "audit"),
         "environments": ("EnvStep", "EnvironmentWorld"),
-        "judge": ("judge",),
+        "verb": ("judge",),
         "known": ("Change", "Deviation", "JudgedPolicy"),
         "policies": ("RecurrentPolicyError", "policy_function"),
         "single_agent": ("SingleAgentEnv",),

@@ -24,7 +24,7 @@ from cmpg.faces import (
     significant,
     table_html,
 )
-from cmpg.judging.audit import Audit, Interval, MeasuredDeviation
+from cmpg.judging.audits import Audit, Interval, MeasuredDeviation
 from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
 from cmpg.judging.side_by_side import SideBySide
 from cmpg.report.certificates import constraints_table

@@ -12,7 +12,7 @@ from cmpg.equilibrium.certificate import check_is_game
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError
 from cmpg.games.contract import Game
-from cmpg.judging.audit import Audit, Trainer, audit
+from cmpg.judging.audits import Audit, Trainer, audit
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.judging.policies import policy_function

@@ -1,0 +1,426 @@
+"""How often audits by episodes hold, how wide they are, and what broken bounds do.
+
+    python -m checks judging [--audits 1000] [--side-by-side] [--seed 0]
+
+Policies whose exploitability is known, because their games are: joint, local and counting games drawn at random;
+policies that are Nash, 0.01 from it, and drawn at random, feasible and not. Each is audited by 250, 1,000 or 4,000
+episodes at δ = 0.1; an audit fails if any of its statements (values, costs, feasibility, exploitability) is wrong. Two
+broken judges are tried on the same policies, and must be noticed by the bound that is broken: one that takes means for
+the truth (by its upper ends), one that counts deviations which are not proved to keep the budget (by its lower ends).
+
+`--side-by-side` trains independent Q-learners with a Lagrangian, and takes a heuristic, on environments with
+PettingZoo's interface and on scenarios, and judges both exactly and by episodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from checks import BUILD, evidence
+from cmpg import scenarios
+from cmpg.equilibrium.solve import solve
+from cmpg.games.contract import Game
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.judging import audits as audit_room
+from cmpg.judging import ceilings as ceilings_room
+from cmpg.judging.known import JudgedPolicy, judge_known
+from cmpg.judging.worlds import GameWorld
+from cmpg.policy import JointPolicy
+from cmpg.scenarios.paper import counting_congestion_game
+
+DELTA = 0.1
+EPISODES = (250, 1_000, 4_000)
+KINDS = ("Nash", "0.01 from Nash", "drawn at random")
+FORMS = ("joint", "local", "counting")
+CONTROLS = ("as it is", "means without allowance", "unproved deviations count")
+
+
+def random_joint(rng: np.random.Generator) -> JointGame:
+    """Return two agents with a common reward, two states, two actions, two steps."""
+    shape = (1, 2, 2, 2, 2)
+    common = rng.random(shape)
+    costs = np.where(rng.random(shape) < 0.5, rng.random(shape), 0.0)
+    return JointGame(
+        transition=rng.dirichlet(np.ones(2), size=(2, 2, 2, 2)),
+        rewards=np.concatenate([common, common]),
+        costs=costs,
+        thresholds=[float(rng.uniform(0.2, 0.9))],
+        initial=rng.dirichlet(np.ones(2)),
+        horizon=2,
+    )
+
+
+def random_local(rng: np.random.Generator) -> LocalGame:
+    """Return two agents on three states of their own, who meet at two resources."""
+    uses = (rng.random((1, 3, 2, 2)) < 0.5).astype(float)
+    agents = tuple(
+        LocalAgent(
+            transition=rng.dirichlet(np.ones(3), size=(1, 3, 2)),
+            reward=rng.random((1, 3, 2)),
+            uses=uses,
+            initial=rng.dirichlet(np.ones(3)),
+        )
+        for _ in range(2)
+    )
+    delay = np.broadcast_to([0.0, 0.1, 0.3], (1, 2, 3))
+    loads = np.broadcast_to([0.0, 0.0, 1.0], (1, 1, 2, 3))
+    return LocalGame(agents=agents, delay=delay, load_costs=loads, thresholds=[float(rng.uniform(0.2, 0.9))], horizon=2)
+
+
+def random_counting(rng: np.random.Generator) -> CountingGame:
+    """Return the congestion game of the paper with three agents, two steps and a threshold of its own."""
+    weights = rng.uniform(0.2, 1.0, size=4)
+    limit = float(rng.uniform(0.1, 0.8))
+    return counting_congestion_game(num_agents=3, horizon=2, threshold=limit, weights=weights, unsafe_penalty=1.0)
+
+
+BUILDERS: dict[str, Callable[[np.random.Generator], Game]] = {
+    "joint": random_joint,
+    "local": random_local,
+    "counting": random_counting,
+}
+
+
+def case(form: str, kind: str, rng: np.random.Generator) -> tuple[Game, JudgedPolicy]:
+    """Return a game and a policy of one kind, with the truth about it."""
+    for attempt in range(50):
+        game = BUILDERS[form](rng)
+        drawn = JointPolicy.random(game.policy_shapes, rng=rng)
+        if kind == "drawn at random":
+            return game, judge_known(game, drawn, time_limit=0)
+        result = solve(game)
+        if not result.certified:
+            continue
+        if kind == "Nash":
+            return game, judge_known(game, result.policy, time_limit=0)
+        # Towards a random policy, or towards what is an equilibrium within half of the budget.
+        within_half = solve(game.with_thresholds(0.5 * game.thresholds))
+        if within_half.incumbent is None:
+            continue
+        other = drawn if attempt % 2 else within_half.policy
+        low, high = 0.0, 1.0
+        for _ in range(20):
+            weight = (low + high) / 2
+            judged = judge_known(game, result.policy.mix(other, weight), time_limit=0)
+            low, high = (weight, high) if truth(judged) <= 0.01 else (low, weight)
+        judged = judge_known(game, result.policy.mix(other, low), time_limit=0)
+        if 0.005 < truth(judged) <= 0.0101:
+            return game, judged
+    raise RuntimeError(f"no {form} game had a policy that is {kind}")
+
+
+def truth(judged: JudgedPolicy) -> float:
+    """Return the exploitability: the best deviation within the constraints, or none."""
+    return max([0.0, *(each.gain for each in judged.deviations if each is not None)])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One audit."""
+
+    form: str
+    kind: str
+    episodes: int
+    feasible: bool
+    true: float
+    lower: float
+    upper: float
+    wrong: tuple[str, ...]
+
+
+def trial(form: str, kind: str, episodes: int, seed: int, control: str) -> Trial:
+    """Audit one policy, and say which statements are wrong."""
+    rng = np.random.default_rng([seed, FORMS.index(form), KINDS.index(kind)])
+    game, judged = case(form, kind, rng)
+    with ExitStack() as broken:
+        if control == CONTROLS[1]:
+            broken.enter_context(patch.object(ceilings_room, "mean_ceiling", _plain_mean))
+            broken.enter_context(patch.object(audit_room, "mean_ceiling", _plain_mean))
+        elif control == CONTROLS[2]:
+            honest = audit_room._measured
+            broken.enter_context(
+                patch.object(audit_room, "_measured", lambda *given: replace(honest(*given), within_budget=True))
+            )
+            broken.enter_context(patch.object(audit_room, "_planned", _greedy_plan))
+        found = audit_room.audit(GameWorld(game), judged.policy, episodes=episodes, delta=DELTA, rng=rng)
+    true, slack = truth(judged), 1e-9
+    wrong = []
+    for what, numbers, intervals in (("values", judged.values, found.values), ("costs", judged.costs, found.costs)):
+        pairs = zip(numbers, intervals, strict=True)
+        if any(not known.lower - slack <= number <= known.upper + slack for number, known in pairs):
+            wrong.append(what)
+    if found.exploitability.lower > true + slack:
+        wrong.append("lower")
+    if found.exploitability.upper < true - slack:
+        wrong.append("upper")
+    exceeded = bool((judged.costs > judged.certificate.thresholds + slack).any())
+    if (found.feasible and exceeded) or (found.violated and judged.feasible):
+        wrong.append("feasibility")
+    ends = found.exploitability
+    return Trial(form, kind, episodes, judged.feasible, true, ends.lower, ends.upper, tuple(wrong))
+
+
+def _plain_mean(values: Any, counts: Any, *, most: Any, delta: Any, bets: Any = None) -> Any:
+    """Return the mean, as if samples were the truth."""
+    del delta, bets
+    total = counts.sum(axis=-1)
+    return np.where(total > 0, (values * counts).sum(axis=-1) / np.maximum(total, 1), most)
+
+
+def _greedy_plan(world: Any, explorer: Any, room: float) -> Any:
+    """Plan a deviation that ignores the budget."""
+    del room
+    seen = explorer.seen
+    steps, states = ceilings_room.outcomes(seen, own=True), int(seen.own.max()) + 1
+    free = audit_room._estimated(world, explorer.agent, steps, seen.own[0], states)
+    table: Any = audit_room.Exact()(free(np.full(len(world.thresholds), 1e9))).policy
+    return table[:, :states]
+
+
+def coverage(audits: int, seed: int) -> dict[str, list[Trial]]:
+    """Audit policies of all kinds; a tenth as many for each broken judge."""
+    found: dict[str, list[Trial]] = {}
+    cells = [(form, kind, episodes) for form in FORMS for kind in KINDS for episodes in EPISODES]
+    for control in CONTROLS:
+        count = audits if control == CONTROLS[0] else max(audits // 10, 9)
+        trials = []
+        for number in range(count):
+            form, kind, episodes = cells[number % len(cells)]
+            trials.append(trial(form, kind, episodes, seed + number, control))
+            if number % 100 == 99:
+                wrong = sum(bool(each.wrong) for each in trials)
+                print(f"{control}: {number + 1} audits, {wrong} wrong", flush=True)
+        found[control] = trials
+    return found
+
+
+def coverage_table(found: dict[str, list[Trial]]) -> str:
+    """Return failures and widths in Markdown."""
+    lines = ["| judge | audits | wrong | of these upper, lower | share (δ = 0.1) |", "|---|---:|---:|---:|---:|"]
+    for control, trials in found.items():
+        wrong = [each for each in trials if each.wrong]
+        upper, lower = (sum(end in each.wrong for each in wrong) for end in ("upper", "lower"))
+        share = len(wrong) / len(trials)
+        lines.append(f"| {control} | {len(trials)} | {len(wrong)} | {upper}, {lower} | {share:.3f} |")
+    lines += [
+        "",
+        "| form | policy | audits | median width at " + ", ".join(f"{count:,}" for count in EPISODES) + " |",
+        "|---|---|---:|---:|",
+    ]
+    honest = found[CONTROLS[0]]
+    for form in FORMS:
+        for kind in KINDS:
+            mine = [each for each in honest if (each.form, each.kind) == (form, kind)]
+            widths = []
+            for count in EPISODES:
+                these = [each.upper - each.lower for each in mine if each.episodes == count]
+                widths.append(f"{np.median(these):.3g}" if these else "–")
+            lines.append(f"| {form} | {kind} | {len(mine)} | {', '.join(widths)} |")
+    infeasible = sum(not each.feasible for each in honest)
+    shown = sum(each.lower > 0 for each in honest if each.true > 0.05)
+    large = sum(each.true > 0.05 for each in honest)
+    told = f"of {large} with an exploitability above 0.05, {shown} are proved to have some."
+    lines += ["", f"{infeasible} of {len(honest)} policies break a threshold; {told}"]
+    return "\n".join(lines)
+
+
+def noticed(trials: list[Trial], ends: tuple[str, ...]) -> bool:
+    """Whether these ends of a judge are wrong more often than δ allows, beyond three standard deviations."""
+    count = len(trials)
+    wrong = sum(bool({*each.wrong} & {*ends}) for each in trials)
+    return wrong > DELTA * count + 3 * np.sqrt(DELTA * (1 - DELTA) * count)
+
+
+# --- Side by side -----------------------------------------------------------------------------------------------------
+
+
+def q_learned(env: Any, horizon: int, thresholds: Any, *, episodes: int, rng: np.random.Generator) -> Any:
+    """Train independent Q-learners on reward less a price times cost, the price rising while the budget is exceeded."""
+    from cmpg.judging.environments import EnvStep, hashable, told_costs
+
+    names = list(env.possible_agents)
+    sizes = [int(env.action_space(name).n) for name in names]
+    tables: list[dict[Any, Any]] = [{} for _ in names]
+    prices = np.zeros(len(thresholds))
+    spent_lately = np.zeros(len(thresholds))
+
+    def row(i: int, seen: Any, h: int) -> Any:
+        return tables[i].setdefault((h, hashable(seen)), np.zeros(sizes[i]))
+
+    for episode in range(episodes):
+        seen, _ = env.reset(seed=int(rng.integers(2**31)))
+        spent, explore = np.zeros(len(thresholds)), max(0.05, 1 - episode / (0.7 * episodes))
+        for h in range(horizon):
+            if not env.agents:
+                break
+            acting = [name for name in names if name in env.agents]
+            chosen = {}
+            for name in acting:
+                i = names.index(name)
+                greedy = int(np.argmax(row(i, seen[name], h)))
+                chosen[name] = int(rng.integers(sizes[i])) if rng.random() < explore else greedy
+            following, rewards, _, _, infos = env.step(chosen)
+            paid = np.array(told_costs(EnvStep(seen, chosen, rewards, infos))[: len(thresholds)])
+            spent += paid
+            for name in acting:
+                i = names.index(name)
+                ahead = row(i, following[name], h + 1).max() if name in env.agents and h + 1 < horizon else 0.0
+                entry = row(i, seen[name], h)
+                entry[chosen[name]] += 0.1 * (float(rewards[name]) - float(prices @ paid) + ahead - entry[chosen[name]])
+            seen = following
+        spent_lately = 0.99 * spent_lately + 0.01 * spent
+        prices = np.maximum(prices + 0.01 * (spent_lately - np.asarray(thresholds)), 0.0)
+    return lambda i, seen, h: int(np.argmax(tables[i].get((h, hashable(seen)), np.zeros(sizes[i]))))
+
+
+class Aisle:
+    """The warehouse aisle of the guide: two robots work or charge, and charging together overloads the bay."""
+
+    possible_agents = ("red", "blue")
+
+    def __init__(self) -> None:
+        self.agents: list[str] = []
+        self._time, self._units = 0, [0, 0]
+
+    def action_space(self, _agent: str) -> Any:
+        """Two actions."""
+        return type("Discrete", (), {"n": 2})()
+
+    def reset(self, seed: int | None = None) -> Any:
+        """Begin with empty batteries."""
+        del seed
+        self.agents, self._time, self._units = list(self.possible_agents), 0, [0, 0]
+        return self._see(), {agent: {} for agent in self.agents}
+
+    def _see(self) -> dict[str, Any]:
+        return {agent: np.array(self._units) for agent in self.possible_agents}
+
+    def step(self, actions: Any) -> Any:
+        """Work (0) or charge (1)."""
+        chosen = [int(actions[agent]) for agent in self.possible_agents]
+        pairs = [*zip(chosen, self._units, strict=True)]
+        works = [action == 0 and units > 0 for action, units in pairs]
+        self._units = [min(units + 1, 2) if action else units - (units > 0) for action, units in pairs]
+        self._time += 1
+        acted, over = self.agents, self._time == 4
+        self.agents = [] if over else acted
+        infos = {agent: {"cost": float(chosen == [1, 1])} for agent in acted}
+        flags = dict.fromkeys(acted, False)
+        return self._see(), dict(zip(acted, map(float, works), strict=True)), flags, dict.fromkeys(acted, over), infos
+
+
+def worlds() -> dict[str, tuple[Any, int, list[float], tuple[float, float], Any]]:
+    """Return environments: how they are made, horizon, thresholds, range of rewards, and a heuristic."""
+    from cmpg.interop import to_parallel_env
+
+    found: dict[str, Any] = {}
+    try:
+        from pettingzoo.classic.rps import rps
+
+        found["rock, paper, scissors"] = (partial(rps.parallel_env, max_cycles=2), 2, [], (-1.0, 1.0), lambda i, *_: i)
+    except ImportError:
+        print("NOT TRIED: pettingzoo is not installed")
+    found["aisle"] = (Aisle, 4, [0.3], (0.0, 1.0), lambda i, _s, h: int((h + i) % 2 == 0))
+    small = scenarios.counter_example()
+    found["counter-example"] = (lambda: to_parallel_env(small), 1, [0.5], (0.0, 4.0), lambda i, _s, _h: i)
+    for name in ("spectrum", "grid-world"):
+        game = scenarios.scenario(name).build()
+        limits = (float(game.rewards.min()), float(game.rewards.max()))
+        made = partial(to_parallel_env, game)
+        found[name] = (made, game.horizon, list(game.thresholds), limits, lambda *_: 0)
+    return found
+
+
+def side_by_side(seed: int, episodes: int) -> str:
+    """Judge Q-learners and heuristics exactly, where the game can be enumerated, and by episodes."""
+    from cmpg.interop import from_parallel_env, replay
+    from cmpg.judging.environments import EnvironmentWorld
+
+    lines = [
+        "| environment | policy | cost | exploitability, exact | by episodes | upper end | CPU s |",
+        "|---|---|---|---:|---:|---|---:|",
+    ]
+    for name, (make, horizon, thresholds, limits, rule) in worlds().items():
+        rng = np.random.default_rng(seed)
+        policies = {
+            "Q-learning": q_learned(make(), horizon, thresholds, episodes=4_000, rng=rng),
+            "heuristic": rule,
+        }
+        game = None
+        if name in ("spectrum", "grid-world"):
+            game = scenarios.scenario(name).build()
+        else:
+            found = from_parallel_env(make(), horizon=horizon, thresholds=thresholds)
+            game = found.game
+        for told, policy in policies.items():
+            if name in ("spectrum", "grid-world"):
+                table = JointPolicy.from_callable(
+                    game.policy_shapes, lambda i, s, h, p=policy: p(i, np.array([h, s]), h)
+                )
+            else:
+                table = found.policy(policy)
+                if not (seen := replay(make(), found, policy, table, episodes=20, rng=rng)).agrees:
+                    raise RuntimeError(f"{name}, {told}: {seen}")
+            exact = judge_known(game, table, time_limit=0)
+            began = time.process_time()
+            world = EnvironmentWorld(make(), horizon=horizon, reward_range=limits, thresholds=thresholds)
+            sampled = audit_room.audit(world, policy, episodes=episodes, delta=DELTA, rng=rng, name=told)
+            cost = (
+                ", ".join(f"{each:.3g}/{limit:.3g}" for each, limit in zip(exact.costs, thresholds, strict=True))
+                or "none"
+            )
+            ends = sampled.exploitability
+            inside = ends.lower - 1e-9 <= truth(exact) <= ends.upper + 1e-9
+            cells = [name, told, f"{cost}{'' if exact.feasible else ' (violated)'}", f"{truth(exact):.4g}"]
+            cells += [f"[{ends.lower:.4g}, {ends.upper:.4g}]{'' if inside else ' WRONG'}"]
+            cells += ["vacuous" if sampled.vacuous else "", f"{time.process_time() - began:.1f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def main(argv: list[str]) -> int:
+    """Run the check."""
+    parser = argparse.ArgumentParser(prog="python -m checks judging", description=__doc__)
+    parser.add_argument("--audits", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--side-by-side", action="store_true")
+    parser.add_argument("--episodes", type=int, default=1_000)
+    given = parser.parse_args(argv)
+    BUILD.mkdir(exist_ok=True)
+    if given.side_by_side:
+        table = side_by_side(given.seed, given.episodes)
+        (BUILD / "judging-side-by-side.md").write_text(table + "\n")
+        print(table)
+        return int("WRONG" in table)
+    began = time.process_time()
+    found = coverage(given.audits, given.seed)
+    table = coverage_table(found)
+    print(table)
+    print(f"{time.process_time() - began:.0f} CPU seconds")
+    (BUILD / "judging.md").write_text(table + "\n")
+    rows = {control: [vars(each) for each in trials] for control, trials in found.items()}
+    (BUILD / "judging.json").write_text(json.dumps(rows))
+    good = not noticed(found[CONTROLS[0]], ("values", "costs", "lower", "upper", "feasibility"))
+    broken = noticed(found[CONTROLS[1]], ("upper",)) and noticed(found[CONTROLS[2]], ("lower",))
+    if given.audits >= 1_000:
+        wrong = sum(bool(each.wrong) for each in found[CONTROLS[0]])
+        controls = ", ".join(f"{sum(bool(each.wrong) for each in found[c])} of {len(found[c])}" for c in CONTROLS[1:])
+        evidence.record(
+            "judging", f"{wrong} of {len(found[CONTROLS[0]])} audits by episodes had a wrong statement, at δ = 0.1; "
+            f"of two broken judges {controls}"
+        )  # fmt: skip
+    print("broken judges were noticed" if broken else "A BROKEN JUDGE WAS NOT NOTICED")
+    return 0 if good and broken else 1
