@@ -103,7 +103,7 @@ def course_words(result: Result, rounds: Sequence[Step], ascent: Sequence[Step])
         searched = f"First a price of the budget was sought on which all agents agree: {made}. "
     if result.moves == 0:
         why = ", since the start was an equilibrium already" if result.certified else ""
-        told = f"{'Then nobody' if rounds else 'Nobody'} moved{why}."
+        told = f"{'Then no agent' if rounds else 'No agent'} moved{why}."
     else:
         told = f"{counted(result.moves, 'move')} in {counted(len(ascent), 'iteration')}."
         told = f"Then {told}" if rounds else told
@@ -164,7 +164,7 @@ def ascent_table(steps: Sequence[Step], names: Names) -> Table:
     """Return the last iterations of the ascent: who moved, its gain, the potential, the costs."""
     rows: list[tuple[Cell, ...]] = []
     for step in steps[-MOST_ROWS:]:
-        mover = "nobody" if step.mover is None else names.agent(step.mover)
+        mover = "no agent" if step.mover is None else names.agent(step.mover)
         spent = [significant(cost) for cost in step.costs]
         rows.append((str(step.iteration), mover, significant(step.gain, 4), significant(step.potential), *spent))
     return Table(("iteration", "moves", "gain", "potential", *_costs(steps, names)), tuple(rows))
