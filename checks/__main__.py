@@ -26,6 +26,7 @@ CHECKS = {
     "machines": ("checks.machines", "make test in fresh clones: other Pythons, a busy machine, one core"),
     "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
     "operation": ("checks.operation", "recorded days operated event by event: cost, value, CPU per plan"),
+    "near-potential": ("checks.near_potential", "how tight the distance from potentials is bounded"),
     "oracles": ("checks.oracles.run", "answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy"),
     "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
     "picture": ("checks.picture", "take the README's picture again"),

@@ -1,7 +1,8 @@
 """Chances by enumeration of all histories: exact probabilities, and the best deviation that remembers everything.
 
 Nothing of the library is in here. A game is a plain dict, as in `judge`; a policy has one table [H, S·X, A_i] per
-agent, whose rows are (s, x) with x the sum of one cost so far in whole units, cut at X − 1. Costs are whole numbers.
+agent, whose rows are (s, x), x the sum of one cost so far in units of the greatest common divisor, cut at X − 1. Costs
+are whole numbers.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ from oracles.deviating import Program, joint_tables
 from oracles.judge import Game
 
 
+def unit_of(game: Game) -> int:
+    """The greatest common divisor of all costs; one if there are none."""
+    return int(np.gcd.reduce(game["costs"].astype(int).ravel())) or 1
+
+
 def probability_above(game: Game, policy: Any, levels: int, limit: int) -> Fraction:
     """P(sum of cost 0 > limit), by walking through every history."""
+    unit = unit_of(game)
 
     def walk(step: int, state: int, spent: int, mass: Fraction) -> Fraction:
         if step == game["horizon"]:
             return mass if spent > limit else Fraction(0)
         _, costs, moves = joint_tables(game, step)
-        total, row = Fraction(0), state * levels + min(spent, levels - 1)
+        total, row = Fraction(0), state * levels + min(spent // unit, levels - 1)
         for actions in product(*(range(table.shape[2]) for table in policy)):
             chance = mass
             for i, a in enumerate(actions):
@@ -40,14 +47,14 @@ def probability_above(game: Game, policy: Any, levels: int, limit: int) -> Fract
 
 def best_deviation(game: Game, policy: Any, agent: int, levels: int, limit: int, probability: float) -> float:
     """The most that an agent gets by a strategy of its whole history with P(sum of cost 0 > limit) ≤ probability."""
-    program = Program(1)
+    program, unit = Program(1), unit_of(game)
     inflow: dict[Any, dict[int, float]] = {}
     nodes = {(s, 0, ()): float(p) for s, p in enumerate(game["initial"]) if p}
     for step in range(game["horizon"]):
         rewards, costs, moves = joint_tables(game, step)
         ahead: dict[Any, dict[int, float]] = {}
         for (state, spent, past), first in nodes.items():
-            row, entries = state * levels + min(spent, levels - 1), {}
+            row, entries = state * levels + min(spent // unit, levels - 1), {}
             for own in range(policy[agent].shape[2]):
                 worth, passes, goes = 0.0, 0.0, {}
                 others = [range(t.shape[2]) if i != agent else (own,) for i, t in enumerate(policy)]

@@ -17,6 +17,8 @@ from cmpg.cli.targets import GameArgument, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate
+    from cmpg.games.contract import Game
+    from cmpg.games.potential.near import NearPotential
 
 
 def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> None:
@@ -38,11 +40,38 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
         found = feasible_start(game)
         progress.begin("checking the potential")
         potential = check_potential(game, rng=np.random.default_rng(seed or 0))
+        progress.begin("measuring the distance from potentials")
+        near = _near(game, seed or 0) if potential.verdict is Verdict.REFUTED else None
     if as_json:
-        show_json(plain(check_record(game, found, potential)))
+        show_json(plain({**check_record(game, found, potential), **_near_record(near)}))
     else:
         show(*check_summaries(game, found, potential))
+        if near is not None:
+            show(near if isinstance(near, str) else near.face())
     raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
+
+
+def _near(game: Game, seed: int) -> NearPotential | str:
+    """Return how far a game is from having a potential, or why that is not known."""
+    import numpy as np
+
+    from cmpg.errors import TooLargeError, UnsupportedError
+    from cmpg.games.potential.near import near_potential
+
+    try:
+        return near_potential(game, rng=np.random.default_rng(seed))
+    except (TooLargeError, UnsupportedError) as problem:
+        return f"how near it is to a potential is not known: {problem}"
+
+
+def _near_record(near: NearPotential | str | None) -> dict[str, Any]:
+    """Return the distance from potentials in words that JSON knows; nothing where it was not measured."""
+    if near is None:
+        return {}
+    if isinstance(near, str):
+        return {"near_potential": None, "near_potential_message": near}
+    bracket = {"lower": near.lower, "upper": near.upper, "reward_range": near.reward_range, "candidate": near.candidate}
+    return {"near_potential": {**bracket, "least_epsilon": near.least_epsilon}}
 
 
 def certify(

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cmpg.games.potential.check import Verdict as Verdict
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.games.potential.check import recheck as recheck
+    from cmpg.games.potential.near import NearPotential as NearPotential
+    from cmpg.games.potential.near import near_potential as near_potential
     from cmpg.games.rest import among as among
     from cmpg.games.rest import laws_at as laws_at
     from cmpg.games.rest import rest_of as rest_of
@@ -95,6 +97,10 @@ __all__, __getattr__, __dir__ = front_door(
             "to_joint",
         ),
         "play": ("OneByOne",),
+        "potential.near": (
+            "NearPotential",
+            "near_potential",
+        ),
         "risk": (
             "Chance",
             "CostLaw",

@@ -36,7 +36,7 @@ def potential_reward(game: JointGame) -> FloatArray:
     if proof is None:
         raise _no_common_ground(game)
     if proof.kind is PotentialKind.EXOGENOUS_STATE:
-        return _stage_potential(game.rewards)
+        return stage_potential(game.rewards)
     length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
     offset = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0])
     return np.asarray(game.rewards[0] - offset / length)
@@ -115,7 +115,7 @@ def has_common_reward(game: JointGame) -> bool:
     return bool((game.rewards == game.rewards[0]).all())
 
 
-def _stage_potential(rewards: FloatArray) -> FloatArray:
+def stage_potential(rewards: FloatArray) -> FloatArray:
     """The sum of what each agent gains by moving, in turn, from the uniform mixture to its action (Lemma 1)."""
     total = np.zeros(rewards.shape[1:])
     for i, reward in enumerate(rewards):

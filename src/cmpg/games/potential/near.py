@@ -1,0 +1,336 @@
+"""How far a joint game is from having a potential, and what that still says of the ascent.
+
+For a function Φ of joint policies let α(Φ) be the most by which a unilateral move can change the mover's value and Φ
+differently: max_i max |V_i(π_i′, π_{−i}) − V_i(π) − Φ(π_i′, π_{−i}) + Φ(π)|. A potential is a Φ with α(Φ) = 0.
+
+*From below, for every Φ.* Around a 4-cycle of two agents the changes of Φ cancel, and what the movers gain adds up to
+its residual R. Four moves are each off by at most α(Φ), so α(Φ) ≥ |R| / 4. Cycles with large residuals are searched for
+by changing one entry of a policy at a time; the residual of the best one counts, less its rounding.
+
+*From above, for one Φ.* Let Φ = V^φ be the value of a stage reward φ, and D_i = r_i − φ. Then the difference above is
+the change of V^{D_i}. Two copies of the game are run side by side, from the same first state: in one agent i plays
+π_i′, in the other π_i; the others play π_{−i} in both, with the same draws where the states are the same. For any
+coupling of the next states
+
+    U_h(s, s̃) = max [D_i(s, a_i′, a_{−i}) − D_i(s̃, a_i, ã_{−i}) + E U_{h+1}(s′, s̃′)],    a_{−i} = ã_{−i} where s = s̃,
+
+bounds the difference of what is to come, so α(V^φ) ≤ max_i Σ_s μ(s) U_0(s, s). Here the coupling keeps both copies
+together as far as their rows overlap. Candidates for φ are the mean reward, the potential of the stages (Lemma 1 of the
+paper), and the best one for a sample of moves, by a linear program; any φ is valid, the least bound counts.
+
+*What follows.* Algorithm 1 moves an agent if it gains more than ε/2. Then Φ rises by more than ε/2 − α. So if α < ε/2,
+there are fewer than range(Φ) / (ε/2 − α) moves, constraints or not, and the end is an ε-Nash policy; range(V^φ) is two
+dynamic programs. It is ε/2, and not ε, that counts.
+
+Finite horizon only. Guarantee: `lower` and `upper` include an allowance for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from cmpg.cmdp.planning import dual_bound
+from cmpg.errors import TooLargeError, UnsupportedError
+from cmpg.faces import Face, fields_line, html, line, text
+from cmpg.games.contract import Game
+from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.games.joint.planner import stage_potential
+from cmpg.games.potential.check import FourCycle, four_cycle
+from cmpg.policy import JointPolicy
+
+MAX_WORK = 300_000_000
+"""The upper bound visits at most this many pairs of rows."""
+
+MAX_VARIABLES, SAMPLED_MOVES = 3_000, 300
+"""Stage rewards with at most so many entries are fitted to so many moves, by a linear program."""
+
+STARTS, SWEEPS = 4, 3
+"""Cycles from which the search for a large residual begins, and how many times it goes through all entries."""
+
+MAX_ENTRIES = 400
+"""Policies with more rows than this are not improved entry by entry; a cycle is then the best of those drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class NearPotential:
+    """α between a lower bound, for every Φ, and an upper bound, for the value of one stage reward.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game
+    >>> near = near_potential(congestion_game(num_agents=2), rng=np.random.default_rng(0))
+    >>> 0 < near.lower <= near.upper
+    True
+    """
+
+    lower: float  # no function of joint policies is closer to a potential than this
+    upper: float  # the value of `reward` is at least as close as this
+    reward: FloatArray  # φ: [H, S, *A]
+    reward_range: float  # no two joint policies differ by more in V^φ
+    witness: FourCycle  # whose residual proves the lower bound
+    candidate: str  # where φ comes from
+
+    @property
+    def least_epsilon(self) -> float:
+        """For every ε above this, Algorithm 1 ends: 2α."""
+        return 2 * self.upper
+
+    def max_moves(self, epsilon: float) -> int | None:
+        """Return how many moves Algorithm 1 makes at most before it ends at an ε-Nash policy; None if that is open."""
+        rise = epsilon / 2 - self.upper
+        return ceil(self.reward_range / rise) if rise > 0 else None
+
+    def face(self) -> Face:
+        """Return what to show: the bracket, and what follows."""
+        sentence = (
+            f"no function of policies is closer to a potential than {self.lower:.4g}; one is within {self.upper:.4g}"
+        )
+        ends = 4 * self.upper
+        follows = (
+            f"for every ε above {self.least_epsilon:.4g} Algorithm 1 ends at an ε-Nash policy; at ε = {ends:.4g} after "
+            f"at most {self.max_moves(ends):,} moves"
+            if self.upper > 0
+            else "it is one up to rounding"
+        )
+        return Face("near a potential", sentence, (follows, f"candidate: {self.candidate}"))
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+
+def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
+    """Bracket how far a game is from having a potential.
+
+    Parameters
+    ----------
+    game
+        A joint game with a finite horizon, and at least two agents.
+    rng
+        For cycles and sampled moves.
+
+    Raises
+    ------
+    TooLargeError
+        The upper bound would take too long; the message says how much work it is.
+    """
+    joint = as_joint(game, wanted="has no distance from potentials that this library computes")
+    if joint.horizon is None or joint.num_agents < 2:
+        advice = "A finite horizon and two agents are needed."
+        raise UnsupportedError("discounted game or single agent", "has no such distance here", advice)
+    check_work(joint)
+    witness = _large_cycle(joint, rng)
+    best = min(
+        (_Bounded(_upper(joint, reward), reward, name) for name, reward in _candidates(joint, rng)),
+        key=lambda each: each.upper,
+    )
+    lower = max(abs(witness.residual) - witness.rounding, 0.0) / 4
+    spread = _spread(joint, best.reward)
+    return NearPotential(lower, max(best.upper, lower), best.reward, spread, witness, best.name)
+
+
+def check_work(game: JointGame) -> None:
+    """Raise if the upper bound would take too long."""
+    outcomes = int(np.prod(game.num_actions))
+    work = game.num_steps * game.num_agents * game.num_states**3 * outcomes**2
+    if work > MAX_WORK:
+        raise TooLargeError(
+            f"the distance from potentials takes {work:.2g} steps ({game.num_states:,} states, {outcomes:,} joint "
+            f"actions); {MAX_WORK:.2g} are allowed. Use fewer agents, states or steps."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounded:
+    upper: float
+    reward: FloatArray
+    name: str
+
+    __repr__ = fields_line
+
+
+# --- From above -------------------------------------------------------------------------------------------------------
+
+
+def _candidates(game: JointGame, rng: np.random.Generator) -> Iterator[tuple[str, FloatArray]]:
+    shape = (game.num_steps, game.num_states, *game.num_actions)
+    rewards = np.broadcast_to(game.rewards, (game.num_agents, *shape))
+    yield "the mean reward", rewards.mean(axis=0)
+    yield "the potential of the stages", np.broadcast_to(stage_potential(game.rewards), shape)
+    if int(np.prod(shape)) <= MAX_VARIABLES:
+        fitted = _fitted(game, rng)
+        if fitted is not None:
+            yield "the stage reward that fits sampled moves best", fitted
+
+
+def _transition(game: JointGame, step: int) -> FloatArray:
+    """Return the transition of a step: [S, ΠA, S]."""
+    if game.is_sparse:
+        table = game.transition[0 if len(game.transition) == 1 else step].toarray()
+    else:
+        table = game.transition[0 if len(game.transition) == 1 else step]
+    return np.asarray(table).reshape(game.num_states, -1, game.num_states)
+
+
+def _upper(game: JointGame, reward: FloatArray) -> float:
+    """Bound α(V^φ) by running two copies side by side."""
+    states, steps = game.num_states, game.num_steps
+    worst = 0.0
+    for agent in range(game.num_agents):
+        ahead = np.zeros((states, states))
+        size = 0.0
+        for step in reversed(range(steps)):
+            own = game.rewards[agent][0 if len(game.rewards[agent]) == 1 else step]
+            differ = (own - reward[step]).reshape(states, -1)  # D_i: [S, ΠA]
+            size += 2 * float(np.abs(own).max() + np.abs(reward[step]).max())
+            moves = _transition(game, step)
+            now = np.empty((states, states))
+            for s in range(states):
+                for t in range(states):
+                    now[s, t] = _pair(game, agent, differ, moves, ahead, s, t, last=step + 1 == steps)
+            ahead = now
+        # Each step adds sums of S² products, of rows that sum to one up to rounding, of numbers of at most `size`.
+        rounding = 16 * steps * (states * states + 8) * UNIT_ROUNDOFF * size
+        worst = max(worst, float(game.initial @ np.diag(ahead)) + rounding)
+    return worst
+
+
+def _pair(
+    game: JointGame, agent: int, differ: FloatArray, moves: FloatArray, ahead: FloatArray, s: int, t: int, *, last: bool
+) -> float:
+    """Return U_h(s, t): where the states are the same, the others do the same in both copies."""
+    if s != t:
+        worth = differ[s][:, None] - differ[t][None, :]
+        return float((worth if last else worth + _coupled(moves[s][:, None], moves[t][None, :], ahead)).max())
+    own = game.num_actions[agent]
+
+    def by_others(table: FloatArray) -> FloatArray:
+        """Return a table over joint actions by what the others do, and then by the own action: [rest, A_i, …]."""
+        split = np.moveaxis(table.reshape(*game.num_actions, *table.shape[1:]), agent, game.num_agents - 1)
+        return split.reshape(-1, own, *table.shape[1:])
+
+    gains = by_others(differ[s])
+    worth = gains[:, :, None] - gains[:, None, :]
+    if last:
+        return float(worth.max())
+    rows = by_others(moves[s])  # [rest, A_i, S]
+    return float((worth + _coupled(rows[:, :, None], rows[:, None, :], ahead)).max())
+
+
+def _coupled(first: FloatArray, second: FloatArray, ahead: FloatArray) -> FloatArray:
+    """Return E U(s′, s̃′) for rows [..., S] each, coupled so that both go to the same state as often as possible."""
+    shared = np.minimum(first, second)
+    rest, other = first - shared, second - shared
+    apart = np.maximum(rest.sum(axis=-1), other.sum(axis=-1))
+    crossed = np.einsum("...i,ij,...j->...", rest, ahead, other, optimize=True)
+    return np.asarray(shared @ np.diag(ahead) + np.divide(crossed, apart, out=np.zeros_like(crossed), where=apart > 0))
+
+
+def _spread(game: JointGame, reward: FloatArray) -> float:
+    """Return by how much V^φ of two joint policies can differ at most: two dynamic programs."""
+    free = game.without_constraints()
+    most, least = (float(dual_bound(free.joint_cmdp(sign * reward), np.zeros(0))) for sign in (1.0, -1.0))
+    size = float(np.abs(reward).reshape(len(reward), -1).max(axis=1).sum())
+    return most + least + 16 * game.num_steps * (game.num_states + 8) * UNIT_ROUNDOFF * size
+
+
+def _fitted(game: JointGame, rng: np.random.Generator) -> FloatArray | None:
+    """Return the stage reward for which the worst of some sampled moves is off least, by a linear program."""
+    from scipy.optimize import linprog  # it is heavy
+
+    shape = (game.num_steps, game.num_states, *game.num_actions)
+    rows, right = [], []
+    for _ in range(SAMPLED_MOVES):
+        agent = int(rng.integers(game.num_agents))
+        old = _deterministic(game, rng)
+        new = old.copy()
+        new[agent] = rng.integers(game.num_actions[agent], size=new[agent].shape)
+        before, after = _visits(game, old), _visits(game, new)
+        own = np.broadcast_to(game.rewards[agent], shape).ravel()
+        change = after - before
+        rows.append(change)
+        right.append(float(change @ own))
+    moves, gained = np.array(rows), np.array(right)
+    entries = moves.shape[1]
+    # |gained − moves·φ| ≤ α; a tiny weight on |φ| would need more columns, so φ is kept in a box instead.
+    limit = 4 * float(np.abs(game.rewards).max()) + 1.0
+    upper = np.hstack([np.vstack([-moves, moves]), -np.ones((2 * len(moves), 1))])
+    found = linprog(
+        np.append(np.zeros(entries), 1.0),
+        A_ub=upper,
+        b_ub=np.concatenate([-gained, gained]),
+        bounds=[(-limit, limit)] * entries + [(0, None)],
+        method="highs",
+    )
+    return np.asarray(found.x[:-1]).reshape(shape) if found.status == 0 else None
+
+
+def _deterministic(game: JointGame, rng: np.random.Generator) -> dict[int, IntArray]:
+    return {i: rng.integers(a, size=(game.num_steps, game.num_states)) for i, a in enumerate(game.num_actions)}
+
+
+def _visits(game: JointGame, actions: dict[int, IntArray]) -> FloatArray:
+    """Return how often each (h, s, joint action) is visited: flat over [H, S, ΠA]."""
+    mass = np.asarray(game.initial)
+    found = np.zeros((game.num_steps, game.num_states, int(np.prod(game.num_actions))))
+    states = np.arange(game.num_states)
+    for step in range(game.num_steps):
+        joint = np.ravel_multi_index([actions[i][step] for i in range(game.num_agents)], game.num_actions)
+        found[step, states, joint] = mass
+        mass = mass @ _transition(game, step)[states, joint]
+    return found.ravel()
+
+
+# --- From below -------------------------------------------------------------------------------------------------------
+
+
+def _large_cycle(game: JointGame, rng: np.random.Generator) -> FourCycle:
+    """Return a 4-cycle with a large residual."""
+    best: FourCycle | None = None
+    pairs = [(i, j) for i in range(game.num_agents) for j in range(i)]
+    for _ in range(STARTS):
+        i, j = pairs[int(rng.integers(len(pairs)))]
+        first, second = _deterministic(game, rng), _deterministic(game, rng)
+        tables = [_table(first[agent], game.num_actions[agent]) for agent in range(game.num_agents)]
+        tables += [_table(second[agent], game.num_actions[agent]) for agent in (i, j)]
+        cycle = _cycle(game, (i, j), tables)
+        if sum(table.shape[0] * table.shape[1] for table in tables) <= MAX_ENTRIES:
+            cycle = _improved(game, (i, j), tables, cycle)
+        if best is None or abs(cycle.residual) > abs(best.residual):
+            best = cycle
+    assert best is not None
+    return best
+
+
+def _table(actions: IntArray, count: int) -> FloatArray:
+    return np.eye(count)[actions]
+
+
+def _cycle(game: JointGame, pair: tuple[int, int], tables: list[Any]) -> FourCycle:
+    return four_cycle(game, pair, JointPolicy(tables[:-2]), (tables[-2], tables[-1]))
+
+
+def _improved(game: JointGame, pair: tuple[int, int], tables: list[Any], cycle: FourCycle) -> FourCycle:
+    """Change one row at a time to what makes the residual largest; it is affine in each row."""
+    tables = [table.copy() for table in tables]
+    for _ in range(SWEEPS):
+        before = abs(cycle.residual)
+        for table in tables:
+            for h, s in np.ndindex(table.shape[:2]):
+                kept = table[h, s].copy()
+                for action in range(table.shape[2]):
+                    row = np.eye(table.shape[2])[action]
+                    if (row == kept).all():
+                        continue
+                    table[h, s] = row
+                    tried = _cycle(game, pair, tables)
+                    if abs(tried.residual) > abs(cycle.residual) * (1 + 1e-9):
+                        cycle, kept = tried, row
+                table[h, s] = kept
+        if abs(cycle.residual) <= before * (1 + 1e-9):
+            break
+    return cycle

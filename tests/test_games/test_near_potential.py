@@ -1,0 +1,98 @@
+"""How near a game is to a potential: a brute force over all moves lies between the bounds, and what follows is true."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from cmpg import JointGame, solve
+from cmpg.errors import TooLargeError, UnsupportedError
+from cmpg.games import near_potential
+from cmpg.policy import JointPolicy
+from cmpg.scenarios import charging, congestion_game, counter_example, spectrum
+from command_line import cmpg as run
+
+
+def random_game(seed):
+    rng = np.random.default_rng((41, seed))
+    states, steps = int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    table = (1, states, 2, 2)
+    common = rng.normal(size=table)
+    return JointGame(
+        transition=rng.dirichlet(np.ones(states), size=table),
+        rewards=np.stack([common + rng.uniform(0, 1) * rng.normal(size=table) for _ in range(2)]),
+        costs=[],
+        thresholds=[],
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=steps,
+    )
+
+
+def all_tables(game, agent):
+    steps, states, actions = game.policy_shapes[agent]
+    for choice in product(range(actions), repeat=steps * states):
+        yield np.eye(actions)[np.array(choice).reshape(steps, states)]
+
+
+def brute_force(game, reward):
+    """α(V^φ) over all deterministic moves: values are affine in each row, so no other move is worse."""
+    candidate = game.with_rewards(np.stack([reward, reward]))
+    values = {}
+    for one, table in enumerate(all_tables(game, 0)):
+        for other, second in enumerate(all_tables(game, 1)):
+            policy = JointPolicy([table, second])
+            values[one, other] = game.at(policy).values - candidate.at(policy).values
+    grid = np.array([[values[one, other] for other in range(other + 1)] for one in range(one + 1)])
+    return max(np.ptp(grid[..., 0], axis=0).max(), np.ptp(grid[..., 1], axis=1).max())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_brute_force_over_all_moves_lies_between_the_bounds(seed):
+    game = random_game(seed)
+    near = near_potential(game, rng=np.random.default_rng(seed))
+    alpha = brute_force(game, np.broadcast_to(near.reward, (game.horizon, *near.reward.shape[1:])))
+    assert near.lower <= alpha + 1e-12
+    assert alpha <= near.upper
+    for other in (game.rewards[0], game.rewards[1], game.rewards.mean(axis=0)):  # the lower bound is for every Φ
+        assert near.lower <= brute_force(game, np.broadcast_to(other, (game.horizon, *other.shape[1:]))) + 1e-12
+
+
+def test_one_shot_games_are_measured_exactly_by_the_best_candidate():
+    game = JointGame.from_matrices([[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, -1.0]])
+    near = near_potential(game, rng=np.random.default_rng(0))
+    assert near.lower == pytest.approx(0.5)  # the one cycle adds up to 2
+    assert near.upper == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_potential_game_is_near_itself():
+    for game in (counter_example(), spectrum()):
+        near = near_potential(game, rng=np.random.default_rng(0))
+        assert near.lower == 0.0
+        assert near.upper < 1e-9
+
+
+def test_the_ascent_ends_within_the_moves_that_are_promised():
+    game = congestion_game(num_agents=2)
+    near = near_potential(game, rng=np.random.default_rng(0))
+    assert near.max_moves(near.least_epsilon) is None  # ε/2, and not ε, must exceed α
+    epsilon = 4 * near.upper
+    result = solve(game, epsilon=epsilon, improve=None)
+    assert result.certified
+    assert result.moves <= near.max_moves(epsilon)
+
+
+def test_what_is_too_large_or_has_no_such_distance_is_refused():
+    with pytest.raises(TooLargeError, match="joint actions"):
+        near_potential(congestion_game(num_agents=8), rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError):
+        near_potential(charging(), rng=np.random.default_rng(0))
+
+
+def test_the_command_tells_how_near_a_game_without_a_potential_is():
+    told = run("check", "congestion", "--agents", "2")
+    assert "near a potential" in told.out
+    assert "for every ε above" in told.out
+    record = json.loads(run("check", "congestion", "--agents", "2", "--json").out)
+    assert 0 < record["near_potential"]["lower"] <= record["near_potential"]["upper"]
+    assert "not known" in run("check", "congestion").out
