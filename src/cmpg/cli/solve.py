@@ -128,7 +128,8 @@ def solve(
     start: Annotated[
         str,
         typer.Option(
-            help="Where to begin: auto, planner, min-cost, common-price, or the file of a feasible policy.",
+            help="Where to begin: auto, planner, min-cost, common-price, or a policy file. Near a "
+            "policy that breaks a threshold, a feasible start is sought.",
             autocompletion=lambda: list(NAMED["start"]),
         ),
     ] = "auto",

@@ -336,7 +336,7 @@ class CostLaw:
     Examples
     --------
     >>> law = CostLaw("collisions", np.array([0.0, 1.0]), np.array([0.9, 0.1]))
-    >>> law.mean, law.above(0), law.quantile(0.95), law.cvar(0.9)
+    >>> law.mean, law.above(0), law.quantile(0.95), round(law.cvar(0.9), 9)
     (0.1, 0.1, 1.0, 1.0)
     """
 
