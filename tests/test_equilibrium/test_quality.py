@@ -17,6 +17,7 @@ from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.contract import Objective, UpperBound
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.relaxation import Relaxation, bound_near
 from cmpg.scenarios import charging, congestion_game, counting_congestion_game, grid_world, routing
 from command_line import cmpg as command
@@ -97,6 +98,35 @@ def test_kernels_bound_what_their_twin_does(objective):
     assert fast.value == pytest.approx(slow.value, rel=1e-12)
     np.testing.assert_allclose(fast.unused, slow.unused, atol=1e-12)
     np.testing.assert_allclose(fast.spare, slow.spare, atol=1e-12)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_load_that_pays_best_is_found_in_convex_and_in_other_tables(seed, convex):
+    rng = np.random.default_rng(seed)
+    agents, resources, steps = int(rng.integers(1, 7)), 2, int(rng.integers(1, 3))
+    rises = rng.integers(0, 4, size=(1, 1 if rng.random() < 0.5 else steps, resources, agents)).astype(float)
+    rises = np.sort(rises, axis=-1) if convex else rises
+    costs = np.concatenate([np.zeros((*rises.shape[:-1], 1)), np.cumsum(rises, axis=-1)], axis=-1)
+    member = LocalAgent(
+        transition=np.ones((1, 1, 2, 1)), reward=np.zeros((1, 1, 2)), uses=[[[[0, 0], [1, 1]]]], initial=[1.0]
+    )
+    game = LocalGame(
+        agents=(member,) * agents,
+        delay=np.zeros((1, resources, agents + 1)),
+        load_costs=costs,
+        thresholds=[1.0],
+        horizon=steps,
+    )
+    relaxation = Relaxation(game, Objective.WELFARE)
+    prices = rng.integers(-1, 5, size=(steps, resources)) + rng.choice([0.0, 0.5])
+    loss = relaxation._loss(np.ones(1))
+    assert relaxation._is_convex or not convex
+    found = relaxation._most_profitable(loss, prices)
+    for h, e in np.ndindex(prices.shape):
+        table = loss[h % len(loss), e]
+        profits = [prices[h, e] * load - table[load] for load in range(agents + 1)]
+        assert profits[found[h, e]] == max(profits)
 
 
 @quick

@@ -13,10 +13,12 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.starts import phase_one as phase_one_module
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import may_be_feasible, random_start, worst_slack
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.local.kernels import compiled
 from cmpg.scenarios import counter_example, grid_world, spectrum
 from oracles.random_games import draw
 from oracles.sweeping import build
@@ -221,9 +223,30 @@ def test_prices_never_refute_what_is_feasible(seed):
         assert not prove_infeasible(tight, multipliers).holds
 
 
-@pytest.mark.parametrize("seed", [998, 2191, 2753])
+@pytest.mark.parametrize("seed", [998, 2191])
 def test_where_nobody_alone_lowers_the_worst_cost_all_do_together_in_small_steps(seed):
     game = build(draw(seed).game)
     found = feasible_start(game)
     assert found.found_by == "phase one: agents in small steps lower all that is spent too much"
     assert may_be_feasible(game.at(found.policy))
+
+
+@pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
+def test_many_agents_that_must_keep_apart_are_moved_by_the_kernels_and_not_one_by_one(monkeypatch):
+    """Forty agents on as many resources, each with three actions that use one of them: no simple policy is feasible."""
+    rng, agents = np.random.default_rng(2), 40
+    uses = [np.eye(agents)[rng.choice(agents, size=(1, 1, 3))] for _ in range(agents)]
+    members = tuple(
+        LocalAgent(transition=np.ones((1, 1, 3, 1)), reward=rng.random((1, 1, 3)), uses=each, initial=[1.0])
+        for each in uses
+    )
+    loads = np.arange(agents + 1.0)
+    pairs = np.broadcast_to(loads * (loads - 1) / 2, (1, 1, agents, agents + 1))
+    game = LocalGame(
+        agents=members, delay=np.zeros((1, agents, agents + 1)), load_costs=pairs, thresholds=[12.0], horizon=2
+    )
+    turns = []
+    monkeypatch.setattr(phase_one_module, "_safer", lambda *given: turns.append(given))
+    start = phase_one_module.phase_one(game, None, np.inf)
+    assert certify(game, start.policy, np.zeros((agents, 1))).feasible
+    assert not turns

@@ -42,8 +42,10 @@ DOUBT = 8.0
 SPENT = 1e-9
 """A budget of which no more than this is left is spent."""
 
-MAX_RECENT = 4
-"""An agent that may gain at its own multipliers is tried with this many recent ones of others."""
+MAX_RECENT, MAX_FRUITLESS = 4, 12
+"""An agent that may gain at its own multipliers is tried with this many recent ones of others; not any more after so
+many in a row that were of no use.
+"""
 
 MAX_REDUCTIONS, REDUCTION = 24, 4.0
 """How many times, at most, a multiplier is lowered whose proof is hidden by rounding; and by how much."""
@@ -159,6 +161,7 @@ class Responses:
         self._last = {} if multipliers is None else dict(enumerate(multipliers))  # multipliers by agent
         self._guided = multipliers is not None
         self._screened: _Screened | None = None
+        self._fruitless = 0  # how many recent multipliers in a row were of use to one agent at most
         self._recent: list[FloatArray] = []  # multipliers of the agents that were solved for last, the latest first
         self.failure = ""  # why an agent last had no response
         self.failures = 0
@@ -226,6 +229,8 @@ class Responses:
 
         Agents of a crowd trade at nearly the same price: what proves that one is at its best proves it for many.
         """
+        if self._fruitless > MAX_FRUITLESS:
+            return known
         for recent in [each for each in self._recent if not any(each is tried for tried in known.tried)]:
             gains = known.judged.bounds - known.judged.values
             open_to_gain = gains > self._epsilon / 2
@@ -236,6 +241,7 @@ class Responses:
             judged = agent_bounds(known.position, multipliers, known.agents)
             assert judged is not None  # it has judged these agents before
             proved = open_to_gain & (judged.bounds - judged.values <= self._epsilon / 2)
+            self._fruitless = 0 if np.count_nonzero(proved) > 1 else self._fruitless + 1
             for index in np.flatnonzero(proved):
                 self._last[known.agents.start + int(index)] = recent
             known = replace(

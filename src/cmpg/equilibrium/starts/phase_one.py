@@ -24,10 +24,21 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
 from cmpg.errors import SolverError
 from cmpg.faces import counted
-from cmpg.games.contract import Game, Objective, Position, current, planner, tightest_multipliers
+from cmpg.games.contract import (
+    Game,
+    Objective,
+    Position,
+    best_response_dynamics,
+    current,
+    planner,
+    tightest_multipliers,
+)
 from cmpg.policy import JointPolicy
 
 MAX_PASSES = 100
+
+STRESS = 1e3
+"""So many times the range of all rewards is the price of the excess of a cost, at high multipliers."""
 
 MAX_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
 """Random starts of phase one in small games and in others; by agents × entries (step, state, action)."""
@@ -43,7 +54,7 @@ def phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> S
     """Let agents in turn move to their greatest slack: from the best simple candidate, then from others."""
     slack, tried = -np.inf, 0
     for policy in _phase_one_starts(game, rng):
-        found = _safest_near(game.at(policy), rng, deadline)
+        found = _safest_near(game, game.at(policy), rng, deadline)
         if found.policy is not None:
             return found
         slack, tried = max(slack, found.slack), tried + 1
@@ -53,7 +64,7 @@ def phase_one(game: Game, rng: np.random.Generator | None, deadline: float) -> S
             break
     if len(game.thresholds) > 1 and game.num_agents > 1 and _work(game) <= SMALL:
         for policy in islice(_phase_one_starts(game, rng), SMOOTH_STARTS):
-            found = _safest_near(_in_small_steps(game.at(policy), deadline), rng, deadline)
+            found = _safest_near(game, _in_small_steps(game.at(policy), deadline), rng, deadline)
             if found.policy is not None:
                 return replace(found, found_by="phase one: agents in small steps lower all that is spent too much")
             slack = max(slack, found.slack)
@@ -121,9 +132,10 @@ def _in_small_steps(position: Position, deadline: float) -> Position:
     return position
 
 
-def _safest_near(position: Position, rng: np.random.Generator | None, deadline: float) -> Start:
+def _safest_near(game: Game, position: Position, rng: np.random.Generator | None, deadline: float) -> Start:
     """Let agents in turn move to their greatest slack, until the thresholds are met or no agent gains."""
     found_by = "phase one: agents in turn lower the worst cost"
+    position = _at_high_multipliers(game, position, rng, deadline)
     rules = Rules(max_answers=len(position.policy), deadline=deadline)
     for _ in range(MAX_PASSES):
         if is_feasible(position):
@@ -138,6 +150,22 @@ def _safest_near(position: Position, rng: np.random.Generator | None, deadline: 
     if may_be_feasible(position):
         return Start(position.policy, worst_slack(position), None, found_by)
     return Start(None, worst_slack(position), None, "phase one ended without a feasible policy")
+
+
+def _at_high_multipliers(game: Game, position: Position, rng: np.random.Generator | None, deadline: float) -> Position:
+    """Let agents in turn respond to multipliers so high that costs alone matter, where a game does that in one call.
+
+    For n agents with rewards of the same range, to lower a cost by 1/(STRESS·n) of its excess is worth the whole range,
+    and less is not worth a move. The turns of single agents go on from where this ends, if that is better.
+    """
+    excess, total_range = -position.slacks, float(np.sum(game.reward_ranges))
+    over = excess > 0
+    if not over.any() or not 0 < total_range < np.inf:
+        return position
+    multipliers = np.where(over, STRESS * total_range / np.where(over, excess, 1.0), 0.0)
+    turns = MAX_PASSES * game.num_agents
+    done = best_response_dynamics(position, multipliers, turns=turns, worth=1.0, rng=rng, deadline=deadline)
+    return position if done is None or worst_slack(done.position) <= worst_slack(position) else done.position
 
 
 def _best_candidate(game: Game) -> Position:

@@ -148,10 +148,11 @@ class LocalAgent:
         able = np.zeros((horizon, self.uses[0].shape[1]), dtype=bool)
         present = self.initial > 0
         stationary = len(self.uses) == len(self._flows) == 1
+        by_resource = [matrix.T for matrix in self.uses]
         for step in range(horizon):
             check_time()
             pairs = np.repeat(present, self.num_actions).astype(np.float64)
-            able[step] = self.uses[0 if len(self.uses) == 1 else step].T @ pairs > 0
+            able[step] = by_resource[0 if len(by_resource) == 1 else step] @ pairs > 0
             later = self._flows[0 if len(self._flows) == 1 else step] @ pairs > 0
             if stationary and np.array_equal(later, present):  # and so on for ever
                 able[step:] = able[step]

@@ -101,20 +101,18 @@ class Relaxation:
         check_time()
         game = self.game
         agents = self._alone(multipliers, prices)
-        loads = np.arange(game.num_agents + 1)
-        conjugates = prices[..., None] * loads - self._loss(multipliers)
-        conjugates[loads > self.most_users[..., None]] = -np.inf
-        chosen = conjugates.argmax(axis=-1)
-        best = np.take_along_axis(conjugates, chosen[..., None], axis=-1)[..., 0]
+        loss = self._loss(multipliers)
+        chosen = self._most_profitable(loss, prices)
+        best = prices * chosen - _at_loads(loss, chosen)
         limit = float(multipliers @ game.thresholds)
-        spent = np.array([np.take_along_axis(each, chosen[..., None], axis=-1).sum() for each in self._costs])
+        spent = np.array([_at_loads(each, chosen).sum() for each in game.load_costs])
         value = limit + float(best.sum()) + agents.value
-        # One rounding for each term of every sum, and a few for each product, of numbers of at most this size.
-        size = float(
-            np.abs(prices).sum() * game.num_agents + np.abs(self._loss(np.abs(multipliers))).max(axis=-1).sum()
-        )
+        # One rounding for each term of every sum, and a few for each product, of numbers of at most this size. Where a
+        # load is found by bisection, each of n comparisons may be wrong by two roundings of the loss.
+        largest = np.abs(self._loss(np.abs(multipliers))).max(axis=-1)
+        size = float(np.abs(prices).sum() * game.num_agents + largest.sum() * (game.horizon / len(largest)))
         size = size + agents.size + float(np.abs(multipliers) @ np.abs(game.thresholds))
-        count = prices.size + 2 * game.num_agents + len(multipliers) + 16
+        count = prices.size + 4 * game.num_agents + len(multipliers) + 16
         return Dual(
             value=value + agents.rounding + count * UNIT_ROUNDOFF * size,
             spare=np.asarray(game.thresholds - spent - agents.costs),
@@ -123,24 +121,47 @@ class Relaxation:
         )
 
     def _loss(self, multipliers: FloatArray) -> FloatArray:
-        """f(m): [H, E, n + 1]."""
-        total = self.load_loss + np.tensordot(multipliers, self.game.load_costs, axes=1)
-        return np.broadcast_to(total, (self.game.horizon, *total.shape[1:]))
+        """f(m): [H or 1, E, n + 1]."""
+        return np.asarray(self.load_loss + np.tensordot(multipliers, self.game.load_costs, axes=1))
 
     @cached_property
-    def _costs(self) -> FloatArray:
-        costs = self.game.load_costs
-        return np.broadcast_to(costs, (len(costs), self.game.horizon, *costs.shape[2:]))
+    def _is_convex(self) -> bool:
+        """Whether f is convex in the load at any multipliers."""
+        return all(bool((np.diff(table, n=2, axis=-1) >= 0).all()) for table in (self.load_loss, *self.game.load_costs))
+
+    def _most_profitable(self, loss: FloatArray, prices: FloatArray) -> IntArray:
+        """Return the load that maximises p·m − f(m) over 0 ≤ m ≤ M, for tables f [H or 1, E, n + 1]: [H, E]."""
+        if not self._is_convex:
+            loads = np.arange(loss.shape[-1])
+            conjugates = prices[..., None] * loads - loss
+            conjugates[loads > self.most_users[..., None]] = -np.inf
+            return np.asarray(conjugates.argmax(axis=-1))
+        # f rises by more and more: the first load whose rise is no less than the price, by bisection for all at once.
+        rises = np.diff(loss, axis=-1)
+        low, high = np.zeros_like(self.most_users), self.most_users.copy()
+        while (low < high).any():
+            middle = (low + high) // 2
+            pays = (_at_loads(rises, np.minimum(middle, rises.shape[-1] - 1)) < prices) & (low < high)
+            low, high = np.where(pays, middle + 1, low), np.where(pays, high, middle)
+        return low
 
     def prices_at(self, multipliers: FloatArray, loads: FloatArray) -> FloatArray:
         """Return slopes of the convex envelope of f at mean loads [H, E]: [H, E]."""
         loss = self._loss(multipliers)
-        return np.asarray(_envelope_slopes(loss, self.most_users, loads))
+        if self._is_convex:
+            left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.most_users - 1, 0))
+            return _at_loads(np.diff(loss, axis=-1), left)
+        spread = np.broadcast_to(loss, (self.game.horizon, *loss.shape[1:]))
+        return np.asarray(_envelope_slopes(spread, self.most_users, loads))
 
-    def marginal_prices(self, multipliers: FloatArray, distribution: FloatArray) -> FloatArray:
-        """Return E[f(1 + N) − f(N)] for loads of the given distribution [n + 1, H, E]: [H, E]."""
+    def marginal_prices(self, multipliers: FloatArray, position: LocalPosition) -> FloatArray:
+        """Return E[f(1 + N) − f(N)] for the loads N of a position: [H, E]."""
         rises = np.diff(self._loss(multipliers), axis=-1)
-        return np.asarray(np.einsum("mhe,hem->he", distribution[:-1], rises))
+        if not len(self.game.tables.general):  # f is quadratic, so that its rises are affine in the load
+            slope = (rises[..., -1] - rises[..., 0]) / max(rises.shape[-1] - 1, 1)
+            return np.asarray(rises[..., 0] + slope * position.expected_load)
+        spread = np.broadcast_to(rises, (self.game.horizon, *rises.shape[1:]))
+        return np.asarray(np.einsum("mhe,hem->he", position.load_probabilities()[:-1], spread))
 
     def _alone(self, multipliers: FloatArray, prices: FloatArray) -> _Alone:
         game, packed = self.game, self._packed
@@ -241,10 +262,10 @@ def bound_near(
     steps
         Steps at most.
     """
-    loads, distribution = position.expected_load, position.load_probabilities()
+    loads = position.expected_load
     zero = np.zeros_like(multipliers)
     starts = [
-        (multipliers, relaxation.marginal_prices(multipliers, distribution)),
+        (multipliers, relaxation.marginal_prices(multipliers, position)),
         (multipliers, relaxation.prices_at(multipliers, loads)),
         *([(zero, relaxation.prices_at(zero, loads))] if multipliers.any() else []),
     ]
@@ -299,6 +320,12 @@ def _scale(point: Point) -> float:
     # The square of more than 1e154 is beyond all floats; what is that far apart is not weighed to the last digit.
     ratio = min(float(multipliers.max(initial=0.0) + typical) / max(typical, 1e-150), 1e150)
     return ratio**2
+
+
+def _at_loads(table: FloatArray, loads: IntArray) -> FloatArray:
+    """Return table[h, e, loads[h, e]] of a table [H or 1, E, m]: [H, E]."""
+    steps = 0 if len(table) == 1 else np.arange(len(loads))[:, None]
+    return np.asarray(table[steps, np.arange(loads.shape[1]), loads])
 
 
 def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> FloatArray:
