@@ -86,6 +86,12 @@ def certify(
     verified: Annotated[
         bool, typer.Option("--verified", help="Have cmpg-verify check the claim, a program that is proved correct.")
     ] = False,
+    model_error: Annotated[
+        float,
+        typer.Option(
+            metavar="<float>", help="Prove it for every model whose transition probabilities are off by this."
+        ),
+    ] = 0.0,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -97,6 +103,7 @@ def certify(
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.equilibrium.certificate import check_multipliers
+    from cmpg.errors import CMPGError
     from cmpg.files.containers import file_kind
     from cmpg.files.devices import KIND as DEVICE
     from cmpg.files.devices import load_device
@@ -105,6 +112,8 @@ def certify(
 
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
+    if model_error and verified:
+        raise CMPGError("--model-error is judged in floats: leave --verified out.")
     with ProgressLine("building the game") as progress:
         with counted_rescaling() as rescaling:
             game = target.build(seed=seed, exact=exact)
@@ -112,7 +121,7 @@ def certify(
             if file_kind(policy) == DEVICE:
                 device, prices, concept = load_device(policy, exact=exact)
                 device.check_fits(game)
-                judged = judge(game, device, prices, concept=concept, exact=exact)
+                judged = judge(game, device, prices, concept=concept, exact=exact, model_error=model_error)
                 progress.stop()
                 _conclude(judged, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
             tables, multipliers = policy_of(policy, game, exact=exact)
@@ -127,7 +136,7 @@ def certify(
 
             found = verify(game, tables, check_multipliers(game, multipliers), epsilon)
         else:
-            certificate = judge(game, tables, multipliers, exact=exact)
+            certificate = judge(game, tables, multipliers, exact=exact, model_error=finite("model-error", model_error))
     if verified:
         if as_json:
             show_json(

@@ -88,6 +88,7 @@ class Certificate:
     rescaled: int = 0  # rows of probabilities that exact arithmetic divided by their sums, which were not exactly one
     binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
     concept: Concept = Concept.NASH
+    model_error: float = 0.0  # the claim holds for every transition within this of the stated one, entry by entry
 
     @property
     def epsilon(self) -> float:
@@ -134,6 +135,7 @@ def certify(
     concept: Concept | None = None,
     exact: bool = False,
     verified: bool = False,
+    model_error: float = 0.0,
 ) -> Certificate:
     """Check a joint policy or a device: does it meet the constraints, and how much could an agent gain by deviating?
 
@@ -159,6 +161,11 @@ def certify(
         `arithmetic` is "exact, verified", and every gain is the ε that it has proved; otherwise the certificate is
         what it would be without this.
 
+    model_error
+        Judge the claim for every model whose transition is within this of the stated one, entry by entry, at each step,
+        state and joint action: then values are the least, costs the greatest, and gains bounds over all of them, which
+        need not be tight. For joint games with a finite horizon.
+
     Raises
     ------
     GameError, PolicyError
@@ -179,6 +186,8 @@ def certify(
 
         if verified:
             raise PolicyError("cmpg-verify checks claims about joint policies, and not about devices; use `exact`.")
+        if model_error:
+            raise PolicyError("a model error is allowed for in claims about joint policies, and not about devices.")
         return certify_device(game, policy, multipliers, concept=concept, exact=exact)
     if concept not in (None, Concept.NASH):
         raise PolicyError(
@@ -190,6 +199,10 @@ def certify(
 
         multipliers = proposed_multipliers(game, policy.floats())
     given = check_multipliers(game, multipliers)
+    if model_error:
+        if exact or verified:
+            raise PolicyError("a claim with a model error is judged in floats: leave `exact` and `verified` out.")
+        return _robust(game, policy, given, model_error)
     if verified:
         return _verified(game, policy, given, certify(game, policy, given, exact=exact))
     tables = tables_of(game)
@@ -241,6 +254,22 @@ def _as_policy(given: Any) -> str:
             "(agent, observation, step) down as tables."
         )
     return "a JointPolicy is required, such as JointPolicy((table_0, table_1)), each table [H, S, A_i]."
+
+
+def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: float) -> Certificate:
+    """Judge a claim for every model in a box around the transition."""
+    from cmpg.proof.claim import ClaimError
+    from cmpg.proof.robust import check_robust  # few claims are about boxes
+
+    try:
+        found = check_robust(claim_of(game, policy, multipliers), error)
+    except ClaimError as problem:
+        raise UnsupportedError(type(game).__name__, "has no claim with a model error", str(problem)) from None
+    feasibility, excess = decided(
+        np.asarray(game.thresholds), found.costs.lower, found.costs.upper, found.kept, lambda: None
+    )
+    judged = Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
+    return replace(as_certificate(game, multipliers, judged, judged_by=KERNEL), model_error=error)
 
 
 def _verified(game: Game, policy: JointPolicy, multipliers: FloatArray, found: Certificate) -> Certificate:

@@ -50,6 +50,7 @@ def certificate_record(certificate: Certificate) -> Fields:
         "arithmetic": certificate.arithmetic,
         "judged_by": certificate.judged_by,
         "rescaled": certificate.rescaled,
+        "model_error": certificate.model_error,
         **{name: getattr(certificate, name) for name in JUDGED},
         "multipliers": told_multipliers(certificate.multipliers),
     }

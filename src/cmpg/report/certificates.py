@@ -41,6 +41,10 @@ def certificate_summary(certificate: Certificate) -> Face:
     what = _SUBJECTS[certificate.concept]
     sentence = f"{what} {certificate.feasibility.value}{rest} ({certificate.information}, {arithmetic})."
     covers = f"covers: {certificate.information.covers}"
+    if certificate.model_error:
+        covers += (
+            f"; every model whose transition is within {certificate.model_error:g} of each entry (worst case shown)"
+        )
     promise = () if certificate.concept is Concept.NASH else (f"promise: {certificate.concept.value}",)
     tables = (*certificate_tables(certificate), *promise, covers, f"judged by: {certificate.judged_by}")
     return Face(certificate.feasibility.name, sentence, tables, good=certificate.feasible)

@@ -1,0 +1,120 @@
+"""The check of a claim for every model in a box around the transition, in floats.
+
+Let every entry of the transition be known up to an error e: the true rows p satisfy |p − p̂| ≤ e entry by entry, at each
+step, state and joint action, and may differ between them. For numbers V let V⁺(s, a) and V⁻(s, a) be the greatest and
+the least p·V over such rows, found by filling the box from the greatest (the least) of V on. By backward induction
+
+    C_h(s) = Σ_a π_h(a|s) [c + C⁺_{h+1}](s, a),          the costs are at most this,
+    L_h(s) = Σ_a π_h(a|s) [r_i + L⁻_{h+1}](s, a),        what agent i gets is at least this,
+    U_h(s) = max_{a_i} Σ_{a_{−i}} π_h(a_{−i}|s) [r_i − λ_i·c + U⁺_{h+1}](s, a),
+
+for every model in the box. So in each of them the policy is feasible if C_0 ≤ α, and no agent gains more than
+λ_i·α + U_0 − L_0. C_0 and L_0 are attained by some model of the box. U_0 and L_0 each take the worst model for
+themselves, and none need be the worst for both: the bound on gains is true, and may not be tight. Rewards, costs and
+the first state are taken as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cmpg.proof.check import Checked
+from cmpg.proof.claim import Claim, ClaimError, Csr, JointTables
+from cmpg.proof.rounding import UNIT, Array, Ball, Rows, exactly, stacked
+from cmpg.proof.shared import Joint
+
+
+def check_robust(claim: Claim, error: float) -> Checked:
+    """Judge a claim in floats for every model whose transition is within `error` of the stated one, entry by entry."""
+    if not isinstance(claim.tables, JointTables) or claim.horizon is None:
+        raise ClaimError("a claim for a box of models needs tables over joint actions, and a finite horizon.")
+    if not 0 <= error <= 1:
+        raise ClaimError(f"the error of the model is {error}; a number from 0 to 1 is required.")
+    if np.isinf(claim.multipliers).any():
+        raise ClaimError("a proof by support says which moves are impossible, and in a box of models none is.")
+    game = Joint(claim)
+    with np.errstate(all="ignore"):
+        return _checked(claim, game, _rows_of(claim), error)
+
+
+def _rows_of(claim: Claim) -> list[Array]:
+    """Return the stated transition, dense and divided by its sums: one [S·ΠA, S] per step, or one for all."""
+    found = []
+    for matrix in claim.tables.transition:  # type: ignore[union-attr]
+        if isinstance(matrix, Csr):
+            dense = np.zeros((len(matrix.indptr) - 1, matrix.columns))
+            dense[np.repeat(np.arange(len(dense)), np.diff(matrix.indptr)), matrix.indices] = matrix.data
+            matrix = dense
+        found.append(matrix / matrix.sum(axis=1, keepdims=True))
+    return found
+
+
+def greatest_mean(rows: Array, error: float, values: Array) -> Ball:
+    """Return the greatest p·values over rows p within `error` of the stated ones: [R] from [R, S] and [S].
+
+    Examples
+    --------
+    >>> greatest_mean(np.array([[0.5, 0.5]]), 0.1, np.array([0.0, 1.0])).mid
+    array([0.6])
+    """
+    order = np.argsort(-values, kind="stable")
+    low, high = np.maximum(rows - error, 0.0)[:, order], np.minimum(rows + error, 1.0)[:, order]
+    room = high - low
+    left = 1.0 - low.sum(axis=1, keepdims=True)
+    # What is left goes to the greatest values first, as far as the box allows.
+    filled = np.clip(left - np.cumsum(room, axis=1) + room, 0.0, room)
+    mid = (low + filled) @ values[order]
+    # Each probability is off by a few roundings of numbers of at most one, and there are S of them in a sum.
+    rad = np.full(len(mid), 8 * (rows.shape[1] + 8) * UNIT * float(np.abs(values).max(initial=0.0)))
+    return Ball(mid, rad)
+
+
+def least_mean(rows: Array, error: float, values: Array) -> Ball:
+    """Return the least p·values over such rows."""
+    return -greatest_mean(rows, error, -values)
+
+
+def _checked(claim: Claim, game: Joint, rows: list[Array], error: float) -> Checked:
+    agents, states = len(claim.policy), len(game.initial)
+    constraints = len(claim.thresholds)
+    most, least, spent = np.zeros((states, agents)), np.zeros((states, agents)), np.zeros((states, constraints))
+    raised = np.zeros(agents)
+    for step in reversed(range(claim.steps)):
+        table = rows[0 if len(rows) == 1 else step]
+        costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
+        own = game.mixtures[step]
+        bounds, kept = [], []
+        for i in range(agents):
+            reward = game.reward(step, i)
+            worth = greatest_mean(table, error, most[:, i]).reshape(states, -1)
+            for j in np.flatnonzero(claim.multipliers[i]):
+                worth = worth - costs[..., j] * exactly(claim.multipliers[i, j])
+            q = reward + game.average(step, i, worth[..., None])[..., 0]
+            bounds.append(q.upper.max(axis=1))
+            raised[i] += float(q.rad.max())
+            ahead = least_mean(table, error, least[:, i]).reshape(states, -1)
+            kept.append(own[i].over(reward + game.average(step, i, ahead[..., None])[..., 0]).lower)
+        paid = [
+            own[0]
+            .over(
+                game.average(
+                    step, 0, (costs[..., j] + greatest_mean(table, error, spent[:, j]).reshape(states, -1))[..., None]
+                )[..., 0]
+            )
+            .upper
+            for j in range(constraints)
+        ]
+        most, least = np.stack(bounds, axis=1), np.stack(kept, axis=1)
+        spent = np.stack(paid, axis=1) if paid else spent
+    start = Rows(game.initial[None])
+    top, bottom, costs_at = (start.mean(exactly(each))[0] for each in (most, least, spent))
+    limits = []
+    for i, prices in enumerate(claim.multipliers):
+        bound = top[i]
+        for price, limit in zip(prices, claim.thresholds, strict=True):
+            bound = bound + exactly(price) * exactly(limit)
+        limits.append(bound)
+    ceiling = stacked(limits)
+    gains = np.maximum((exactly(ceiling.upper) - exactly(bottom.lower)).upper, 0.0)
+    gains = np.where(np.isnan(gains), np.inf, gains)
+    return Checked(bottom, ceiling.upper, costs_at, gains, np.minimum(raised, gains), (None,) * constraints)
