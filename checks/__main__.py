@@ -38,6 +38,7 @@ CHECKS = {
     "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),
     "sanitize": ("checks.sanitize", "the tests of the C kernels under AddressSanitizer and UBSan"),
     "signals": ("checks.signals", "SIGINT, SIGTERM and SIGHUP at random moments of every long command"),
+    "suite": ("checks.suite", "prove the references of the suite again, or write them"),
     "sweep": ("checks.sweep", "random games before an exact judge"),
 }
 """Module and one line of each check, by name."""

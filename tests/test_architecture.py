@@ -37,6 +37,7 @@ ROOMS = [
     "interop",
     "files",
     "sweeps",
+    "suite",
     "report",
     "paper",
     "cli",

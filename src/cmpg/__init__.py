@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cmpg import runs as runs
     from cmpg import scenarios as scenarios
     from cmpg import simulation as simulation
+    from cmpg import suite as suite
     from cmpg import sweeps as sweeps
     from cmpg.cmdp.exact import Exact as Exact
     from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
@@ -166,6 +167,7 @@ __all__, __getattr__, __dir__ = front_door(
         "runs",
         "scenarios",
         "simulation",
+        "suite",
         "sweeps",
     ),
 )

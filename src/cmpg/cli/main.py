@@ -41,6 +41,7 @@ HOMES = {
     "bounds": "learning",
     "convert": "convert",
     "compare": "compare",
+    "suite": "suite",
     "reproduce": "reproduce",
     "report": "main",
 }

@@ -1,0 +1,139 @@
+"""`cmpg suite`: a benchmark of frozen games; judge a folder of policies, and rank it.
+
+Exit codes: 0 if everything was judged or proved, 1 if something was refused or not proved, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cmpg.cli.interrupts import on_interrupt, written
+from cmpg.cli.options import Json
+from cmpg.cli.output import ProgressLine, show, show_json
+from cmpg.cli.targets import chosen
+
+ACTIONS = ("list", "games", "check", "submit", "rank")
+
+
+def suite(
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ACTION]",
+            autocompletion=lambda: list(ACTIONS),
+            help="list: the games, and what is known of them. games FOLDER: write their files. check: prove the "
+            "references again. submit FOLDER: judge policies, each in a file named after its game. rank: all rows.",
+        ),
+    ] = "list",
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Of games to write, or of policies to judge.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Page to write (.html), for submit and rank.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """A benchmark of frozen games that others can enter."""
+    from cmpg.errors import CMPGError
+
+    chosen("ACTION", action, {name: name for name in ACTIONS})
+    if (folder is None) == (action in ("games", "submit")):
+        raise CMPGError(
+            f"`cmpg suite {action}` needs a folder." if folder is None else f"`cmpg suite {action}` takes no folder."
+        )
+    if output is not None and (action not in ("submit", "rank") or output.suffix != ".html"):
+        raise CMPGError(f"{output}: a page (.html) is written by `cmpg suite submit` and `cmpg suite rank`.")
+    if action == "submit" and folder is not None:
+        _submit(folder, output, as_json=as_json)
+    elif action == "games" and folder is not None:
+        _write_games(folder)
+    elif action == "check":
+        _check(as_json=as_json)
+    elif action == "rank":
+        _rank(output, as_json=as_json)
+    else:
+        _list(as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    from cmpg.faces import Face
+    from cmpg.report.suite import games_table
+    from cmpg.suite.games import SUITE, VERSION
+    from cmpg.suite.references import reference
+
+    if as_json:
+        show_json({"version": VERSION, "games": [vars(reference(name)) for name in SUITE]})
+    else:
+        show(Face(f"{len(SUITE)} games", f"version {VERSION}", (games_table(),)))
+
+
+def _write_games(folder: Path) -> None:
+    from cmpg.files.containers import new_folder
+    from cmpg.files.games import save_game
+    from cmpg.suite.games import SUITE, suite_game
+    from cmpg.suite.references import check_game_is_frozen
+
+    with ProgressLine("writing the games"), new_folder(folder):
+        for name in SUITE:
+            check_game_is_frozen(name)
+            save_game(suite_game(name), folder / f"{name}.npz")
+    show(f"{len(SUITE)} games are written to {folder}/")
+
+
+def _check(*, as_json: bool) -> None:
+    from cmpg.suite.games import SUITE
+    from cmpg.suite.references import prove_reference, reference
+
+    with ProgressLine("proving the references") as progress:
+        failed = []
+        for name in SUITE:
+            progress.begin(f"proving {name}")
+            certificate = prove_reference(name)
+            if not certificate.proves(reference(name).exploitability + 1e-9):
+                failed.append(name)
+    if as_json:
+        show_json({"games": len(SUITE), "not_proved": failed})
+    else:
+        show(
+            f"{len(SUITE) - len(failed)} of {len(SUITE)} references are proved" + "".join(f"\nnot {n}" for n in failed)
+        )
+    raise typer.Exit(1 if failed else 0)
+
+
+def _submit(folder: Path, output: Path | None, *, as_json: bool) -> None:
+    from cmpg.files.containers import write_text
+    from cmpg.report.suite import submission_summary, suite_page
+    from cmpg.suite.submissions import judge_submission, reference_suite_rows
+
+    on_interrupt(written(output))
+    with ProgressLine("judging") as progress:
+        found = judge_submission(folder, on_progress=lambda game: progress.begin(f"judging {game}"))
+    rows = reference_suite_rows()
+    if output is not None and not found.refused:
+        write_text(output, suite_page([*rows, found.row]))
+    if as_json:
+        entries = {game: vars(entry) for game, entry in found.entries.items()}
+        row = {name: None if value != value else value for name, value in vars(found.row).items()}
+        show_json({"row": row, "entries": entries, "refused": dict(found.refused)})
+    else:
+        show(submission_summary(found, rows))
+    raise typer.Exit(1 if found.refused else 0)
+
+
+def _rank(output: Path | None, *, as_json: bool) -> None:
+    from cmpg.faces import Face
+    from cmpg.files.containers import write_text
+    from cmpg.report.suite import suite_page, suite_table
+    from cmpg.suite.games import SUITE, VERSION
+    from cmpg.suite.submissions import reference_suite_rows
+
+    rows = reference_suite_rows()
+    if output is not None:
+        write_text(output, suite_page(rows))
+    if as_json:
+        show_json([vars(row) for row in rows])
+    else:
+        show(Face(f"{len(SUITE)} games", f"version {VERSION}", (suite_table(rows),)))
