@@ -345,7 +345,9 @@ def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[
     most = world.horizon * float(bounds[1])
     most = max(most, 0.0) if world.may_end else most
     upper = max(min(found.value, most) - present.lower, 0.0)
-    if most - present.lower > 0 and upper >= VACUOUS * (most - present.lower):
+    # An agent that has nearly all there is cannot gain much, and that is said by the ranges and by its own value.
+    small = upper <= (1 - VACUOUS) * world.horizon * float(bounds[1] - bounds[0])
+    if not small and upper >= VACUOUS * (most - present.lower):
         untried, entries = ceilings.untried
         reason = f"{explorer.episodes:,} exploring episodes are too few for {entries:,} met (step, state, action)"
         return upper, reason + (f", of which {untried:,} were never tried" if untried else "")

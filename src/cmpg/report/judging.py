@@ -364,7 +364,7 @@ def _bars(title: str, bars: Bars) -> str:
     most = 1.1 * max([1e-12, *(abs(end) for end in ends if math.isfinite(end))])
     rows, height = [], 22
     for place, (name, value, limit) in enumerate(bars):
-        y, width = 20 + height * place, 300 * max(min(float(value), most), 0.0) / most
+        y, width = 20 + height * place, 300 * max(min(_rounded(float(value)), most), 0.0) / most
         over = " over" if limit is not None and value > limit else ""
         rows.append(f'<text x="0" y="{y + 14}">{escape(plain(name)[:22])}</text>')
         rows.append(f'<rect class="bar{over}" x="160" y="{y + 3}" width="{width:.1f}" height="14"/>')
