@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cmpg import simulation as simulation
     from cmpg import suite as suite
     from cmpg import sweeps as sweeps
+    from cmpg.citation import cite as cite
     from cmpg.cmdp.exact import Exact as Exact
     from cmpg.cmdp.linear_program import LinearProgram as LinearProgram
     from cmpg.cmdp.model import CMDP as CMDP
@@ -86,6 +87,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__, __getattr__, __dir__ = front_door(
     __name__,
     {
+        "citation": ("cite",),
         "cmdp.exact": ("Exact",),
         "cmdp.linear_program": ("LinearProgram",),
         "cmdp.model": ("CMDP",),

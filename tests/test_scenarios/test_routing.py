@@ -229,7 +229,7 @@ def test_static_sioux_falls_comes_within_a_hundredth_of_a_percent_of_the_best_kn
     [
         ({"mode": "dynamic"}, "mode is 'dynamic'"),
         ({"mode": "static", "vehicles": 0.0}, "vehicles is 0"),
-        ({"mode": "static", "vehicles": 1e9}, "no pair with as much traffic"),
+        ({"mode": "static", "vehicles": 1e9}, "at most 70 vehicles between two nodes"),
     ],
 )
 def test_what_is_wrong_with_a_static_city_is_told(town, options, told):

@@ -1,5 +1,5 @@
 """The command: `cmpg scenarios | solve | check | certify | judge | show | simulate | export | report | learn | bounds |
-convert | compare | reproduce`.
+convert | compare | reproduce | cite`.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
 answer (the last line says what was kept). Errors go to stderr, in one paragraph.
@@ -44,6 +44,7 @@ HOMES = {
     "suite": "suite",
     "reproduce": "reproduce",
     "report": "main",
+    "cite": "main",
 }
 """By command, the file of this room that has the function of that name. To add a command, add it here."""
 
@@ -231,3 +232,10 @@ def report(
         run = load_run(folder)
         size = write_page(run, target, sensitivity=sensitivity(run.result))
     show(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser")
+
+
+def cite() -> None:
+    """Print BibTeX of the library and of the paper."""
+    from cmpg.citation import cite as entries
+
+    print(entries(), end="")

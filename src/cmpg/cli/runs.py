@@ -16,6 +16,8 @@ from cmpg.cli.targets import chosen
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
 
+WHAT = ("schedule", "policy", "outcomes", "measures", "loads", "links", "plan", "pilot", "trace")
+
 RunArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folder, written by `cmpg solve … --out`.")]
 
 
@@ -155,12 +157,18 @@ def export(
     what: Annotated[
         str,
         typer.Option(
-            help="schedule, policy, outcomes, loads or trace; or proof: the claim, in exact numbers, for cmpg-verify.",
-            autocompletion=lambda: ["schedule", "policy", "outcomes", "loads", "trace", "proof"],
+            help="schedule, policy, outcomes, measures, loads, links (roads), plan (robots), pilot (chargers), trace; "
+            "or proof: the claim, in exact numbers, for cmpg-verify.",
+            autocompletion=lambda: [*WHAT, "proof"],
         ),
     ] = "schedule",
     form: Annotated[
-        str, typer.Option("--format", help="csv, json or parquet.", autocompletion=lambda: ["csv", "json", "parquet"])
+        str,
+        typer.Option(
+            "--format",
+            help="csv, json, latex, markdown or parquet; ocpp of pilot, geojson of links, mapf of plan.",
+            autocompletion=lambda: ["csv", "json", "latex", "markdown", "parquet", "ocpp", "geojson", "mapf"],
+        ),
     ] = "csv",
     output: Annotated[Path | None, typer.Option("--out", "-o", help="New file; standard output if omitted.")] = None,
 ) -> None:
@@ -168,13 +176,17 @@ def export(
     from cmpg.errors import CMPGError
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
+    from cmpg.report.field_formats import FIELD_FORMATS
     from cmpg.report.tables import FORMATS, TABLES, rows_of, rows_text, write_rows
 
+    if form in FIELD_FORMATS:
+        _export_document(folder, what, form, output)
+        return
     table = chosen("what", what, {name: name for name in (*TABLES, "proof")})
     if table == "proof":
         _export_proof(folder, output)
         return
-    kind = chosen("format", form, {name: name for name in FORMATS})
+    kind = chosen("format", form, {name: name for name in (*FORMATS, *FIELD_FORMATS)})
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
     on_interrupt(written(output))
@@ -194,6 +206,27 @@ def _recommended(folder: Path) -> list[dict[str, Any]]:
 
     found = load_recommendation(folder)
     return list(recommended_rows(found.game, device_of(found)))
+
+
+def _export_document(folder: Path, what: str, form: str, output: Path | None) -> None:
+    """Write a table in the format of its field."""
+    from cmpg.errors import CMPGError
+    from cmpg.files.containers import check_new_file, write_text
+    from cmpg.files.run_folder import load_run
+    from cmpg.report.field_formats import FIELD_FORMATS
+
+    table, write = FIELD_FORMATS[form]
+    if what not in (table, "schedule"):  # which is the default
+        raise CMPGError(f"--what is {what!r}; {form} is a format of {table}.")
+    if output is not None:
+        check_new_file(output)
+        on_interrupt(written(output))
+    text = write(load_run(folder).result)
+    if output is None:
+        print(text, end="")
+    else:
+        write_text(output, text)
+        tell(f"written to {output}")
 
 
 def _export_proof(folder: Path, output: Path | None) -> None:

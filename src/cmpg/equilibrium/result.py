@@ -203,7 +203,7 @@ class Result:
         save_run(folder, self)
 
     def to_frame(self, what: str = "schedule") -> pandas.DataFrame:
-        """Return a table with names and units: "schedule", "policy", "outcomes", "loads" or "trace"; needs pandas."""
+        """Return a table with names and units, as `cmpg export --what` names them; needs pandas."""
         from cmpg.report.tables import frame_of  # a room below: tables are made on demand
 
         return frame_of(self, what)

@@ -34,6 +34,27 @@ class Amount:
 
 
 @dataclass(frozen=True)
+class RoadMap:
+    """A network of roads whose links are the resources of a game, as its files describe it.
+
+    The time of a link is free_flow_time·(1 + b·(flow/capacity)^power), in units of `minutes`.
+    """
+
+    ends: tuple[tuple[int, int], ...]  # [E]: tail and head, nodes counted from 1
+    free_flow_time: tuple[float, ...]  # [E]
+    capacity: tuple[float, ...]  # [E], in vehicles
+    b: tuple[float, ...]  # [E]
+    power: tuple[float, ...]  # [E]
+    tolls: tuple[float, ...]  # [E], in units of time
+    trips: tuple[tuple[int, int], ...]  # [n]: origin and destination of each agent
+    first_through_node: int = 1  # nodes before it are left only by trips that begin there
+    minutes: float = 1.0  # in a unit of time
+    static: bool = False  # whether all that use a link meet on it
+
+    __repr__ = fields_line
+
+
+@dataclass(frozen=True)
 class Legend:
     """The words and units that a scenario states for what its game is about; all have a default.
 
@@ -56,7 +77,11 @@ class Legend:
     wholes: tuple[str, ...] = ()  # [n]: what each agent is a part of, if agents are parts; tables add them up
     unpaid: float = 0.0  # the part of the value that one unit still needed at the end takes away, and no agent pays
     goals: tuple[int, ...] = ()  # [n]: the state in which each agent has arrived
-    places: tuple[tuple[float, float], ...] = ()  # x and y of each state, if states are places on a map
+    places: tuple[tuple[float, float], ...] = ()  # x and y of each cell or node, on the scenario's own map
+    roads: RoadMap | None = None  # if the resources are links
+    sites: tuple[str, ...] = ()  # [n]: where each agent is, if it stays there
+    begins: str = ""  # when step 0 begins, as in ISO 8601
+    step_seconds: float = 0.0  # the length of a step, if steps are time
     translation: tuple[tuple[str, str], ...] = ()  # what the scenario read, rounded, dropped or assumed: what, how
     warning: str = ""  # set if a total of the game differs from the data by more than a hundredth
 
@@ -157,7 +182,9 @@ def _legend_part(name: str, value: Any) -> Any:
             if _is_number(each) and isinstance(unit, str):
                 return Amount(value["name"], unit, float(each))
         raise GameError(f"legend.{name} is {reprlib.repr(value)}; a name, a unit and a number `each` are required.")
-    if name == "unpaid":
+    if name == "roads":
+        return _road_map(value)
+    if name in ("unpaid", "step_seconds"):
         if _is_number(value):
             return float(value)
         raise GameError(f"legend.{name} is {reprlib.repr(value)}; a finite number is required.")
@@ -189,6 +216,28 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _road_map(record: Any) -> RoadMap:
+    known = {each.name for each in fields(RoadMap)}
+    if not isinstance(record, dict) or set(record) != known:
+        raise GameError(f"legend.roads is {reprlib.repr(record)}; {', '.join(sorted(known))} are required.")
+    count, read = len(record["ends"]) if isinstance(record["ends"], list) else 0, dict(record)
+    for name in ("ends", "trips"):
+        rows = record[name]
+        if not isinstance(rows, list) or not all(
+            _is_pair(row) and all(type(each) is int for each in row) for row in rows
+        ):
+            raise GameError(f"legend.roads.{name} is {reprlib.repr(rows)}; pairs of nodes are required.")
+        read[name] = tuple((tail, head) for tail, head in rows)
+    for name in ("free_flow_time", "capacity", "b", "power", "tolls"):
+        if not _are_amounts(record[name]) or len(record[name]) != count:
+            raise GameError(f"legend.roads.{name} is {reprlib.repr(record[name])}; {count} numbers are required.")
+        read[name] = tuple(map(float, record[name]))
+    first, minutes, static = record["first_through_node"], record["minutes"], record["static"]
+    if type(first) is not int or not _is_number(minutes) or not isinstance(static, bool):
+        raise GameError("legend.roads: a node, a number of minutes, and whether it is static are required.")
+    return RoadMap(**read)
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_number, value))
 
@@ -213,6 +262,10 @@ def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None
         raise GameError(
             f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {len(shapes)} agents is required."
         )
+    if legend.sites and len(legend.sites) != len(shapes):
+        raise GameError(f"legend.sites has {len(legend.sites)} names; {len(shapes)} are required, one for each agent.")
+    if legend.roads is not None and len(legend.roads.trips) != len(shapes):
+        raise GameError(f"legend.roads.trips has {len(legend.roads.trips)} pairs; {len(shapes)} are required.")
     if legend.wholes and len(legend.wholes) != len(shapes):
         raise GameError(
             f"legend.wholes has {len(legend.wholes)} names; {len(shapes)} are required, one for each agent."

@@ -31,10 +31,14 @@ from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, sho
 from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.contract import Game, Information, Position, SharedResources
+from cmpg.games.local.game import LocalGame
+from cmpg.games.names import RoadMap
 from cmpg.sizes import require_rules
 
 if TYPE_CHECKING:
     import pandas
+
+    from cmpg.scenarios.traffic_assignment import Assignment
 
 FLOOR = 1e-9
 BARS = "·▁▂▃▄▅▆▇█"
@@ -43,7 +47,7 @@ Row = dict[str, Any]
 
 
 def rows_of(result: Result, what: str) -> list[Row]:
-    """Return one table of a result: `schedule`, `policy`, `outcomes`, `loads` or `trace`.
+    """Return one table of a result, by its name in `TABLES`.
 
     Examples
     --------
@@ -102,9 +106,169 @@ def _schedule(result: Result) -> Iterator[Row]:
                 legend.agent: names.agent(i),
                 legend.step: names.step(h),
                 legend.state: names.state(i, s),
+                **_place(game, i, s),
                 "action": names.action(i, a, s),
                 "probability": float(visits[h, s, a]),
             }
+
+
+def _place(game: Game, agent: int, state: int) -> Row:
+    """Return where a state is on the map, if states are places."""
+    places = game.names.legend.places
+    if not places or len(places) != game.policy_shapes[agent][1]:
+        return {}
+    x, y = places[state]
+    return {"x": x, "y": y}
+
+
+def _plan(result: Result) -> Iterator[Row]:
+    """Yield where each agent is at every step of its likeliest way, and after the last."""
+    game, position = _at(result)
+    if not _place(game, 0, 0):
+        raise UnsupportedError(type(game).__name__, "has no plan: its states are no places", "Export the schedule.")
+    names, legend = game.names, game.names.legend
+    for i in range(game.num_agents):
+        way = Itinerary(position.induced_cmdp(i), position.policy[i]).likely_states()
+        for h, state in enumerate(way):
+            yield {
+                legend.agent: names.agent(i),
+                "step": h,
+                legend.state: names.state(i, state),
+                **_place(game, i, state),
+            }
+
+
+def _pilot(result: Result) -> Iterator[Row]:
+    """Yield the power of each car in every slot of its likeliest course: what a charger is to allow."""
+    game, position = _at(result)
+    names, legend = game.names, game.names.legend
+    if not legend.sites or not legend.step_seconds or not legend.needs:
+        raise UnsupportedError(
+            type(game).__name__, "has no pilot signals: it names no chargers and no times", "Export the schedule."
+        )
+    for name, parts in wholes(game):
+        power = np.zeros(len(legend.steps))
+        for i in parts:
+            states = Itinerary(position.induced_cmdp(i), position.policy[i]).likely_states()
+            needs = np.array(legend.needs[legend.needs_of[i]])[states]
+            power += legend.load.each * (np.diff(needs) < 0)
+        for h, kilowatts in enumerate(power.tolist()):
+            yield {
+                legend.agent: name,
+                "station": legend.sites[parts[0]],
+                legend.step: names.step(h),
+                "power (kW)": kilowatts,
+            }
+
+
+def _links(result: Result) -> Iterator[Row]:
+    """Yield the flow and the travel time of every link; if all meet on a link, with the best flows and their tolls."""
+    game, roads, likely = _road_game(result)
+    legend = game.names.legend
+    each, minutes = legend.load.each, roads.minutes
+    loads = np.arange(len(likely))
+    delay = np.broadcast_to(game.delay, (likely.shape[1], *game.delay.shape[1:]))
+    flows = each * np.einsum("m,mhe->he", loads, likely)
+    times = np.einsum("m,mhe,hem->he", loads, likely, delay) * each  # of all vehicles together
+    best, tolls = (None, None) if not roads.static else _optimum(roads, each)
+    for h, e in np.ndindex(flows.shape):
+        if not roads.static and flows[h, e] <= FLOOR:
+            continue
+        tail, head = roads.ends[e]
+        mean = times[h, e] / flows[h, e] * 100 if flows[h, e] > FLOOR else roads.free_flow_time[e]
+        row: Row = {} if roads.static else {legend.step: game.names.step(h)}
+        row |= {legend.resource: game.all_resource_names[e], "from": tail, "to": head}
+        row |= {"flow (vehicles)": float(flows[h, e]), "travel time (min)": float(mean) * minutes}
+        row["free flow time (min)"] = roads.free_flow_time[e] * minutes
+        if roads.capacity[e]:
+            row |= {"capacity (vehicles)": roads.capacity[e], "volume/capacity": float(flows[h, e] / roads.capacity[e])}
+        else:
+            row |= {"capacity (vehicles)": None, "volume/capacity": None}
+        if best is not None and tolls is not None:
+            row |= {"optimal flow (vehicles)": float(best.flows[e]), "toll (min)": float(tolls[e]) * minutes}
+        yield row
+
+
+def _road_game(result: Result) -> tuple[LocalGame, RoadMap, FloatArray]:
+    """Return a game on roads, its roads, and how likely each load is: [n + 1, H, E]."""
+    game = game_of(result)
+    roads = game.names.legend.roads
+    if roads is None or not isinstance(game, LocalGame):
+        raise UnsupportedError(type(game).__name__, "has no links: its resources are no roads", "Export the loads.")
+    return game, roads, game.at(result.policy.floats()).load_probabilities()
+
+
+def _optimum(roads: RoadMap, vehicles: float) -> tuple[Assignment, FloatArray]:
+    from cmpg.scenarios.traffic_assignment import Demand, Roads, assign, optimal_tolls
+
+    network = Roads.on(roads)
+    best = assign(network, Demand.on(roads, vehicles), optimum=True)
+    return best, optimal_tolls(network, best)
+
+
+def _measures(result: Result) -> Iterator[Row]:
+    """Yield the numbers by which a field judges a plan."""
+    game, position = _at(result)
+    legend = game.names.legend
+
+    def row(measure: str, value: float | None, unit: str = "") -> Row:
+        return {"measure": measure, "value": value, "unit": unit}
+
+    yield row("total value", float(np.sum(position.values)))
+    for j, cost in enumerate(position.costs.tolist()):
+        yield row(game.names.constraint(j), cost)
+    if legend.need is not None:
+        rows, unit = rows_of(result, "outcomes"), f" ({legend.need.unit})" if legend.need.unit else ""
+        for what in ("", " missing"):
+            total = sum(each[f"{legend.need.name}{what}{unit}"] for each in rows)
+            yield row(f"{legend.need.name}{what}", float(total), legend.need.unit)
+    if legend.need is not None and isinstance(game, SharedResources):
+        together = game.at(position.policy)
+        loads = np.sum([together.usage(i) for i in range(game.num_agents)], axis=0)
+        yield row(f"highest expected {legend.load.name}", float(legend.load.each * loads.max()), legend.load.unit)
+    if legend.goals:
+        yield from _arrivals(game, position, row)
+    if legend.roads is not None:
+        yield from _traffic(result, row)
+
+
+def _arrivals(game: Game, position: Position, row: Callable[..., Row]) -> Iterator[Row]:
+    """Yield when agents with goals arrive: all of them, and together."""
+    goals = game.names.legend.goals
+    ways = [Itinerary(position.induced_cmdp(i), position.policy[i]) for i in range(game.num_agents)]
+    arrived = np.cumsum([way.first_arrivals(goal) for way, goal in zip(ways, goals, strict=True)], axis=1)  # [n, H + 1]
+    yield row("arrival share", float(arrived[:, -1].mean()))
+    away = [1 - way.visits.sum(axis=-1)[:, goal] for way, goal in zip(ways, goals, strict=True)]
+    yield row("sum of costs", float(np.sum(away)), "steps")  # expected steps that are not spent on the goal
+    together = np.prod(np.minimum(arrived, 1.0), axis=0)  # agents move independently
+    mean = float(np.sum(1 - together[:-1]))
+    yield row("makespan", mean, "steps")  # with those that never arrive counted at the horizon
+    for share in (0.5, 0.9, 0.99):
+        steps = np.flatnonzero(together >= share - 1e-12)
+        yield row(f"all arrived ({share:.0%})", int(steps[0]) if len(steps) else None, "step")
+
+
+def _traffic(result: Result, row: Callable[..., Row]) -> Iterator[Row]:
+    """Yield what traffic planners ask for; flows that are best for all, if all that use a link meet on it."""
+    from cmpg.scenarios.traffic_assignment import Demand, Roads, relative_gap
+
+    game, roads, likely = _road_game(result)
+    each, loads = game.names.legend.load.each, np.arange(len(likely))
+    delay = np.broadcast_to(game.delay, (likely.shape[1], *game.delay.shape[1:]))
+    hours = 100 * roads.minutes / 60
+    total = float(np.einsum("m,mhe,hem->", loads, likely, delay)) * each * hours
+    yield row("total travel time", total, "vehicle-hours")
+    if not roads.static:
+        return
+    flows = each * np.einsum("m,mhe->e", loads, likely)
+    demand = Demand.on(roads, each)
+    yield row("relative gap", relative_gap(Roads.on(roads), demand, flows))
+    best, tolls = _optimum(roads, each)
+    optimal = best.total_time * roads.minutes / 60
+    yield row("total travel time, system optimum", optimal, "vehicle-hours")
+    yield row("relative gap of the system optimum", best.relative_gap)
+    yield row("total travel time / system optimum", total / optimal)
+    yield row("tolls paid at the system optimum", float(tolls @ best.flows) * roads.minutes / 60, "vehicle-hours")
 
 
 def _joint_schedule(game: Game, position: Position) -> Iterator[Row]:
@@ -232,13 +396,17 @@ class Itinerary:
 
     def likely(self) -> list[tuple[int, int]]:
         """Return the state and the action of every step on the likeliest way, each step's next the likeliest one."""
-        state, steps = int(np.argmax(self._cmdp.initial)), []
+        states = self.likely_states()
+        return [(state, int(np.argmax(table[state]))) for state, table in zip(states, self._policy, strict=False)]
+
+    def likely_states(self) -> list[int]:
+        """Return the states on that way, before each step and after the last: [H + 1]."""
+        states = [int(np.argmax(self._cmdp.initial))]
         for h, table in enumerate(self._policy):
-            action = int(np.argmax(table[state]))
-            steps.append((state, action))
-            row = self._cmdp.matrix(h)[[state * table.shape[1] + action]]
-            state = int(np.argmax(row.toarray() if sp.issparse(row) else row))
-        return steps
+            action = int(np.argmax(table[states[-1]]))
+            row = self._cmdp.matrix(h)[[states[-1] * table.shape[1] + action]]
+            states.append(int(np.argmax(row.toarray() if sp.issparse(row) else row)))
+        return states
 
 
 def _told(number: float | None) -> Cell:
@@ -292,15 +460,19 @@ TABLES: dict[str, Callable[[Result], Iterator[Row]]] = {
     "policy": _policy,
     "outcomes": _outcomes,
     "loads": _loads,
+    "links": _links,
+    "pilot": _pilot,
+    "plan": _plan,
+    "measures": _measures,
     "trace": _trace,
 }
 """Every table by its name."""
 
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "latex", "markdown", "parquet")
 
 
 def rows_text(rows: Sequence[Row], form: str) -> str:
-    """Return rows as CSV, or as a JSON list with one object a line.
+    """Return rows as CSV, as a JSON list with one object a line, as a LaTeX table (booktabs), or as Markdown.
 
     Examples
     --------
@@ -311,11 +483,41 @@ def rows_text(rows: Sequence[Row], form: str) -> str:
     rows = [{name: _neat(value) for name, value in row.items()} for row in rows]
     if form == "json":
         return "[" + ",\n ".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows) + "]\n"
+    if form in ("latex", "markdown"):
+        return _laid_out(rows, form)
     text = io.StringIO()
     writer, names = csv.writer(text, lineterminator="\n"), list(rows[0]) if rows else []
     writer.writerow(map(cell, names))
     writer.writerows([cell(row.get(name, "")) for name in names] for row in rows)
     return text.getvalue()
+
+
+ESCAPES = {
+    "latex": {**{mark: f"\\{mark}" for mark in "&%$#_{}"}, "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
+              "^": "\\textasciicircum{}", "→": "$\\to$", "–": "--"},
+    "markdown": {"|": "\\|", "\n": " "},
+}  # fmt: skip
+"""What must not stand in a cell as it is."""
+
+
+def _laid_out(rows: Sequence[Row], form: str) -> str:
+    """Return a table for a paper or a page; numbers have six digits, and stand to the right."""
+    names = list(rows[0]) if rows else []
+    escape = str.maketrans(ESCAPES[form])
+    right = [all(isinstance(row.get(name), (int, float)) or row.get(name) is None for row in rows) for name in names]
+    heads = [name.translate(escape) for name in names]
+    body = [[_short(row.get(name)).translate(escape) for name in names] for row in rows]
+    if form == "markdown":
+        rule = ["---:" if number else "---" for number in right]
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, rule, *body))
+    lines = [" & ".join(cells) + r" \\" for cells in body]
+    columns = "".join("r" if number else "l" for number in right)
+    head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
+    return "\n".join([*head, *lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _short(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _neat(value: Any) -> Any:

@@ -98,7 +98,7 @@ _ALL = (
     Scenario("grid-world-local", "the grid world, each agent seeing its own cell only", ".paper:grid_world_local"),
     Scenario("charging", "cars under a transformer limit, on a day of charging sessions", ".car_charging:charging"),
     Scenario("robots", "a fleet on a map, with a budget of collisions", ".robot_fleet:robots"),
-    Scenario("routing", "platoons in a city with a weak bridge; loads meet per step", ".platoon_routing:routing"),
+    Scenario("routing", "platoons in a city with a weak bridge; by steps, or static", ".platoon_routing:routing"),
     Scenario("spectrum", "3 users share 2 radio channels with their owner", ".spectrum_sharing:spectrum"),
     Scenario("team", "agents with one reward, from a .dpomdp file, who see the state", ".team_planning:team"),
 )

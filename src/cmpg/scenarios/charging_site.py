@@ -13,7 +13,6 @@ loads both.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from cmpg.arrays import FloatArray, frozen, numbers, require_at_least_zero
 from cmpg.errors import FileError, GameError, NoSuchDayError
 from cmpg.scenarios.charging_stays import Slots, parts_of, power_of
 from cmpg.scenarios.readers.acn import Session, read_sessions, zone_of
-from cmpg.scenarios.readers.text import FilePath, Line, number_in, read_lines
+from cmpg.scenarios.readers.text import FilePath, Line, header_of, number_in, table_in
 from cmpg.scenarios.samples import sample_file
 
 SLOTS = (15, 30, 60)
@@ -193,7 +192,7 @@ def _from_text(text: str) -> dict[str, list[str]]:
 
 def _from_file(path: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for row, line in _table(path, ("station", "transformer")):
+    for row, line in table_in(path, ("station", "transformer")):
         if not row["station"] or not row["transformer"]:
             raise line.error("a station and its transformer are required.")
         groups.setdefault(row["transformer"], []).append(row["station"])
@@ -225,12 +224,12 @@ def read_profile(path: FilePath, slots: Slots, columns: Sequence[str]) -> FloatA
     FileError
         With the file and the line: a column is missing, a time is not one, or they do not begin at 00:00 and ascend.
     """
-    header = _header(path)
+    header = header_of(path)
     single = len(header) == 2 and not set(columns) & set(header)
     wanted = [next(name for name in header if name != "from")] * len(columns) if single else list(columns)
     begins: list[int] = []
     values: list[list[float]] = []
-    for row, line in _table(path, ("from", *wanted)):
+    for row, line in table_in(path, ("from", *wanted)):
         minute = _minute(row["from"], line)
         if (minute != 0) if not begins else (minute <= begins[-1]):
             raise line.error(f"from is {row['from']}; times that begin with 00:00 and ascend are required.")
@@ -248,25 +247,6 @@ def _minute(text: str, line: Line) -> int:
     except ValueError:
         raise line.error(f"from is {text!r}; a time of the day such as 08:00 is required.") from None
     return 60 * clock.hour + clock.minute
-
-
-def _header(path: FilePath) -> list[str]:
-    first = next(read_lines(path), None)
-    return [] if first is None else [name.strip() for name in next(csv.reader([first.text]))]
-
-
-def _table(path: FilePath, columns: Sequence[str]) -> list[tuple[dict[str, str], Line]]:
-    header, found = _header(path), []
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise FileError(f"{path}, line 1: the columns are: {', '.join(header)}; missing: {', '.join(missing)}.")
-    for line in read_lines(path):
-        if line.number > 1 and line.text.strip():
-            fields = [field.strip() for field in next(csv.reader([line.text]))]
-            if len(fields) != len(header):
-                raise line.error(f"there are {len(fields)} fields; the first line names {len(header)} columns.")
-            found.append((dict(zip(header, fields, strict=True)), line))
-    return found
 
 
 def kilowatts(

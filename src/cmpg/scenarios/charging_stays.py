@@ -53,6 +53,11 @@ class Slots:
         following = _midnight(self.day + timedelta(days=1), self.zone)
         return int((following - _midnight(self.day, self.zone)) / timedelta(minutes=self.minutes))
 
+    @property
+    def begins(self) -> str:
+        """When the first slot begins, in ISO 8601; with its offset from UTC where the time zone is known."""
+        return datetime.combine(self.day, time(), self.zone).isoformat()
+
     def of(self, moment: datetime) -> Fraction:
         """Return how many slots after midnight a moment is."""
         if self.zone is None:

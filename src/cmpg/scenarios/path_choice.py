@@ -33,19 +33,26 @@ from cmpg.scenarios.platoon_routing import (
     between_nodes,
     changed_total,
     link_delays,
+    minutes_of,
     network_words,
     places_of,
+    places_on_map,
+    road_map,
     short_trips,
+    unit_words,
 )
-from cmpg.scenarios.readers.text import FilePath
+from cmpg.scenarios.readers.text import FilePath, integer_in, number_in, table_in
 from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
-from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, shortest_paths
+from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, assign, optimal_tolls, shortest_paths
 
 ROUNDS = 60
 """The iterations of the Frank-Wolfe method, each of which can find one more path for every pair."""
 
 BISECTIONS = 40
+
+OPTIMAL = "optimal"
+"""The tolls that make the system optimum an equilibrium."""
 
 
 def found_paths(roads: Roads, demand: Demand, *, rounds: int = ROUNDS) -> tuple[tuple[Path, ...], ...]:
@@ -53,7 +60,7 @@ def found_paths(roads: Roads, demand: Demand, *, rounds: int = ROUNDS) -> tuple[
     known: list[dict[Path, None]] = [{} for _ in demand.pairs]
     flows = np.zeros(len(roads.ends))
     for number in range(rounds):
-        paths, _ = shortest_paths(roads, demand, roads.times(flows))
+        paths, _ = shortest_paths(roads, demand, roads.costs(flows))
         target = np.zeros(len(flows))
         for place, (path, flow) in enumerate(zip(paths, demand.flows, strict=True)):
             known[place][path] = None
@@ -67,19 +74,20 @@ def _best_share(roads: Roads, flows: FloatArray, ahead: FloatArray) -> float:
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        rising = float(ahead @ roads.times(flows + middle * ahead)) > 0
+        rising = float(ahead @ roads.costs(flows + middle * ahead)) > 0
         low, high = (low, middle) if rising else (middle, high)
     return low
 
 
-def chooser(paths: Sequence[Path], num_links: int) -> LocalAgent:
-    """Return an agent that chooses one of some paths, once."""
+def chooser(paths: Sequence[Path], num_links: int, *, tolls: FloatArray | None = None) -> LocalAgent:
+    """Return an agent that chooses one of some paths, once, and pays the tolls of its links."""
+    paid = np.zeros(len(paths)) if tolls is None else np.array([tolls[list(path)].sum() for path in paths])
     rows = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
     used = np.concatenate([np.array(path, dtype=np.int64) for path in paths])
     uses = sp.csr_array((np.ones(len(rows)), (rows, used)), shape=(len(paths), num_links))
     return LocalAgent(
         transition=np.ones((1, 1, len(paths), 1)),
-        reward=np.zeros((1, 1, len(paths))),
+        reward=-paid[None, None] / 100,
         uses=(uses,),
         initial=np.ones(1),
     )
@@ -130,7 +138,13 @@ def static_city(
 
 
 def static_routing_game(
-    city: RoutingCity, *, limit: float = 2, threshold: float = 0.5, vehicles: float = VEHICLES["static"]
+    city: RoutingCity,
+    *,
+    limit: float = 2,
+    threshold: float = 0.5,
+    vehicles: float = VEHICLES["static"],
+    minutes: float | None = None,
+    tolls: FilePath | None = None,
 ) -> LocalGame:
     """Return the game of platoons that choose a path each, once; those of one pair of nodes share their tables."""
     require_at_least_zero(limit=limit, threshold=threshold)
@@ -140,8 +154,11 @@ def static_routing_game(
         tuple((origin - 1, destination - 1) for origin, destination in counts),
         vehicles * np.array([float(count) for count in counts.values()]),
     )
-    paths = dict(zip(counts, found_paths(Roads.of(city.network), demand), strict=True))
-    kinds = {pair: chooser(paths[pair], len(links)) for pair in counts}
+    roads, unit = Roads.of(city.network), minutes_of(city.network, minutes)
+    charged = None if tolls is None else _tolls(tolls, city, roads, demand, unit)
+    tolled = roads if charged is None else roads.with_tolls(charged)
+    paths = dict(zip(counts, found_paths(tolled, demand), strict=True))
+    kinds = {pair: chooser(paths[pair], len(links), tolls=charged) for pair in counts}
     loads = np.arange(len(ends) + 1.0)
     excess = np.zeros((1, 1, len(links), len(loads)))
     excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
@@ -166,15 +183,36 @@ def static_routing_game(
             state="origin",
             resource="link",
             states=("at its origin",),
-            value=Amount("travel time", "min", -100.0),
+            value=Amount("travel time" if charged is None else "travel time and tolls", "min", -100.0 * unit),
             load=Amount("traffic", "vehicles", vehicles),
-            translation=_translation(city, vehicles, [len(paths[pair]) for pair in counts]),
+            places=places_on_map(city),
+            roads=road_map(city, minutes=unit, static=True, tolls=charged),
+            translation=_translation(city, vehicles, [len(paths[pair]) for pair in counts], tolls, minutes),
             warning=changed_total(city, vehicles),
         ),
     )
 
 
-def _translation(city: RoutingCity, vehicles: float, offered: Sequence[int]) -> tuple[tuple[str, str], ...]:
+def _tolls(given: FilePath, city: RoutingCity, roads: Roads, demand: Demand, minutes: float) -> FloatArray:
+    """Return the tolls of all links in units of time: those of the system optimum, or those of a file in minutes."""
+    if str(given) == OPTIMAL:
+        return optimal_tolls(roads, assign(roads, demand, optimum=True))
+    index = {(link.tail, link.head): e for e, link in enumerate(city.network.links)}
+    tolls = np.zeros(len(index))
+    for row, line in table_in(given, ("from", "to", "toll (min)")):
+        ends = integer_in(row["from"], line, name="from"), integer_in(row["to"], line, name="to")
+        toll = number_in(row["toll (min)"], line, name="toll (min)")
+        if ends not in index:
+            raise line.error(f"{city.network.source} has no link from {ends[0]} to {ends[1]}.")
+        if toll < 0:
+            raise line.error(f"toll (min) is {toll:g}; a number of at least 0 is required.")
+        tolls[index[ends]] = toll / minutes
+    return tolls
+
+
+def _translation(
+    city: RoutingCity, vehicles: float, offered: Sequence[int], tolls: FilePath | None, minutes: float | None
+) -> tuple[tuple[str, str], ...]:
     """Return what was read, rounded and assumed, in vehicles."""
     count, (pairs, few) = len(city.origins), city.small
     dropped = f"; {counted(pairs, 'pair')} with {few:,.0f} vehicles in all dropped" if pairs else ""
@@ -192,7 +230,8 @@ def _translation(city: RoutingCity, vehicles: float, offered: Sequence[int]) -> 
             f"{min(offered)} to {max(offered)} for each pair, those that {ROUNDS} iterations of the Frank-Wolfe "
             "method find; what is proved is about these",
         ),
-        ("assumed", UNREAD),
+        *([] if tolls is None else [("tolls", f"{tolls}, in minutes, added to what a path costs its users")]),
+        ("assumed", f"{unit_words(city.network, minutes)}; {UNREAD}"),
     )
 
 

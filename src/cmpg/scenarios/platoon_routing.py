@@ -32,11 +32,15 @@ from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.games.contract import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.names import RoadMap
 from cmpg.scenarios.moves import certain, move_table
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
 from cmpg.sizes import require_agents
+
+HUNDREDTH_OF_AN_HOUR = 0.6
+"""Minutes in the unit of time of Sioux Falls (LeBlanc, Morlok and Pierskalla 1975)."""
 
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE = "the bundled city"
@@ -139,9 +143,21 @@ def between_nodes(table: TripTable) -> float:
 
 def _usual_bridges(network: Network) -> tuple[tuple[int, int], ...]:
     """Return the links that are protected unless others are named: those of Sioux Falls, by its size and its links."""
+    return SIOUX_FALLS_BRIDGES if _is_sioux_falls(network) else ()
+
+
+def _is_sioux_falls(network: Network) -> bool:
     links = {(link.tail, link.head) for link in network.links}
-    known = (network.num_nodes, len(network.links)) == (24, 76) and links >= set(SIOUX_FALLS_BRIDGES)
-    return SIOUX_FALLS_BRIDGES if known else ()
+    return (network.num_nodes, len(network.links)) == (24, 76) and links >= set(SIOUX_FALLS_BRIDGES)
+
+
+def minutes_of(network: Network, minutes: float | None) -> float:
+    """Return the minutes in a unit of time of a network: what is given, else 0.6 for Sioux Falls, else 1."""
+    if minutes is None:
+        return HUNDREDTH_OF_AN_HOUR if _is_sioux_falls(network) else 1.0
+    if not 0 < minutes < np.inf:
+        raise GameError(f"minutes is {minutes:g}; a positive number is required.")
+    return minutes
 
 
 def places_of(network: Network, protected: str | Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -218,6 +234,8 @@ def routing(
     vehicles: float | None = None,
     waiting: float = 0.01,
     late: float = 0.60,
+    minutes: float | None = None,
+    tolls: FilePath | None = None,
 ) -> LocalGame:
     """Return the game of platoons in a city.
 
@@ -235,6 +253,12 @@ def routing(
         In a platoon; 3000 where it is left out, and 100 in static mode.
     waiting, late
         What a step of waiting costs, and not having arrived after the last step.
+    minutes
+        In a unit of time of the network file, which does not name it. Where it is left out, 0.6 for Sioux Falls, whose
+        times are in hundredths of an hour, and 1 for others.
+    tolls
+        Of links, in static mode: "optimal" for those that make the system optimum an equilibrium, or a CSV file with
+        the columns `from`, `to` and `toll (min)`, such as `cmpg export RUN --what links` writes.
 
     Examples
     --------
@@ -251,10 +275,21 @@ def routing(
         from cmpg.scenarios.path_choice import static_city, static_routing_game
 
         all_traffic = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
-        return static_routing_game(all_traffic, limit=limit, threshold=threshold, vehicles=size)
+        return static_routing_game(
+            all_traffic, limit=limit, threshold=threshold, vehicles=size, minutes=minutes, tolls=tolls
+        )
+    if tolls is not None:
+        raise GameError("tolls are for routes that are chosen at once: mode is static.")
     city = routing_city(**options, protected=protected)
     return routing_game(
-        city, horizon=horizon, limit=limit, threshold=threshold, vehicles=size, waiting=waiting, late=late
+        city,
+        horizon=horizon,
+        limit=limit,
+        threshold=threshold,
+        vehicles=size,
+        waiting=waiting,
+        late=late,
+        minutes=minutes,
     )
 
 
@@ -267,6 +302,7 @@ def routing_game(
     vehicles: float = 3000,
     waiting: float = 0.01,
     late: float = 0.60,
+    minutes: float | None = None,
 ) -> LocalGame:
     """Return the game of platoons that are known already. Platoons with the same destination share their tables."""
     require_at_least_zero(limit=limit, threshold=threshold, waiting=waiting, late=late)
@@ -299,10 +335,12 @@ def routing_game(
             resource="link",
             states=tuple(f"node {node}" for node in range(1, city.network.num_nodes + 1)),
             actions_by_state=_choices(city.network),
-            value=Amount("travel time", "min", -100.0),
+            value=Amount("travel time", "min", -100.0 * minutes_of(city.network, minutes)),
             load=Amount("traffic", "vehicles", vehicles),
             goals=tuple(node - 1 for node in city.destinations),
-            translation=_translation(city, horizon=horizon, vehicles=vehicles),
+            places=places_on_map(city),
+            roads=road_map(city, minutes=minutes_of(city.network, minutes)),
+            translation=_translation(city, horizon=horizon, vehicles=vehicles, minutes=minutes),
             warning=changed_total(city, vehicles),
         ),
     )
@@ -316,7 +354,32 @@ def changed_total(city: RoutingCity, vehicles: float) -> str:
     return f"{carried:,.0f} vehicles travel in the game, {city.trips:,.0f} in the trip table"
 
 
-def _translation(city: RoutingCity, *, horizon: int, vehicles: float) -> tuple[tuple[str, str], ...]:
+def places_on_map(city: RoutingCity) -> tuple[tuple[float, float], ...]:
+    """Return the coordinates of all nodes, or none if those of a node are missing."""
+    known, nodes = city.positions or {}, range(1, city.network.num_nodes + 1)
+    return tuple(known[node] for node in nodes) if all(node in known for node in nodes) else ()
+
+
+def road_map(city: RoutingCity, *, minutes: float, static: bool = False, tolls: FloatArray | None = None) -> RoadMap:
+    """Return the network of a city, and where its platoons go, for tables and maps."""
+    links = city.network.links
+    return RoadMap(
+        ends=tuple((link.tail, link.head) for link in links),
+        free_flow_time=tuple(link.free_flow_time for link in links),
+        capacity=tuple(max(link.capacity, 0.0) for link in links),
+        b=tuple(link.b for link in links),
+        power=tuple(link.power for link in links),
+        tolls=(0.0,) * len(links) if tolls is None else tuple(tolls.tolist()),
+        trips=tuple(zip(city.origins, city.destinations, strict=True)),
+        first_through_node=city.network.first_through_node,
+        minutes=minutes,
+        static=static,
+    )
+
+
+def _translation(
+    city: RoutingCity, *, horizon: int, vehicles: float, minutes: float | None
+) -> tuple[tuple[str, str], ...]:
     """Return what was read, drawn and assumed, in vehicles."""
     count = len(city.origins)
     far = f"; {city.too_far:,.0f} whose way has more than {horizon} links are left out" if city.too_far >= 0.5 else ""
@@ -330,8 +393,13 @@ def _translation(city: RoutingCity, *, horizon: int, vehicles: float) -> tuple[t
             "is taken",
         ),
         ("loads", "platoons delay each other on a link only if they take it at the same step"),
-        ("assumed", f"{UNREAD}; all platoons leave at once"),
+        ("assumed", f"{unit_words(city.network, minutes)}; {UNREAD}; all platoons leave at once"),
     )
+
+
+def unit_words(network: Network, minutes: float | None) -> str:
+    """Return what is taken for the unit of time of a network."""
+    return f"a unit of time of the network is {minutes_of(network, minutes):g} min"
 
 
 UNREAD = "lengths, speeds, tolls and types of links are not used"

@@ -15,6 +15,7 @@ minimum of a convex function whose gradient c is: so it is what is reported, wha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import FileError
 from cmpg.faces import fields_line
+from cmpg.games.names import RoadMap
 from cmpg.scenarios.readers.tntp import Network
 
 Path = tuple[int, ...]
@@ -60,6 +62,21 @@ class Roads:
         # A link without congestion may come without a capacity.
         return cls(
             network.num_nodes, ends, time, np.where(b > 0, capacity, 1.0), b, power, network.first_through_node - 1
+        )
+
+    @classmethod
+    def on(cls, roads: RoadMap) -> Roads:
+        """Read the links of a game's legend."""
+        b = np.array(roads.b)
+        return cls(
+            max(max(pair) for pair in (*roads.ends, *roads.trips)),
+            np.array(roads.ends) - 1,
+            np.array(roads.free_flow_time),
+            np.where(b > 0, roads.capacity, 1.0),
+            b,
+            np.array(roads.power),
+            roads.first_through_node - 1,
+            np.array(roads.tolls) if any(roads.tolls) else None,
         )
 
     def times(self, flows: FloatArray) -> FloatArray:
@@ -107,6 +124,12 @@ class Demand:
 
     pairs: tuple[tuple[int, int], ...]
     flows: FloatArray  # [pairs]
+
+    @classmethod
+    def on(cls, roads: RoadMap, vehicles: float) -> Demand:
+        """Count the trips of a game whose agents have so many vehicles each."""
+        counts = Counter((origin - 1, destination - 1) for origin, destination in roads.trips)
+        return cls(tuple(counts), vehicles * np.array(list(counts.values()), dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,12 @@ size only: ten bytes can be packed so that they unpack to ten thousand.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -186,3 +187,24 @@ def is_whole(text: str) -> bool:
     (True, False, False, False)
     """
     return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def header_of(path: FilePath) -> list[str]:
+    """Return the names of the columns of a CSV file."""
+    first = next(read_lines(path), None)
+    return [] if first is None else [name.strip() for name in next(csv.reader([first.text]))]
+
+
+def table_in(path: FilePath, columns: Sequence[str]) -> list[tuple[dict[str, str], Line]]:
+    """Return the rows of a CSV file, by its columns, some of which it must have; each with its line."""
+    header, found = header_of(path), []
+    missing = [name for name in columns if name not in header]
+    if missing:
+        raise FileError(f"{path}, line 1: the columns are: {', '.join(header)}; missing: {', '.join(missing)}.")
+    for line in read_lines(path):
+        if line.number > 1 and line.text.strip():
+            fields = [field.strip() for field in next(csv.reader([line.text]))]
+            if len(fields) != len(header):
+                raise line.error(f"there are {len(fields)} fields; the first line names {len(header)} columns.")
+            found.append((dict(zip(header, fields, strict=True)), line))
+    return found
