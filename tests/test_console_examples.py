@@ -48,3 +48,20 @@ def test_make_demo_runs_what_the_readme_shows():
     commands = [line.strip().replace("$(BIN)/", "") for line in demo.splitlines()]
     shown = [command for command, _ in examples(ROOT / "README.md")]
     assert shown[: len(commands)] == commands
+
+
+def numbers_in(table):
+    """Return the first columns of a printed table of runs: what was run, how it ended, welfare and bound."""
+    rows = [line.split() for line in table.splitlines() if re.match(r"\d+ ", line)]
+    return [row[:4] for row in rows], [float(number) for row in rows for number in row[4:6]]
+
+
+def test_the_sweep_of_many_runs_is_what_the_command_says(tmp_path, monkeypatch):
+    """Row by row, without an ellipsis; an equilibrium may be another one after a change, but not a much worse one."""
+    monkeypatch.chdir(tmp_path)
+    command, answer = next(examples(ROOT / "docs" / "many-runs.md"))
+    assert "..." not in answer
+    ran = cmpg(*shlex.split(command)[1:])
+    (known, printed), (runs, found) = numbers_in(answer), numbers_in(ran.out)
+    assert known == runs
+    assert printed == pytest.approx(found, rel=0.02)

@@ -106,7 +106,7 @@ def test_a_joint_schedule_sums_to_one_for_every_agent_and_step(name, results):
 
 
 def test_an_unknown_table_names_those_there_are(results):
-    with pytest.raises(CMPGError, match="there are schedule, policy, .*, links, pilot, plan, measures, trace"):
+    with pytest.raises(CMPGError, match=r"there are schedule, policy, .*, links, pilot, plan, measures, trace"):
         rows_of(results["spectrum"], "loaded")
 
 

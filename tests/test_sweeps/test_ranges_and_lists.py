@@ -15,6 +15,7 @@ import cmpg as library
 from cmpg import sweeps
 from cmpg.cli.targets import converted
 from cmpg.errors import CMPGError, FileError
+from cmpg.report.sweep_page import fall_lines
 from cmpg.sweeps.grid import values_of
 from cmpg.sweeps.rows import SweepRow, proved_sweep
 from cmpg.sweeps.worth import worth_of_options
@@ -133,7 +134,8 @@ def test_hard_budgets_are_resumed_to_the_same_bytes(tmp_path):
 
 def test_another_sweep_is_not_mixed_in(whole):
     done = cmpg("sweep", "spectrum", "--threshold", "0.3,0.4", "--out", whole, "--resume")
-    assert (done.code, "begun with options" in done.err) == (2, True)
+    assert (done.code, "the run there was begun with " in done.err) == (2, True)
+    assert len(done.err) < 400
 
 
 def test_a_forged_row_is_refused_when_a_page_is_made(whole, tmp_path):
@@ -195,3 +197,70 @@ def test_a_full_disk_ends_a_sweep_with_its_name_and_leaves_what_is_there(tmp_pat
     monkeypatch.undo()
     assert [path.name for path in (tmp_path / "run" / "runs").iterdir()] == ["0000"]
     assert sweeps.sweep("counter-example", {"seed": [1, 2, 3]}, out=tmp_path / "run", resume=True).complete
+
+
+def test_the_refusal_of_another_sweep_names_what_differs_and_is_short(tmp_path):
+    sweeps.sweep("counter-example", {"seed": list(range(1, 9))}, out=tmp_path / "run")
+    with pytest.raises(FileError, match=r"begun with seed 1, 2, …, 8 \(8 values\), and 20 is requested now\. Request"):
+        sweeps.sweep("counter-example", {"seed": 20}, out=tmp_path / "run", resume=True)
+
+
+def test_a_sweep_is_extended_to_the_bytes_of_the_larger_one(tmp_path):
+    small = {"threshold": [0.1, 0.3], "num_agents": [2, 3]}
+    large = {"threshold": [0.05, 0.1, 0.2, 0.3], "num_agents": [2, 3]}
+    whole = sweeps.sweep("spectrum", large, out=tmp_path / "large")
+    sweeps.sweep("spectrum", small, out=tmp_path / "run")
+    before = {path: path.stat().st_ino for path in (tmp_path / "run" / "runs").glob("*/policy.npz")}
+    done: list[int] = []
+    found = sweeps.sweep(
+        "spectrum", large, out=tmp_path / "run", resume=True, on_row=lambda row, _: done.append(row.run)
+    )
+    assert [row.options for row in found.rows] == [row.options for row in whole.rows]
+    assert digest(tmp_path / "run") == digest(tmp_path / "large")
+    # Of four runs, the two at 0.1 have another next value now; the two at 0.3 were kept.
+    assert len(before) == 4
+    assert sorted(done) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(FileError, match=r"begun with threshold 0.05, 0.1, 0.2, 0.3, and 0.1, 0.4 is requested now"):
+        sweeps.sweep("spectrum", small | {"threshold": [0.1, 0.4]}, out=tmp_path / "run", resume=True)
+
+
+def test_kilowatts_are_numbers_to_sweep_over(tmp_path):
+    done = cmpg("sweep", "charging", "--capacity-kw", "26.4,39.6,52.8", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    rows = results(tmp_path / "run")
+    assert [row["capacity_kw"] for row in rows] == ["26.4", "39.6", "52.8"]
+    assert float(rows[0]["worth of capacity_kw"]) > 0
+    assert float(rows[0]["envelope of capacity_kw"]) > 0
+    assert "knee at capacity_kw" in done.out
+    assert "What capacity_kw is worth" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_value_that_falls_although_the_plan_before_is_feasible_is_pointed_out():
+    def row(x, welfare, carried):
+        return SweepRow(x, {"x": x}, "CERTIFIED", "", welfare=welfare, carried=carried)
+
+    rows = (row(0, -3.0, {"x": -3.0}), row(1, -2.0, {"x": -2.0}), row(2, -2.5, {"x": -9.0}), row(3, -4.0, {}))
+    found = sweeps.Sweep("mine", sweeps.Grid.of({"x": [0, 1, 2, 3]}), rows)
+    assert sweeps.curves(found, "x")[0].falls == [1]
+    (line,) = fall_lines(found)
+    assert line.startswith("at x 2 the welfare is -2.5, and the policy of x 1 would bring -2 there")
+
+
+def test_a_game_file_and_a_folder_of_them_are_swept(tmp_path):
+    (tmp_path / "games").mkdir()
+    for name, threshold in (("a", 0.5), ("b", 0.1)):
+        library.save_game(library.scenarios.counter_example(threshold=threshold), tmp_path / "games" / f"{name}.json")
+    (tmp_path / "games" / "notes.txt").write_text("not a game")
+    one = cmpg("sweep", tmp_path / "games" / "a.json", "--threshold", "0,0.5,1", "--out", tmp_path / "one")
+    assert one.code == 0, one.err
+    direct = sweeps.sweep("counter-example", {"threshold": [0.0, 0.5, 1.0]})
+    assert [float(row["welfare"]) for row in results(tmp_path / "one")] == [row.welfare for row in direct.rows]
+    all_ = cmpg("sweep", tmp_path / "games", "--seed", "1:2", "--out", tmp_path / "all")
+    assert all_.code == 0, all_.err
+    assert [(row["file"][-6:], row["seed"]) for row in results(tmp_path / "all")] == [
+        ("a.json", "1"), ("a.json", "2"), ("b.json", "1"), ("b.json", "2"),
+    ]  # fmt: skip
+    (tmp_path / "empty").mkdir()
+    assert "no game files" in cmpg("sweep", tmp_path / "empty", "--out", tmp_path / "none").err
+    assert "there is no such file" in cmpg("sweep", tmp_path / "c.json", "--out", tmp_path / "none").err
+    assert cmpg("report", tmp_path / "all").code == 0

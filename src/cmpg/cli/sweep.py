@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cmpg.sweeps.rows import Sweep, SweepRow
+    from cmpg.sweeps.running import Builder
 
 PLAN = ".toml"
 
@@ -32,6 +33,9 @@ def sweep(
     epsilon: Epsilon = DEFAULT_EPSILON,
     restarts: Annotated[int, typer.Option(min=1, metavar="<int>", help="Number of starts of every run.")] = 1,
     seed: Annotated[str | None, typer.Option(metavar="<numbers>", help="Random seeds, such as 1:20.")] = None,
+    threshold: Annotated[
+        str | None, typer.Option(metavar="<numbers>", help="Largest expected costs allowed, such as 0:1:0.25.")
+    ] = None,
     jobs: JobsNumber = 1,
     backend: Backend = None,
     scheduler: Scheduler = None,
@@ -40,13 +44,15 @@ def sweep(
     """Solve a scenario with many options: ranges and lists.
 
     Options of the scenario take several values: 4:12, 0:1:0.25, 0,0.1,0.5, 2019-06-10..2019-06-14. Instead of a
-    scenario, a .toml file may say all that.
+    scenario, a .toml file may say all that. A game file, or a folder of them, is swept over its thresholds and seeds.
+    With --resume, options may have more values than before.
     """
     from cmpg.sweeps.grid import Grid
     from cmpg.sweeps.running import sweep as run_sweep
 
     check_out(output, resume=resume)
-    name, grid, epsilon, restarts = _asked(target.name, target.options, seed, finite("epsilon", epsilon), restarts)
+    words = {**target.options, **({} if threshold is None else {"threshold": threshold})}
+    name, grid, epsilon, restarts = _asked(target.name, words, seed, finite("epsilon", epsilon), restarts)
     where = jobs_of(jobs, backend, scheduler)
     told = partial(_told_kept, output, len(Grid.of(grid)))
     on_interrupt(told)
@@ -118,10 +124,10 @@ BUILDERS_WORDS = {word: option for option, word in SPOKEN.items()}
 
 def _asked(
     target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
-) -> tuple[str, dict[str, Any], float, int]:
-    """Return the scenario, the grid and the settings that a command line or a plan asks for."""
-    from cmpg.errors import GameError
+) -> tuple[str | Builder, dict[str, Any], float, int]:
+    """Return the scenario, or what reads game files, the grid and the settings that a command line or a plan names."""
     from cmpg.scenarios import scenario
+    from cmpg.sweeps.game_files import game_file
     from cmpg.sweeps.grid import read_plan, values_of, word_of
 
     words: dict[str, Any] = dict(options)
@@ -131,8 +137,8 @@ def _asked(
         # A plan may use the words of the command line.
         words = {BUILDERS_WORDS.get(name, name): value for name, value in plan.options.items()}
         seed = str(words.pop("seed")) if isinstance(words.get("seed"), (str, int)) else seed
-    elif Path(target).suffix:
-        raise GameError(f"{target}: a sweep is over the options of a scenario, or a plan in a {PLAN} file.")
+    elif Path(target).suffix or Path(target).is_dir():
+        return game_file, _grid_of_files(Path(target), words, seed), epsilon, restarts
     named = scenario(target)
     types = option_types(named.function) | {"seed": int}
     grid: dict[str, Any] = {}
@@ -147,6 +153,22 @@ def _asked(
     if seed is not None:
         grid["seed"] = values_of("--seed", seed, partial(_read_value, "seed", int))
     return named.name, grid, epsilon, restarts
+
+
+def _grid_of_files(target: Path, words: Mapping[str, Any], seed: str | None) -> dict[str, Any]:
+    """Return what is swept over with game files: the files of a folder, their thresholds, and seeds."""
+    from cmpg.errors import FileError
+    from cmpg.sweeps.game_files import files_in
+    from cmpg.sweeps.grid import values_of
+
+    if not target.exists():
+        raise FileError(f"{target}: there is no such file.")
+    grid: dict[str, Any] = {"file": files_in(target) if target.is_dir() else str(target)}
+    if "threshold" in words:
+        grid["threshold"] = values_of("--threshold", words["threshold"], partial(_read_value, "threshold", float))
+    if seed is not None:
+        grid["seed"] = values_of("--seed", seed, partial(_read_value, "seed", int))
+    return grid
 
 
 def _read_value(name: str, kind: Any, word: str) -> Any:

@@ -213,7 +213,8 @@ class GameCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; those that are for the scenario go to the target."""
-        named = _named_scenario(args, super().get_params(ctx), hurried=ctx.resilient_parsing)
+        params = super().get_params(ctx)
+        named = _named_scenario(args, params, hurried=ctx.resilient_parsing, folders=self.name == "sweep")
         if named is None:
             return super().parse_args(ctx, args)
         own = {name for param in self.params for name in param.opts}
@@ -271,7 +272,7 @@ def unknown_option(ctx: Any, option: str) -> str:
     return f"there is no option {option}{only}."
 
 
-def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool) -> Scenario | None:
+def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool, folders: bool) -> Scenario | None:
     """Return the scenario that the words name; None for a file, or for none yet.
 
     A word that is neither is an error, unless the shell is in a hurry to complete it. It comes first, because which
@@ -285,6 +286,8 @@ def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool
     word = next((word for word in words if word in SCENARIOS), words[0])
     if word.endswith(TEAM_FILE):
         return scenario("team")
+    if folders and word not in SCENARIOS and Path(word).is_dir():
+        return None
     if word not in SCENARIOS and ((hurried and not _is_scenario(word)) or word.endswith(".toml") or _is_file(word)):
         return None
     return scenario(word)

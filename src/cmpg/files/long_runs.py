@@ -13,7 +13,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +134,8 @@ def is_begun(folder: Path) -> bool:
     return (folder / REQUEST).exists()
 
 
-def check_request(folder: Path, request: Mapping[str, Any]) -> bool:
-    """Return whether a run was begun in a folder; raise if it was begun with another request."""
+def check_request(folder: Path, request: Mapping[str, Any], *, ignoring: Collection[str] = ()) -> bool:
+    """Return whether a run was begun in a folder; raise if it was begun with another request, but for some fields."""
     path = folder / REQUEST
     if not path.exists():
         left = [each.name for each in folder.iterdir() if each.name != WRITER]
@@ -143,13 +143,36 @@ def check_request(folder: Path, request: Mapping[str, Any]) -> bool:
             raise FileError(f"{folder}: holds {left[0]}, and no run that could be resumed. Name another folder.")
         return False
     known, current = read_fields(path, kind="cmpg-request"), _whole(request)
-    for name in sorted({*known, *current}):
+    for name in sorted({*known, *current} - set(ignoring)):
         then, now = known.get(name), current.get(name)
         if then != now:
-            what = f"with {name} {json.dumps(then)}, and {json.dumps(now)} is requested now"
-            what = "with another game" if name == "game" else what
+            what = "with another game" if name == "game" else f"with {_difference(name, then, now)}"
             raise FileError(f"{folder}: the run there was begun {what}. Request the same, or name another folder.")
     return True
+
+
+def _difference(name: str, then: Any, now: Any) -> str:
+    """Say in what two values differ; of mappings, the first entry that does.
+
+    Examples
+    --------
+    >>> _difference("options", {"seed": [1, 2, 3, 4, 5]}, {"seed": [1]})
+    'seed 1, 2, …, 5 (5 values), and 1 is requested now'
+    """
+    if isinstance(then, dict) and isinstance(now, dict):
+        first = next(each for each in sorted({*then, *now}) if then.get(each) != now.get(each))
+        return _difference(first, then.get(first), now.get(first))
+    if then is None:
+        return f"no {name}, and {_brief(now)} is requested now"
+    return f"{name} {_brief(then)}, and {'none' if now is None else _brief(now)} is requested now"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        words = [_brief(each) for each in value]
+        return ", ".join(words) if len(words) <= 4 else f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} values)"
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _whole(request: Mapping[str, Any]) -> Fields:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 from cmpg import __version__
@@ -20,6 +19,9 @@ MOST_SHOWN = 40
 
 MOST_MULTIPLES = 12
 """Small multiples of one kind on a page."""
+
+MOST_FALLS = 3
+"""Remarks on values that fall."""
 
 MOST_LINES = 6
 """Lines of one chart; more could not be told apart."""
@@ -41,7 +43,8 @@ def sweep_faces(found: Sweep) -> list[str | Face]:
     rows = rows_table(found, found.rows[:MOST_SHOWN])
     hidden = len(found.rows) - MOST_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
-    return [Face(found.scenario, told, (rows, *more, *knee_lines(found)), good=certified == len(found.grid))]
+    remarks = [*more, *knee_lines(found), *fall_lines(found)]
+    return [Face(found.scenario, told, (rows, *remarks), good=certified == len(found.grid))]
 
 
 def rows_table(found: Sweep, rows: Sequence[SweepRow]) -> Table:
@@ -83,6 +86,23 @@ def knee_lines(found: Sweep) -> list[str]:
     return lines
 
 
+def fall_lines(found: Sweep) -> list[str]:
+    """Say where the welfare is less than the policy of the run before would bring, which is feasible there, too."""
+    lines = []
+    for option in numeric_options(found):
+        for curve in curves(found, option):
+            for index in curve.falls[:MOST_FALLS]:
+                row, following = curve.rows[index], curve.rows[index + 1]
+                where = f" ({_group(curve.others)})" if curve.others else ""
+                lines.append(
+                    f"at {option} {_shown(following.options[option])}{where} the welfare is {following.welfare:.6g}, "
+                    f"and the policy of {option} {_shown(row.options[option])} would bring {row.carried[option]:.6g} "
+                    "there: "
+                    "another equilibrium, which more --restarts may find"
+                )
+    return lines[:MOST_FALLS]
+
+
 def _group(others: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_shown(value)}" for name, value in others.items())
 
@@ -109,7 +129,7 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
         },
         "provenance": _provenance(found),
         "sweep": rows_table(found, found.rows),
-        "knees": _knee_words(knee_lines(found)),
+        "knees": _knee_words([*knee_lines(found), *fall_lines(found)]),
     }
     return context, _charts(found)
 
@@ -197,10 +217,10 @@ def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
         return chart_along(data, x=along, y="welfare", height=height)
 
     caption = "The sum of the agents’ values. A ring marks the knee: behind it, more brings less."
-    if any(low > high for curve in _all(multiples) for low, high in pairwise(curve.welfare)):
+    if any(curve.falls for curve in _all(multiples)):
         caption += (
-            " Where a curve falls though more is allowed, the agents settled on another equilibrium; more restarts may "
-            "find a better one."
+            " Where a curve falls although the policy of the run before is still feasible and worth more, the agents "
+            "play another equilibrium; more restarts may find a better one."
         )
     return _group_of("sweep-value", f"Welfare against {along}", caption, multiples, draw)
 

@@ -76,6 +76,22 @@ class Grid:
         return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in self.axes[option])
 
 
+def extends(grid: Grid, earlier: Grid) -> bool:
+    """Whether a grid has the options of an earlier one, and all of its values and more.
+
+    Examples
+    --------
+    >>> extends(Grid.of({"capacity": [4, 5, 6]}), Grid.of({"capacity": [6, 4]}))
+    True
+    >>> extends(Grid.of({"capacity": [4, 5, 6]}), Grid.of({"capacity": [3, 4]}))
+    False
+    """
+    if grid.axes.keys() != earlier.axes.keys() or grid.axes == earlier.axes:
+        return False
+    fixed = [{name: str(value) for name, value in each.fixed.items()} for each in (grid, earlier)]
+    return fixed[0] == fixed[1] and all(set(values) <= set(grid.axes[name]) for name, values in earlier.axes.items())
+
+
 def _values(name: str, alternatives: Any) -> tuple[Any, ...]:
     values = alternatives.tolist() if isinstance(alternatives, np.ndarray) else list(alternatives)
     try:

@@ -52,6 +52,7 @@ class SweepRow:
     thresholds: tuple[float, ...] = ()  # [k]
     prices: tuple[float, ...] = ()  # [k]: the highest multiplier that an agent has
     envelopes: Mapping[str, float] = field(default_factory=dict)  # by option: what one unit more of it is worth
+    carried: Mapping[str, float] = field(default_factory=dict)  # by option: what this policy is worth at its next value
     moves: int = 0
     seconds: float = 0.0
 
@@ -108,7 +109,7 @@ def _at(numbers: Sequence[float], index: int) -> float | None:
 def row_record(row: SweepRow) -> Fields:
     """Return a row as plain numbers and strings."""
     names = ("run", "options", "status", "message", "welfare", "bound", "gap", "costs", "thresholds", "prices")
-    record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "moves", "seconds")}
+    record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "carried", "moves", "seconds")}
     return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": told_multipliers(list(row.prices))}
 
 
@@ -128,6 +129,7 @@ def read_row(path: Path) -> SweepRow:
             thresholds=_numbers("thresholds", record["thresholds"]),
             prices=_numbers("prices", record["prices"]),
             envelopes={name: real_number(name, worth) for name, worth in mapping("envelopes", record["envelopes"])},
+            carried={name: real_number(name, worth) for name, worth in mapping("carried", record.get("carried", {}))},
             moves=whole_number("moves", record["moves"], least=0),
             seconds=real_number("seconds", record["seconds"], least=0.0),
         )

@@ -8,6 +8,7 @@ workers.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 import secrets
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,18 @@ from cmpg.files.run_folder import save_run
 from cmpg.games.contract import Game
 from cmpg.runs.runner import Jobs, run_tasks
 from cmpg.scenarios import Origin, scenario
-from cmpg.sweeps.grid import Grid
-from cmpg.sweeps.rows import ERROR, SEED, Sweep, SweepRow, read_row, results_table, row_record
+from cmpg.sweeps.grid import Grid, extends
+from cmpg.sweeps.rows import (
+    ERROR,
+    SEED,
+    Sweep,
+    SweepRow,
+    is_sweep,
+    load_sweep,
+    read_row,
+    results_table,
+    row_record,
+)
 
 Builder = Callable[..., Game]
 
@@ -58,10 +69,14 @@ class _Task:
 
     def built(self, **changed: Any) -> Game:
         options = {**self.options, **changed}
-        if not isinstance(self.builder, str):
-            return self.builder(**options)
-        named = scenario(self.builder)
-        return named.build(**{name: value for name, value in options.items() if name != SEED or SEED in named.options})
+        if isinstance(self.builder, str):
+            named = scenario(self.builder)
+            build, known = named.build, set(named.options)
+        else:
+            build, parameters = self.builder, inspect.signature(self.builder).parameters
+            known = {SEED} if any(each.kind is each.VAR_KEYWORD for each in parameters.values()) else set(parameters)
+        # A seed that the game has no use for is that of `solve` alone.
+        return build(**{name: value for name, value in options.items() if name != SEED or SEED in known})
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +112,7 @@ def sweep(
     out
         New folder for results.csv and the run folders.
     resume
-        Go on with what is in the folder, which must be of the same sweep.
+        Go on with what is in the folder, which must be of the same sweep; options may have more values than before.
     jobs
         How many runs at the same time, and where; the rows have the same bits for any number.
     on_row
@@ -117,7 +132,7 @@ def sweep(
         for run, options in enumerate(made)
     ]
     with nullcontext() if folder is None else sole_writer(folder, resume=resume):
-        kept = {} if folder is None else _begun(folder, _request(name, made, epsilon, restarts), tasks)
+        kept = {} if folder is None else _begun(folder, _request(name, made, epsilon, restarts), made, tasks)
         missing = [task for task in tasks if task.run not in kept]
         table = _Table(name, made, folder, kept)
         try:
@@ -140,20 +155,29 @@ def _request(name: str, grid: Grid, epsilon: float, restarts: int) -> Fields:
     words = [value for each in options.values() for value in (each if isinstance(each, tuple) else (each,))]
     paths = sorted({str(word) for word in words if isinstance(word, (str, Path)) and os.path.isfile(word)})
     read = {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
-    shown = {name: value if isinstance(value, (int, float, tuple)) else str(value) for name, value in options.items()}
     return {
         "command": "sweep",
         "scenario": name,
-        "options": shown,
+        "options": _request_options(grid),
         "epsilon": epsilon,
         "restarts": restarts,
         "files": read,
     }
 
 
-def _begun(folder: Path, request: Fields, tasks: Sequence[_Task]) -> dict[int, SweepRow]:
+def _request_options(grid: Grid) -> Fields:
+    options = {**grid.fixed, **grid.axes}
+    return {name: value if isinstance(value, (int, float, tuple)) else str(value) for name, value in options.items()}
+
+
+def _begun(folder: Path, request: Fields, grid: Grid, tasks: Sequence[_Task]) -> dict[int, SweepRow]:
     """Begin a sweep in a folder of one's own, or read the rows that are there; what went wrong is tried again."""
-    if not check_request(folder, request):
+    earlier = load_sweep(folder) if is_sweep(folder) else None
+    if earlier is not None and earlier.rows and extends(grid, earlier.grid):
+        check_request(folder, request | {"options": _request_options(earlier.grid)}, ignoring=("files",))
+        _renumber(folder, earlier, tasks)
+        write_request(folder, request)
+    elif not check_request(folder, request):
         write_request(folder, request)
     (folder / "runs").mkdir(exist_ok=True)
     kept = {}
@@ -164,6 +188,22 @@ def _begun(folder: Path, request: Fields, tasks: Sequence[_Task]) -> dict[int, S
         else:
             kept[row.run] = row
     return kept
+
+
+def _renumber(folder: Path, earlier: Sweep, tasks: Sequence[_Task]) -> None:
+    """Give the runs of a smaller grid their numbers in a larger one; those that have another next value are removed."""
+    numbers = {tuple(task.options[name] for name in task.swept): task for task in tasks}
+    moved: list[tuple[Path, SweepRow]] = []
+    for row in earlier.rows:
+        here = folder / "runs" / f"{row.run:04d}"
+        task = numbers[tuple(row.options[name] for name in tasks[0].swept)]
+        if task.steps != _steps(earlier.grid, {**earlier.grid.fixed, **row.options}):
+            shutil.rmtree(here)  # what one unit is worth is counted up to the next value
+            continue
+        moved.append((here.rename(here.with_name(f"moved-{row.run:04d}")), replace(row, run=task.run)))
+    for here, row in moved:
+        write_text(here / "row.json", json_text(row_record(row)))
+        here.rename(here.with_name(f"{row.run:04d}"))
 
 
 def _run(task: _Task) -> _Outcome:
@@ -188,7 +228,7 @@ def _run(task: _Task) -> _Outcome:
 
 
 def _judged(task: _Task, result: Result, gap: OptimalityGap | None, shown: Fields, began: float) -> SweepRow:
-    known = result.incumbent
+    known, margins = result.incumbent, list(_margins(task, result))
     return SweepRow(
         run=task.run,
         options=shown,
@@ -200,14 +240,16 @@ def _judged(task: _Task, result: Result, gap: OptimalityGap | None, shown: Field
         costs=tuple(map(float, result.costs)),
         thresholds=tuple(map(float, () if result.game is None else result.game.thresholds)),
         prices=() if known is None else tuple(map(float, known.multipliers.max(axis=0, initial=0.0))),
-        envelopes={name: worth for name, worth in _envelopes(task, result) if math.isfinite(worth)},
+        envelopes={name: worth for name, worth, _ in margins if math.isfinite(worth)},
+        carried={name: worth for name, _, worth in margins if math.isfinite(worth)},
         moves=result.moves + result.search_moves,
         seconds=time.perf_counter() - began,
     )
 
 
-def _envelopes(task: _Task, result: Result) -> Iterator[tuple[str, float]]:
-    """Yield what one unit more of each option is worth at the margin, by the envelope formula.
+def _margins(task: _Task, result: Result) -> Iterator[tuple[str, float, float]]:
+    """Yield what one unit more of each option is worth at the margin, by the envelope formula, and what the policy of
+    this run is worth at the next value of the option; NaN if it is not feasible there.
 
     For an agent who moves alone, the best value changes with an option x as its Lagrangian does while the policy stays:
     d/dx [V_i + λ_i·(α − V^c)]. The agent for whom that is most is taken. Between x and the next value of the sweep it
@@ -228,7 +270,8 @@ def _envelopes(task: _Task, result: Result) -> Iterator[tuple[str, float]]:
             continue
         after = there.at(policy)
         gained = after.values - before.values + multipliers @ (after.slacks - before.slacks)
-        yield name, float(np.max(gained)) / float(value - task.options[name])
+        carried = float(after.values.sum()) if (after.slacks >= 0).all() else math.nan
+        yield name, float(np.max(gained)) / float(value - task.options[name]), carried
 
 
 class _Table:

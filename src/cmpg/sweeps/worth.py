@@ -53,6 +53,18 @@ class SweepCurve:
         index = int(np.argmax(bend))
         return index if bend[index] > LEAST_BEND else None
 
+    @property
+    def falls(self) -> list[int]:
+        """The indices of runs whose next one is worth less than the policy of this one would be worth there."""
+        steps = enumerate(zip(self.rows, self.rows[1:], strict=False))
+        return [
+            index
+            for index, (row, following) in steps
+            if self.option in row.carried
+            and following.welfare is not None
+            and following.welfare < row.carried[self.option] - 1e-6 * max(1.0, abs(following.welfare))
+        ]
+
 
 def curves(found: Sweep, option: str) -> list[SweepCurve]:
     """Return the curves along one option of numbers.
