@@ -95,10 +95,11 @@ def test_a_sweep_without_any_policy_has_no_charts():
 
 
 def test_a_curve_that_falls_says_why_that_can_be():
-    _, [falling] = told([1.0, 0.5, 2.0])
-    assert "settled on another equilibrium" in falling.charts[0].caption
-    _, [rising] = told([0.5, 1.0, 2.0])
-    assert "settled on another equilibrium" not in rising.charts[0].caption
+    _, [falling] = told([1.0, 0.5, 2.0], carried={"x": 0.9})
+    assert "play another equilibrium" in falling.charts[0].caption
+    for values, carried in (([0.5, 1.0, 2.0], {"x": 0.9}), ([1.0, 0.5, 2.0], {}), ([1.0, 0.5, 2.0], {"x": 0.4})):
+        _, [other] = told(values, carried=carried)
+        assert "play another equilibrium" not in other.charts[0].caption
 
 
 def test_prices_are_drawn_where_there_are_constraints():
