@@ -31,7 +31,6 @@ from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, sho
 from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.contract import Game, Information, Position, SharedResources
-from cmpg.games.local.game import LocalGame
 from cmpg.games.names import RoadMap
 from cmpg.sizes import require_rules
 
@@ -167,15 +166,15 @@ def _links(result: Result) -> Iterator[Row]:
     legend = game.names.legend
     each, minutes = legend.load.each, roads.minutes
     loads = np.arange(len(likely))
-    delay = np.broadcast_to(game.delay, (likely.shape[1], *game.delay.shape[1:]))
+    lasts = _lasts(roads, each * loads)
     flows = each * np.einsum("m,mhe->he", loads, likely)
-    times = np.einsum("m,mhe,hem->he", loads, likely, delay) * each  # of all vehicles together
+    times = np.einsum("m,mhe,me->he", loads, likely, lasts) * each  # of all vehicles together
     best, tolls = (None, None) if not roads.static else _optimum(roads, each)
     for h, e in np.ndindex(flows.shape):
         if not roads.static and flows[h, e] <= FLOOR:
             continue
         tail, head = roads.ends[e]
-        mean = times[h, e] / flows[h, e] * 100 if flows[h, e] > FLOOR else roads.free_flow_time[e]
+        mean = times[h, e] / flows[h, e] if flows[h, e] > FLOOR else roads.free_flow_time[e]
         row: Row = {} if roads.static else {legend.step: game.names.step(h)}
         row |= {legend.resource: game.all_resource_names[e], "from": tail, "to": head}
         row |= {"flow (vehicles)": float(flows[h, e]), "travel time (min)": float(mean) * minutes}
@@ -189,13 +188,21 @@ def _links(result: Result) -> Iterator[Row]:
         yield row
 
 
-def _road_game(result: Result) -> tuple[LocalGame, RoadMap, FloatArray]:
+def _road_game(result: Result) -> tuple[SharedResources, RoadMap, FloatArray]:
     """Return a game on roads, its roads, and how likely each load is: [n + 1, H, E]."""
     game = game_of(result)
     roads = game.names.legend.roads
-    if roads is None or not isinstance(game, LocalGame):
+    if roads is None or not isinstance(game, SharedResources):
         raise UnsupportedError(type(game).__name__, "has no links: its resources are no roads", "Export the loads.")
     return game, roads, game.at(result.policy.floats()).load_probabilities()
+
+
+def _lasts(roads: RoadMap, flows: FloatArray) -> FloatArray:
+    """Return how long each link takes at some flows: [flows, E]."""
+    from cmpg.scenarios.traffic_assignment import Roads
+
+    network = Roads.on(roads)
+    return np.stack([network.times(np.full(len(roads.ends), flow)) for flow in flows.tolist()])
 
 
 def _optimum(roads: RoadMap, vehicles: float) -> tuple[Assignment, FloatArray]:
@@ -254,9 +261,9 @@ def _traffic(result: Result, row: Callable[..., Row]) -> Iterator[Row]:
 
     game, roads, likely = _road_game(result)
     each, loads = game.names.legend.load.each, np.arange(len(likely))
-    delay = np.broadcast_to(game.delay, (likely.shape[1], *game.delay.shape[1:]))
-    hours = 100 * roads.minutes / 60
-    total = float(np.einsum("m,mhe,hem->", loads, likely, delay)) * each * hours
+    lasts = _lasts(roads, each * loads)
+    hours = roads.minutes / 60
+    total = float(np.einsum("m,mhe,me->", loads, likely, lasts)) * each * hours
     yield row("total travel time", total, "vehicle-hours")
     if not roads.static:
         return
