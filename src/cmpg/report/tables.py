@@ -166,7 +166,7 @@ def _links(result: Result) -> Iterator[Row]:
     legend = game.names.legend
     each, minutes = legend.load.each, roads.minutes
     loads = np.arange(len(likely))
-    lasts = _lasts(roads, each * loads)
+    lasts = _lasts(roads, np.asarray(each * loads, dtype=np.float64))
     flows = each * np.einsum("m,mhe->he", loads, likely)
     times = np.einsum("m,mhe,me->he", loads, likely, lasts) * each  # of all vehicles together
     best, tolls = (None, None) if not roads.static else _optimum(roads, each)
@@ -261,7 +261,7 @@ def _traffic(result: Result, row: Callable[..., Row]) -> Iterator[Row]:
 
     game, roads, likely = _road_game(result)
     each, loads = game.names.legend.load.each, np.arange(len(likely))
-    lasts = _lasts(roads, each * loads)
+    lasts = _lasts(roads, np.asarray(each * loads, dtype=np.float64))
     hours = roads.minutes / 60
     total = float(np.einsum("m,mhe,me->", loads, likely, lasts)) * each * hours
     yield row("total travel time", total, "vehicle-hours")
