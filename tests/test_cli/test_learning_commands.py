@@ -277,6 +277,10 @@ class TestBounds:
         assert "slack of each agent's CMDP at a feasible start: 0.5, 0.5" in text
         for part in ("as printed", "corrected", "adaptive", "not runnable", "runnable: no Slater constant is needed"):
             assert part in text
+        assert "up to 0 samples" not in text
+        # One reward for both agents is the potential: it varies by 2, not by 4.
+        assert "2 without constraints Song, Mei and Bai (2022), Theorem 7: S·ΣA/ε³ =" in text
+        assert "ΔΦ = 2" in text
 
     def test_a_slater_constant_that_is_not_positive_voids_the_theorems(self):
         text = " ".join(run("bounds", "spectrum", "--epsilon", 0.3).stdout.split())
@@ -291,7 +295,7 @@ class TestBounds:
         record = json.loads(run("bounds", "spectrum", "--json").stdout)
         assert record["slater"]["value"] < 0
         assert record["slacks_at_start"] == pytest.approx([0.15] * 3)
-        assert len(record["rows"]) == 8
+        assert len(record["rows"]) == 10
         assert {row["samples"] for row in record["rows"] if "nothing follows" in row["reason"]} == {None}
 
     @pytest.mark.parametrize(

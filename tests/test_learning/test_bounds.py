@@ -18,8 +18,10 @@ from cmpg.learning.bounds import (
     CORRECTED,
     GENERATIVE,
     PRINTED,
+    PUBLISHED,
     SAFE,
     SHARED,
+    UNCONSTRAINED,
     Allowance,
     Size,
     ascent_constants,
@@ -278,7 +280,7 @@ def test_the_table_says_what_is_runnable_and_what_is_void():
     game = congestion_game()
     table = bounds_table(known_of(game), slater=slater_constant(game).value, epsilon=0.1, delta=0.1)
     rows = {(row.algorithm, row.version): row for row in table.rows}
-    assert len(rows) == len(table.rows) == 8
+    assert len(rows) == len(table.rows) == 10
     assert "void because the Slater constant, -1" in rows[GENERATIVE, CORRECTED].reason
     assert not rows[GENERATIVE, PRINTED].runnable
     assert rows[GENERATIVE, ADAPTIVE].runnable
@@ -333,7 +335,42 @@ def test_the_shared_bound_is_the_rigorous_one_with_joint_rows():
     known = known_of(game)
     (row,) = (row for row in bounds_table(known, slater=0.3, epsilon=0.1, delta=0.1).rows if row.algorithm == SHARED)
     size = dataclasses.replace(Size.of(known, 0), num_actions=3**3)
-    assert row.samples == rigorous_constants(size, slater=0.3, epsilon=0.1, delta=0.1).samples
+    # ε′ = ε/4 is spent on solving the model; b is at most ε′/(4 D_r), which is what binds here: costs are zero.
+    reward_weight = float(known.reward_spans[:, 1].max())
+    within = 0.025 / (4 * reward_weight)
+    asked = {"slater": 0.3, "epsilon": 0.075, "delta": 0.1}
+    assert row.samples == rigorous_constants(size, **asked, max_row_error=within).samples
+    assert row.samples > rigorous_constants(size, **asked).samples
+    assert dict(row.constants)["N"] == np.ceil(2 * np.log(2 * 27 * 2 / 0.1) / within**2)
+    assert dict(row.constants)["T"] == np.ceil(4 * known.reward_ranges.sum() / 0.025)
+    assert row.programs == 3 * dict(row.constants)["T"]
+
+
+def test_without_constraints_there_is_no_slack_and_the_range_of_the_potential_counts():
+    """The remark after Corollary 1: no ζ, and Φ_max for nH."""
+    known = known_of(crowd(3))
+    tables = [
+        bounds_table(known, slater=slater, epsilon=0.1, delta=0.1, potential_range=spread)
+        for slater, spread in ((0.3, None), (-1.0, None), (0.3, 0.5))
+    ]
+    rows = [{row.version: row for row in table.rows if row.algorithm == UNCONSTRAINED} for table in tables]
+    assert rows[0][CORRECTED] == rows[1][CORRECTED]
+    scale = known.reward_spans.max()
+    assert dict(rows[0][PUBLISHED].constants)["S·ΣA/ε³"] == pytest.approx(2 * 9 * (scale / 0.1) ** 3)
+    assert np.isnan(rows[0][PUBLISHED].samples), "the theorem's constant is not known here"
+    for each, spread in ((rows[0], known.reward_ranges.sum()), (rows[2], 0.5)):
+        constants = dict(each[CORRECTED].constants)
+        assert constants["ΔΦ"] == spread
+        assert constants["T"] == np.ceil(4 * spread / 0.1)
+        # Rows within b = ε/(4 D_r): nothing is left for costs.
+        within = 0.025 / known.reward_spans[:, 1].max()
+        assert constants["N"] == np.ceil(2 * np.log(2 * 2 * 3 / constants["δ′"]) / within**2)
+        entries, episodes = 3 * 2 * 3, 4 * constants["M"] * 2
+        assert each[CORRECTED].samples <= constants["T"] * (entries * constants["N"] + episodes)
+        assert each[CORRECTED].samples >= constants["T"] * (2 * 3 * constants["N"] + episodes)
+    for wrong in (-1.0, 1e9):
+        with pytest.raises(CMPGError, match="potential_range is"):
+            bounds_table(known, slater=0.3, epsilon=0.1, delta=0.1, potential_range=wrong)
 
 
 def crowd(agents):
@@ -357,7 +394,7 @@ def test_rows_as_printed_have_one_scale():
         for unit in (1.0, 1 / 20, 8.0)
     ]
     for rows in zip(*(table.rows for table in tables), strict=True):
-        assert [row.samples for row in rows] == pytest.approx([rows[0].samples] * 3, rel=1e-9)
+        assert [row.samples for row in rows] == pytest.approx([rows[0].samples] * 3, rel=1e-9, nan_ok=True)
         for name in ("T", "M", "δ′", "N", "T of 3", "T of 4", "M of 4"):
             values = [dict(row.constants).get(name, 0.0) for row in rows]
             assert values == pytest.approx([values[0]] * 3, rel=1e-9)

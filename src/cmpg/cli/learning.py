@@ -138,8 +138,8 @@ def bounds(
 ) -> None:
     """Print how many samples the theory asks for, and which can be run.
 
-    Iterations T, episodes M per value, confidence δ′ and samples: as printed in the paper, as corrected, and for the
-    adaptive learner.
+    Iterations T, episodes M per value, confidence δ′ and samples: as printed in the paper, as corrected, for the
+    adaptive learner, and for the same game without its constraints.
     """
     import numpy as np
 
@@ -159,7 +159,12 @@ def bounds(
     slater = slater_constant(game)
     assumed = slater.value if slack is None else slack
     exact = slater.exact or slack is not None
-    table = bounds_table(known, slater=assumed, epsilon=epsilon, delta=delta, exact=exact, margin=margin)
+    # One reward for all is the potential itself, and varies by the range of one agent.
+    one_reward = bool(np.all(game.rewards == game.rewards[0]))
+    spread = float(known.reward_ranges[0]) if one_reward else None
+    table = bounds_table(
+        known, slater=assumed, epsilon=epsilon, delta=delta, exact=exact, margin=margin, potential_range=spread
+    )
     policy = feasible_start(game).policy
     agents = range(game.num_agents)
     slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]

@@ -19,9 +19,16 @@ N = 2 (ln(2^m − 2) + ln(SA(H − 1)/δ))/b², m the number of possible next st
 e = bD_c/2 = (B − √(B² − 4ρεζ))/4ρ, ρ = R/C, B = ε + ρζ + HR.
 
 One model for all (the paper's conclusion asks for it). With N samples of every (h, s, joint action), the rows that an
-agent faces are averages of joint rows, so that b bounds their errors for all policies together; solve the empirical
-game exactly with α′ = α − bD_c/2. The same gap bounds what any agent gains: N as above with ε itself, and S·ΠA·(H − 1)
-rows, or S·ΠA where steps are alike; once, while Algorithm 2 takes S·ΣA·(H − 1) rows, each at ε/4, T times.
+agent faces are averages of joint rows, so that b bounds their errors for all policies together. The empirical game with
+α′ = α − bD_c/2 need be no potential game. But Algorithm 1 with ε′ = ε/4 ends in it after fewer than T = ⌈4 Σ G_i/ε′⌉
+moves if b·D_r ≤ ε′/4 (Theorem 3 of docs/learning-theory.md), and then no agent gains more than ε′ plus the gap above.
+So b is the lesser of the root of "gap = ε − ε′" and ε′/4D_r. There are S·ΠA·(H − 1) rows, or S·ΠA if steps are alike;
+once, while Algorithm 2 takes S·ΣA·(H − 1) rows, each at ε/4, T times.
+
+Without constraints (the remark after Corollary 1 compares with Song, Mei and Bai 2022, Theorem 7). What they publish is
+an order in S, Σ A_i and ε, without ζ, times a power of H, Φ_max and logarithms: a row without samples. Beside it is the
+corrected bound of Algorithm 2 for the same game without its constraints: b = ε/4D_r, T = ⌈4 ΔΦ/ε⌉, ΔΦ the range of the
+potential: Σ G_i unless more is known, G in games with one reward for all.
 
 `bounds_table` puts all of them side by side for one game, one algorithm in one version per row; rows as printed are for
 the game divided by R and C, all of their constants. `samples` and `programs` (dynamic programs) are what it can take in
@@ -103,7 +110,9 @@ def known_model_constants(known: Known, *, epsilon: float, printed: bool = False
     return AscentConstants(_ceil(2 * total / epsilon), 0, 0.0, 0.0)
 
 
-def ascent_constants(known: Known, *, epsilon: float, delta: float, printed: bool = False) -> AscentConstants:
+def ascent_constants(
+    known: Known, *, epsilon: float, delta: float, printed: bool = False, potential_range: float | None = None
+) -> AscentConstants:
     """Return the constants of Algorithm 2 (Theorem 2), as corrected for the true ranges unless `printed`.
 
     Parameters
@@ -114,10 +123,14 @@ def ascent_constants(known: Known, *, epsilon: float, delta: float, printed: boo
         No agent shall gain more than ε by deviating, with probability at least 1 − δ.
     printed
         The paper's own, which take every reward to lie in [0, 1].
+    potential_range
+        A bound on max Φ − min Φ that takes the place of Σ G_i.
     """
     check_accuracy(epsilon, delta)
     agents, horizon = known.num_agents, known.horizon
     total = agents * horizon if printed else float(known.reward_ranges.sum())
+    if potential_range is not None:
+        total = potential_range
     largest = horizon if printed else float(known.reward_ranges.max())
     iterations = max(_ceil(4 * total / epsilon), 1)
     episodes = max(_ceil(32 * largest**2 / epsilon**2 * np.log(8 * agents * iterations / delta)), 1)
@@ -177,7 +190,9 @@ class RigorousConstants:
     samples: float
 
 
-def rigorous_constants(size: Size, *, slater: float, epsilon: float, delta: float) -> RigorousConstants:
+def rigorous_constants(
+    size: Size, *, slater: float, epsilon: float, delta: float, max_row_error: float = 2.0
+) -> RigorousConstants:
     """Return the corrected constants of Algorithm 3; several constraints share the worst one's error.
 
     Parameters
@@ -188,6 +203,8 @@ def rigorous_constants(size: Size, *, slater: float, epsilon: float, delta: floa
         A slack that the CMDP has: max_π min_j (α_j − V^{c_j}) or less.
     epsilon, delta
         The response shall be within ε of the best, with probability at least 1 − δ.
+    max_row_error
+        Rows must be within this of the true ones, whatever ε allows.
     """
     check_accuracy(epsilon, delta)
     check_slater(slater)
@@ -197,7 +214,7 @@ def rigorous_constants(size: Size, *, slater: float, epsilon: float, delta: floa
     slack = slater if np.isfinite(slater) else 1.0
     linear = reward_weight * slack + cost_weight * (float(size.reward_spans.sum()) + epsilon)
     root = np.sqrt(max(linear**2 - 4 * reward_weight * cost_weight * epsilon * slack, 0.0))
-    row_error = min(2 * epsilon * slack / (linear + root), 2.0)
+    row_error = min(2 * epsilon * slack / (linear + root), max_row_error)
     log_term = log_subsets(size.successors) + np.log(size.entries / delta)
     per_entry = _ceil(2 * log_term / row_error**2)
     return RigorousConstants(
@@ -262,6 +279,10 @@ KNOWN_MODEL = "1: CA-CMPG, known model"
 GENERATIVE = "2 with 3: generative model"
 SAFE = "2 with 4: safe exploration (orders)"
 SHARED = "one model for all, then 1"
+UNCONSTRAINED = "2 without constraints"
+PUBLISHED = "Song, Mei and Bai (2022), Theorem 7"
+SHARED_TOLERANCE = 1 / 4
+"""The share of ε to which the empirical game of all agents is solved: ε′ of Theorem 3."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +300,7 @@ class BoundRow:
     algorithm: str
     version: str
     constants: tuple[tuple[str, float], ...]  # (T, 240), (M, 1e6), …
-    samples: float
+    samples: float  # nan where the theory gives no number
     programs: float
     runnable: bool
     reason: str  # why it can be run, or not
@@ -303,6 +324,7 @@ def bounds_table(
     delta: float,
     exact: bool = True,
     margin: float | None = None,
+    potential_range: float | None = None,
     allowance: Allowance | None = None,
 ) -> BoundsTable:
     """Compute every bound of the theory.
@@ -320,10 +342,15 @@ def bounds_table(
     margin
         c of Assumption 2: the slack of the policy that every agent can obtain to explore from; the Slater constant
         unless given, and at most that.
+    potential_range
+        A bound on max Φ − min Φ for the rows without constraints; Σ G_i unless given, and at most that.
     allowance
         What may be spent.
     """
     check_accuracy(epsilon, delta)
+    total = float(known.reward_ranges.sum())
+    if potential_range is not None and not 0 <= potential_range <= total:
+        raise CMPGError(f"potential_range is {potential_range:.4g}; it must be between 0 and Σ G_i, {total:.4g}.")
     if margin is not None and not 0 < margin <= slater:
         raise CMPGError(f"margin is {margin:.4g}; it must be positive, and at most the Slater constant, {slater:.4g}.")
     allowed = allowance or Allowance()
@@ -348,6 +375,8 @@ def bounds_table(
             rows += [_void(name, shown, printed=printed, slater=slater, exact=exact) for name in (GENERATIVE, SAFE)]
     rows.append(_shared(known, slater=slater, exact=exact, epsilon=epsilon, delta=delta, allowed=allowed))
     rows.append(_adaptive(known, ascent_constants(known, epsilon=epsilon, delta=delta), allowed=allowed))
+    spread = total if potential_range is None else potential_range
+    rows += _unconstrained(known, spread, epsilon=epsilon, delta=delta, allowed=allowed)
     return BoundsTable(epsilon, delta, slater, tuple(rows))
 
 
@@ -390,11 +419,17 @@ def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: 
     )
     if not slater > 0:
         return _void(SHARED, entries, printed=False, slater=slater, exact=exact)
-    each = [rigorous_constants(size, slater=slater, epsilon=epsilon, delta=delta) for size in sizes]
+    tolerance = SHARED_TOLERANCE * epsilon  # ε′
+    # b·D_r ≤ ε′/4 for every agent: then a move in the model raises the true potential by more than ε′/4.
+    reward_weight = max(error_weights(size)[0] for size in sizes)
+    row_error = min(tolerance / (4 * reward_weight), 2.0) if reward_weight > 0 else 2.0
+    asked = {"slater": slater, "epsilon": epsilon - tolerance, "delta": delta, "max_row_error": row_error}
+    each = [rigorous_constants(size, **asked) for size in sizes]
     most = max(each, key=lambda one: one.samples_per_entry)
     samples = most.samples / steps
-    programs = float(known_model_constants(known, epsilon=epsilon).max_iterations) * known.num_agents
-    shown = (("N", most.samples_per_entry), ("α − α′", most.tightening), *entries)
+    moves = max(_ceil(4 * float(known.reward_ranges.sum()) / tolerance), 1)
+    programs = float(moves) * known.num_agents
+    shown = (("T", moves), ("ε′", tolerance), ("N", most.samples_per_entry), ("α − α′", most.tightening), *entries)
     return BoundRow(SHARED, CORRECTED, shown, samples, programs, *_judged(samples, programs, allowed))
 
 
@@ -411,12 +446,32 @@ def _safe(
     return BoundRow(SAFE, _version(printed), shown, samples, programs, *_judged(samples, programs, allowed))
 
 
+def _unconstrained(
+    known: Known, potential_range: float, *, epsilon: float, delta: float, allowed: Allowance
+) -> list[BoundRow]:
+    """Return the bounds for the game without its constraints: what is published, and what Algorithm 2 would take."""
+    scale = float(known.reward_spans.max()) or 1.0
+    order = known.num_states * sum(known.num_actions) / (epsilon / scale) ** 3
+    reason = "an order of episodes: powers of H, the factor Φ_max and logarithms are not in it; no slack is needed"
+    published = BoundRow(UNCONSTRAINED, PUBLISHED, (("S·ΣA/ε³", order),), math.nan, math.nan, False, reason)
+    ascent = ascent_constants(known, epsilon=epsilon, delta=delta, potential_range=potential_range)
+    free = np.zeros((0, known.horizon))
+    sizes = [replace(Size.of(known, agent), cost_spans=free) for agent in range(known.num_agents)]
+    asked = {"slater": math.inf, "epsilon": epsilon / 4, "delta": ascent.response_delta}
+    each = [rigorous_constants(size, **asked) for size in sizes]
+    samples = ascent.value_samples + ascent.max_iterations * sum(one.samples for one in each)
+    programs = float(ascent.max_iterations * known.num_agents)
+    shown = (*_ascent_constants(ascent), ("N", max(one.samples_per_entry for one in each)), ("ΔΦ", potential_range))
+    judged = _judged(samples, programs, allowed)
+    return [published, BoundRow(UNCONSTRAINED, CORRECTED, shown, samples, programs, *judged)]
+
+
 def _adaptive(known: Known, ascent: AscentConstants, *, allowed: Allowance) -> BoundRow:
     programs = float(ascent.max_iterations * known.num_agents)
     runnable, reason = _judged(0.0, programs / ascent.max_iterations, allowed)
     if runnable:
         reason = "runnable: no Slater constant is needed; how many samples it takes shows only as it learns"
-    return BoundRow(GENERATIVE, ADAPTIVE, (("T", ascent.max_iterations),), 0.0, programs, runnable, reason)
+    return BoundRow(GENERATIVE, ADAPTIVE, (("T", ascent.max_iterations),), math.nan, programs, runnable, reason)
 
 
 def _ascent_constants(ascent: AscentConstants) -> tuple[tuple[str, float], ...]:

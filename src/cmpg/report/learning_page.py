@@ -15,7 +15,7 @@ from cmpg import __version__
 from cmpg.faces import Cell, Face, Table, fixed, significant
 from cmpg.files.containers import Fields
 from cmpg.files.learning_folder import LearnedRun, LearnedSeed
-from cmpg.learning.bounds import ADAPTIVE, BoundRow, BoundsTable
+from cmpg.learning.bounds import BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, samples_left
 from cmpg.report.charts import Chart, ChartGroup, bounds_chart, samples_chart, unsafe_chart
@@ -256,17 +256,27 @@ def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[flo
 
 def _bound_lines(row: BoundRow) -> list[str]:
     constants = ", ".join(f"{name} = {value:.3g}" for name, value in row.constants)
-    most = "for the values alone, up to" if row.version == ADAPTIVE else "up to"
-    spent = f"{most} {_size(row.samples)} samples; up to {_size(row.programs)} dynamic programs"
-    return [f"  {row.version}: {constants}", f"    {spent}", f"    {row.reason}"]
+    return [f"  {row.version}: {constants}", *_spent(row), f"    {row.reason}"]
+
+
+def _spent(row: BoundRow) -> list[str]:
+    """Return a line on samples and dynamic programs, as far as the theory has numbers for them."""
+    parts = [
+        f"{_size(number)} {what}"
+        for number, what in ((row.samples, "samples"), (row.programs, "dynamic programs"))
+        if not np.isnan(number)
+    ]
+    return [f"    {'; '.join(parts)}"] if parts else []
 
 
 def _size(number: float) -> str:
-    return "any number of" if np.isinf(number) else f"{number:.3g}"
+    if np.isinf(number):
+        return "any number of"
+    return f"up to {number:.3g}" if number else "no"
 
 
 def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> dict[str, Any]:
-    """Return the bounds as plain numbers and strings; what is infinite is null."""
+    """Return the bounds as plain numbers and strings; what is infinite or not known is null."""
     return {
         "format": "cmpg-bounds",
         "version": 1,
