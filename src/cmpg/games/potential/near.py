@@ -130,7 +130,7 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
     )
     lower = max(abs(witness.residual) - witness.rounding, 0.0) / 4
     spread = _spread(joint, best.reward)
-    return NearPotential(lower, max(best.upper, lower), best.reward, spread, witness, best.name)
+    return NearPotential(float(lower), float(max(best.upper, lower)), best.reward, spread, witness, best.name)
 
 
 def check_work(game: JointGame) -> None:
