@@ -81,4 +81,4 @@ def test_the_ascent_in_the_model_ends_at_an_equilibrium_of_the_game(seed):
     allowed = error * reward_weight + error * cost_weight * exchange + TOLERANCE
     judged = certify_with_best_responses(game, visited[-1])
     assert judged.feasible
-    assert judged.exploitability <= allowed
+    assert judged.epsilon <= allowed

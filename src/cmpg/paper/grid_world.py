@@ -63,6 +63,17 @@ FREE_CELLS = (0, 11)
 
 TEN = 10
 EXPERIMENT = "Section 7.1"
+ROUTES_CAPTION = (
+    "The grid with its rewards, the ways that CA-CMPG ends at with their probabilities, in both information "
+    "structures, and a policy that the dual may return: it always collides. Of the runs that end at 23.1, the one "
+    "with the fewest ways is drawn. Many Nash policies are worth 23.1 at cost 0.1, and the start and random ties "
+    "decide which of them a run ends at: so these are not the routes of the paper's figure, in which agent 1 goes "
+    "along the bottom, and agent 2 up first with probability 0.9, right first with 0.1. What agrees are the odds: "
+    "one agent goes right first for certain, the other with probability 0.1. The paper's own routes are checked "
+    "in figure-policy-value and figure-collisions. With joint-state policies an agent may answer to where the "
+    "other one went, so that both can have two ways."
+)
+"""What Figure 2 shows, and why other routes are drawn than in the paper."""
 
 
 def _duality(evidence: Evidence) -> DualityReport:
@@ -356,8 +367,7 @@ def _pictures(evidence: Evidence) -> tuple[Picture, ...]:
     return (
         Picture(
             "grid-world-policies",
-            "The grid with its rewards, the ways that CA-CMPG settles on with their probabilities, in both information "
-            "structures, and a policy that the dual may return: it always collides.",
+            ROUTES_CAPTION,
             partial(draw_grid_policies, panels),
         ),
         Picture(
