@@ -520,15 +520,18 @@ def test_whoever_walks_over_rows_of_cells_moves_as_by_any_other_matrix(seed, pri
 
 @settings(deadline=None, max_examples=40)
 @given(seed=SEEDS, price=st.sampled_from([0.0, 0.5, 3.0, 1e7]), edges=st.booleans())
-def test_a_walker_plans_as_its_cmdp_does(seed, price, edges):
+def test_a_grid_kernel_plans_as_its_cmdp_does(seed, price, edges):
     game = walkers_in_rows(seed, horizon=8, edges=edges)
     policy = random_policy(game, seed)
     position = replace(game, thresholds=game.at(policy).costs).at(policy)
     cmdp = position.induced_cmdp(seed % game.num_agents)
-    assert cmdp.walker is not None
+    assert cmdp.own_kernel is not None
+    assert replace(cmdp, costs=2 * cmdp.costs, trusted=True).own_kernel is None
+    assert replace(cmdp, thresholds=cmdp.thresholds + 1, trusted=True).own_kernel is not None
+    assert pickle.loads(pickle.dumps(cmdp)).kernel is None
     found, bound = plan(cmdp, np.array([price])), dual_bound(cmdp, np.array([price]))
     response = Exact()(cmdp)
-    cmdp.with_walker(None)
+    cmdp = replace(cmdp, kernel=None, trusted=True)
     expected = plan(cmdp, np.array([price]))
     assert np.array_equal(found.actions, expected.actions)
     assert (found.value, found.costs.tobytes()) == (expected.value, expected.costs.tobytes())

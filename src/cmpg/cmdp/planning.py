@@ -86,9 +86,10 @@ def plan(
     if cmdp.discount is not None:
         return _policy_iteration(cmdp, rule)
     chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
-    if cmdp.walker is not None and reward_weight and rng is None and kernels_for(cmdp) is not None:
+    own = cmdp.own_kernel
+    if own is not None and reward_weight and rng is None and kernels_for(cmdp) is not None:
         totals = np.empty(2)
-        cmdp.walker.plan(float(multipliers[0]), rule.tie, rule.second_tie, chosen, totals)
+        own.plan(float(multipliers[0]), rule.tie, rule.second_tie, chosen, totals)
         return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
     if (compiled := kernels_for(cmdp)) is not None:
         totals = run_plan(partial(compiled[0].plan, compiled[1]), cmdp, rule, chosen)
@@ -238,8 +239,8 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
         return _optimum(cmdp, _scalarisation(multipliers)).bound(cmdp.initial, cmdp.discount) + float(spent)
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
-        if cmdp.walker is not None:
-            return cmdp.walker.bound(float(multipliers[0])) + spent  # type: ignore[no-any-return]
+        if (own := cmdp.own_kernel) is not None:
+            return own.bound(float(multipliers[0])) + spent  # type: ignore[no-any-return]
         return kernels.bound(process, _scalarisation(multipliers)) + spent  # type: ignore[no-any-return]
     best = backward_induction(
         _scalar_stages(cmdp, multipliers), partial(_add_scalar_future, cmdp), lambda _, worth: np.maximum.reduce(worth)

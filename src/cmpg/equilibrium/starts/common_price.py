@@ -493,7 +493,7 @@ def _problem(position: Position, agent: int) -> CMDP:
     cmdp = position.induced_cmdp(agent)
     if is_feasible(position):
         return cmdp
-    return replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding).with_walker(cmdp.walker)
+    return replace(cmdp, thresholds=cmdp.thresholds - 2 * position.cost_rounding, trusted=True)
 
 
 def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int]) -> list[int]:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX
-from cmpg.cmdp.model import thin, total_range
+from cmpg.cmdp.model import CMDP, thin, total_range
 from cmpg.errors import GameError
 from cmpg.games.local.agent import LocalAgent, content_of, distinct
 from cmpg.games.local.kernels import compiled
@@ -166,12 +166,20 @@ class GridKernel:
 
     kernels: Any
     capsule: Any
+    tables: tuple[Any, ...]  # transition, reward, costs and initial of the CMDP
 
     @classmethod
-    def of(cls, packed: PackedGame, agent: int, marginal_costs: FloatArray) -> GridKernel | None:
+    def of(
+        cls, packed: PackedGame, agent: int, marginal_costs: FloatArray, tables: tuple[Any, ...]
+    ) -> GridKernel | None:
         """Return the kernel of an agent with these marginal costs [H, E] of the only cost; None without a grid."""
         capsule = packed.kernels.grid_kernel(packed.fields, agent, marginal_costs)
-        return None if capsule is None else cls(packed.kernels, capsule)
+        return None if capsule is None else cls(packed.kernels, capsule, tables)
+
+    def serves(self, cmdp: CMDP) -> bool:
+        """Whether these are the very tables that it was made for."""
+        theirs = (cmdp.transition, cmdp.reward, cmdp.costs, cmdp.initial)
+        return all(one is other for one, other in zip(self.tables, theirs, strict=True))
 
     def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
         """Write the actions [H, S] of the best plan for r − λc, and its reward and cost [2]; ties as in `plan`."""

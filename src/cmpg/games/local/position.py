@@ -365,21 +365,24 @@ class LocalPosition:
         reward = member.reward if marginal.delay is None else thin(member.reward) - member.charge(marginal.delay)
         behind = game.tables.entry_roundings + self.loads.more_roundings
         roundings = game.usage_roundings + behind + member.most_uses + 4
+        reward, costs = _spread(reward, (len(reward), *shape[1:])), _spread(costs, (len(charged), *shape))
+        kernel = None
+        if isinstance(self.loads, SparseLoads) and len(marginal.costs) == 1 and marginal.delay is None:
+            tables = (member.kernel, reward, costs, member.initial)
+            kernel = GridKernel.of(self.loads.packed, agent, marginal.costs[0], tables)
         cmdp = CMDP(
             transition=member.kernel,
-            reward=_spread(reward, (len(reward), *shape[1:])),
-            costs=_spread(costs, (len(charged), *shape)),
+            reward=reward,
+            costs=costs,
             thresholds=frozen(self._thresholds(agent)),
             initial=member.initial,
             horizon=game.horizon,
             # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
             entry_roundings=-(-roundings // game.horizon),
             averaged=np.concatenate([[game.cancelling[agent]], game.largest_costs]),
+            kernel=kernel,
             trusted=True,
         )
-        if isinstance(self.loads, SparseLoads) and len(marginal.costs) == 1 and marginal.delay is None:
-            packed = self.loads.packed
-            cmdp.with_walker(GridKernel.of(packed, agent, marginal.costs[0]))
         return bound_cmdp(cmdp, binds_of(game)[agent])
 
     def _thresholds(self, agent: int) -> FloatArray:
