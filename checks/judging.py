@@ -237,9 +237,13 @@ def coverage_table(found: dict[str, list[Trial]]) -> str:
 
 
 def noticed(trials: list[Trial], ends: tuple[str, ...]) -> bool:
-    """Whether these ends of a judge are wrong more often than δ allows, beyond three standard deviations."""
-    count = len(trials)
-    wrong = sum(bool({*each.wrong} & {*ends}) for each in trials)
+    """Whether these ends of a judge are wrong more often than δ allows, beyond three standard deviations.
+
+    No upper end can be wrong where nothing is gained, so for upper ends alone those policies do not count.
+    """
+    able = [each for each in trials if each.true > 1e-6] if ends == ("upper",) else trials
+    count = len(able)
+    wrong = sum(bool({*each.wrong} & {*ends}) for each in able)
     return wrong > DELTA * count + 3 * np.sqrt(DELTA * (1 - DELTA) * count)
 
 
