@@ -130,7 +130,7 @@ def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch):
     for line, shown in commands(page):
         program, *words = shlex.split(line)
         if words[0] == "report":
-            pytest.importorskip("plotly")
+            pytest.importorskip("jinja2")
             pytest.importorskip("jinja2")
         if program == "cmpg":
             ran = cmpg(*words)

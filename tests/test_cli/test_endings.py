@@ -79,10 +79,10 @@ def test_a_sweep_is_over_the_options_of_a_scenario():
 
 
 def test_a_sweep_without_the_extra_has_all_but_its_page(tmp_path):
-    with patch("cmpg.report.page.write_sweep_page", side_effect=CMPGError("plotly is not installed.")):
+    with patch("cmpg.report.page.write_sweep_page", side_effect=CMPGError("jinja2 is not installed.")):
         ran = cmpg(*SWEEP[:-1], "0.1,0.2", "--out", tmp_path / "run")
     assert ran.code == 0
-    assert "no page is written: plotly is not installed." in ran.err
+    assert "no page is written: jinja2 is not installed." in ran.err
     assert ran.out.endswith("results.csv, the run folders\n")
     with patch("cmpg.report.page.write_sweep_page", side_effect=FileError("report.html: cannot be written.")):
         ran = cmpg(*SWEEP[:-1], "0.1,0.2", "--out", tmp_path / "other")

@@ -61,12 +61,17 @@ class Browser:
 
     def open(self, path, *, fragment=""):
         """Open a file, and return the seconds until its load event."""
-        self.events.clear()
+        if fragment:  # from the same file, this would be no navigation, and no load event would come
+            self._navigate("about:blank")
         began = time.monotonic()
-        self.call("Page.navigate", url=path.as_uri() + fragment)
+        self._navigate(path.as_uri() + fragment)
+        return time.monotonic() - began
+
+    def _navigate(self, address):
+        self.events.clear()
+        self.call("Page.navigate", url=address)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(json.loads(self._socket.recv()))
-        return time.monotonic() - began
 
     def run(self, script):
         """Evaluate an expression on the page."""

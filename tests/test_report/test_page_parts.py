@@ -127,12 +127,11 @@ class TestThresholdCurves:
 
 
 class TestCharts:
-    """Every figure is one that plotly takes: unknown names and wrong types raise."""
+    """Every figure is one that plotly would take, too: unknown names and wrong types raise."""
 
     @staticmethod
     def check(chart):
-        import plotly.graph_objects as go
-
+        go = pytest.importorskip("plotly.graph_objects")
         text = re.sub(r"var\(--[\w-]+\)", "#123456", json.dumps(chart.figure, allow_nan=False))
         figure = go.Figure(json.loads(text))
         assert len(figure.data) > 0

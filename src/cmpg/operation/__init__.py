@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cmpg.operation.day import ComparedDay as ComparedDay
     from cmpg.operation.day import Fixed as Fixed
     from cmpg.operation.day import Luck as Luck
+    from cmpg.operation.day import News as News
     from cmpg.operation.day import OperatedDay as OperatedDay
-    from cmpg.operation.day import World as World
     from cmpg.operation.day import clairvoyant as clairvoyant
     from cmpg.operation.day import compared_day as compared_day
     from cmpg.operation.day import operate as operate
@@ -40,7 +40,7 @@ __all__, __getattr__, __dir__ = front_door(
             "Fixed",
             "Luck",
             "OperatedDay",
-            "World",
+            "News",
             "clairvoyant",
             "compared_day",
             "operate",

@@ -1,8 +1,8 @@
 """A day of operation: what happens is drawn, or recorded, and plans are made again when something is seen.
 
-The world says at each step what game the day is, as far as it is known then (`World`): cars become known when they plug
-in, a robot that has arrived gets its next goal, an incident closes a link. Agents of local games follow the plan in
-force, see their states, and a new plan is made at each step at which something is seen that was not certain.
+`News` say at each step what game the day is, as far as it is known then: cars become known when they plug in, a robot
+that has arrived gets its next goal, an incident closes a link. Agents of local games follow the plan in force, see
+their states, and a new plan is made at each step at which something is seen that was not certain.
 
 What decides the next state of an agent is one number for each agent and step, drawn before (`Luck`): so a day can be
 played again by another plan with the same luck, and a clairvoyant who knows it faces a game without chance.
@@ -29,7 +29,7 @@ from cmpg.games.rest import among
 from cmpg.operation.plans import Replan, first_plan, replan
 
 
-class World(Protocol):
+class News(Protocol):
     """Says what is known of the day at each step."""
 
     def __call__(self, step: int, states: Mapping[str, int]) -> LocalGame | None:
@@ -41,7 +41,7 @@ class World(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A world of which all is known from the beginning."""
+    """News of a day of which all is known from the beginning."""
 
     game: LocalGame
 
@@ -51,13 +51,13 @@ class Fixed:
 
 
 class Arrivals:
-    """A world in which an agent becomes known at the first step at which it could use a resource.
+    """News of a day on which an agent becomes known at the first step at which it could use a resource.
 
     Examples
     --------
     >>> from cmpg.scenarios import charging
-    >>> world = Arrivals(charging())
-    >>> world(0, {}) is None, world(12, {}).num_agents < charging().num_agents
+    >>> news = Arrivals(charging())
+    >>> news(0, {}) is None, news(12, {}).num_agents < charging().num_agents
     (True, True)
     """
 
@@ -76,7 +76,7 @@ class Arrivals:
 
 
 class Closure:
-    """A world in which a resource is closed from a step on, as a link by an incident.
+    """News of a day on which a resource is closed from a step on, as a link by an incident.
 
     From then on an action that would use it does what the first action does there: to wait, to stay, to idle.
 
@@ -93,8 +93,8 @@ class Closure:
     --------
     >>> from cmpg.scenarios import routing
     >>> city = routing(num_agents=4)
-    >>> world = Closure(city, city.all_resource_names[0], at=2)
-    >>> world(1, {}) is city, world(2, {}) is world(3, {})
+    >>> news = Closure(city, city.all_resource_names[0], at=2)
+    >>> news(1, {}) is city, news(2, {}) is news(3, {})
     (True, True)
     """
 
@@ -191,7 +191,7 @@ def no_reserve(step: int) -> float:  # noqa: ARG001
 
 
 def operate(
-    world: World,
+    news: News,
     *,
     horizon: int,
     thresholds: Sequence[float] | FloatArray,
@@ -205,18 +205,18 @@ def operate(
 
     Parameters
     ----------
-    world
-        Says at each step what game the day is.
+    news
+        Say at each step what game the day is.
     horizon
         The number of steps of the day.
     thresholds : [k]
-        α of the day; those of the world's games are not used.
+        α of the day; those of its games are not used.
     luck
         Decides first states, moves and mixed actions.
     reserve
         What share of the thresholds is kept back for newcomers at each step.
     again
-        Whether to plan again where states were uncertain; if not, only where the world changes.
+        Whether to plan again where states were uncertain; if not, only where the game changes.
     epsilon
         No agent gains more than this by deviating from a plan.
     on_plan
@@ -232,7 +232,7 @@ def operate(
     """
     play = _Play(frozen(np.asarray(thresholds, dtype=np.float64)), horizon, luck, epsilon)
     for step in range(horizon):
-        known = world(step, play.states)
+        known = news(step, play.states)
         if known is None:
             continue
         play.meet(known)
@@ -420,11 +420,11 @@ def compared_day(
     epsilon
         As in `operate`.
     """
-    world: World = Fixed(game) if knows_all else Arrivals(game)
+    news: News = Fixed(game) if knows_all else Arrivals(game)
     share = 0.0 if knows_all else reserve
     horizon, alpha = game.horizon, game.thresholds
     done = operate(
-        world,
+        news,
         horizon=horizon,
         thresholds=alpha,
         luck=luck,

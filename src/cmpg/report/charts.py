@@ -1,7 +1,6 @@
-"""The charts of the page, as plotly figures in plain JSON.
+"""The charts of the page, as figures in plain JSON, in the words of plotly: `charts.js` draws what is used here.
 
-A figure is built without importing plotly: the page's script draws it. Colours are names of the page's own, such as
-`var(--series-1)`, which the script replaces by what they mean in light or dark.
+Colours are variables of the page, such as `var(--series-1)`, which mean another colour in light and in dark.
 """
 
 from __future__ import annotations
@@ -28,6 +27,9 @@ MOST_POINTS = 2000
 """A longer trace is thinned evenly for drawing; its first and last iterations stay."""
 
 MOST_PLACES = 12
+
+MAX_LEGEND = 8
+"""Seeds that a legend names; more would have the same colours, and leave no room for the chart."""
 
 MOST_DOTS = 40
 """A line through more points than this has no dots on it."""
@@ -382,8 +384,9 @@ def bounds_chart(curves: Mapping[int, FloatArray], *, epsilon: float) -> Chart:
     """
     drawn = {seed: _broken(curve[(curve[:, 0] > 0) & (curve[:, 1] > 0)]) for seed, curve in curves.items()}
     thin = {"line": {"width": 1.2}, "connectgaps": False, "mode": "lines+markers", "marker": {"size": 3}}
+    few = len(drawn) <= MAX_LEGEND
     lines = [
-        _line(curve[:, 0], curve[:, 1], name=f"seed {seed}", colour=_colour(place), showlegend=False, **thin)
+        _line(curve[:, 0], curve[:, 1], name=f"seed {seed}", colour=_colour(place), showlegend=few, **thin)
         for place, (seed, curve) in enumerate(drawn.items())
     ]
     samples, apart = np.concatenate(list(drawn.values())).T

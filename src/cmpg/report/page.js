@@ -7,65 +7,22 @@
   const chance = (thousandths) => (thousandths % 1000 === 0 ? String(thousandths / 1000) : exactly(thousandths).replace(/0$/, ""));
   const series = (i) => `var(--series-${(i % 8) + 1})`;
 
-  // Charts: drawn when they are first seen, by a library that is only started after the page stands.
+  // Charts: drawn when they are first seen.
   const figures = read("figures");
-  const drawn = new Set();
-
-  function startPlotly() {
-    if (window.Plotly) return;
-    const script = document.createElement("script");
-    script.textContent = find("plotly-source").textContent;
-    document.head.append(script);
-  }
-
-  function themed(value) {
-    if (typeof value === "string") {
-      const name = /^var\((--[\w-]+)\)$/.exec(value);
-      return name ? getComputedStyle(document.documentElement).getPropertyValue(name[1]).trim() : value;
-    }
-    if (Array.isArray(value)) return value.map(themed);
-    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, themed(v)]));
-    return value;
-  }
-
-  const titled = (axis) => ({ ...axis, title: { ...axis.title, font: { size: 13 } } });
+  const drawn = new Map();
 
   function draw(div) {
-    const figure = themed(figures[div.dataset.chart]);
-    const axis = { tickfont: { size: 12 }, exponentformat: "power", minexponent: 4, separatethousands: true, gridcolor: themed("var(--rule)"), zerolinecolor: themed("var(--rule)"), linecolor: themed("var(--rule)") };
-    const layout = {
-      ...figure.layout,
-      xaxis: titled({ ...axis, zeroline: false, ...figure.layout.xaxis }),
-      yaxis: titled({ ...axis, ...figure.layout.yaxis }),
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: themed("var(--text)") },
-      margin: { l: 48, r: 14, t: figure.layout.showlegend ? 6 : 10, b: 40 },
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
-      hoverlabel: { bgcolor: themed("var(--panel)"), font: { color: themed("var(--text)") } },
-      dragmode: false,
-    };
-    window.Plotly.react(div, figure.data, layout, { displayModeBar: false, responsive: true, scrollZoom: false });
-    drawn.add(div);
+    drawChart(div, figures[div.dataset.chart]);
+    drawn.set(div, div.clientWidth);
   }
 
   function drawVisible() {
     const visible = [...document.querySelectorAll(".chart")].filter((div) => div.offsetParent !== null);
     // A chart that was hidden while the window changed has its old size.
-    visible.filter((div) => drawn.has(div)).forEach((div) => window.Plotly.Plots.resize(div));
-    drawNext();
+    visible.filter((div) => drawn.get(div) !== div.clientWidth).forEach(draw);
   }
 
-  function drawNext() {
-    const next = [...document.querySelectorAll(".chart")].find((div) => div.offsetParent !== null && !drawn.has(div));
-    if (!next) return;
-    startPlotly();
-    draw(next);
-    // One at a time, so that the page answers in between.
-    setTimeout(drawNext, 0);
-  }
-
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
+  addEventListener("resize", drawVisible);
 
   // Tabs: without this script all parts stand below each other.
   const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -472,8 +429,7 @@
   document.querySelector(".tabs").hidden = false;
   open(named() || tabs[0]);
   addEventListener("hashchange", () => open(named() || tabs[0]));
-  addEventListener("load", () => (window.requestIdleCallback || setTimeout)(startPlotly));
   addEventListener("load", startCheck);
-  addEventListener("beforeprint", () => { startPlotly(); document.querySelectorAll(".chart").forEach((div) => drawn.has(div) || draw(div)); });
+  addEventListener("beforeprint", () => document.querySelectorAll(".chart").forEach((div) => drawn.has(div) || draw(div)));
   document.documentElement.dataset.ready = "yes";
 })();

@@ -1,7 +1,7 @@
 """One self-contained page about a run: it opens offline, in light and dark, on a phone, by keyboard.
 
-The page carries its data, its script, the files of the run where they are small, and plotly once, which is started
-only after the page stands. Its content security policy forbids every request. What it says of a policy is what was
+The page carries its data, its scripts, and the files of the run where they are small; charts are drawn by a script
+of its own. Its content security policy forbids every request. What it says of a policy is what was
 proved when the run was read; and it carries the claim itself, as a proof file, with a script that checks it again in
 the reader's browser.
 """
@@ -155,21 +155,20 @@ def write_context_page(build: Callable[[], tuple[dict[str, Any], list[ChartGroup
 def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
     if target.is_dir():
         raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
-    render, plotly = _extras()
-    page = render(build() | {"plotly": plotly}).encode(errors="backslashreplace")
+    render = _renderer()
+    page = render(build()).encode(errors="backslashreplace")
     write_atomically(target, lambda stream: stream.write(page))
     return len(page)
 
 
-def _extras() -> tuple[Callable[[dict[str, Any]], str], str]:
-    """Return what renders the template, and the chart library's script; both come with an optional extra."""
+def _renderer() -> Callable[[dict[str, Any]], str]:
+    """Return what renders the template; it comes with an optional extra."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
-        from plotly.offline import get_plotlyjs
     except ImportError as missing:
         raise CMPGError(
-            f"a page is made with jinja2 and plotly, and {missing.name} is not installed. Install both with: "
+            f"a page is made with jinja2, and {missing.name} is not installed. Install it with: "
             "pip install 'cmpg[report]'"
         ) from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -177,7 +176,7 @@ def _extras() -> tuple[Callable[[dict[str, Any]], str], str]:
     # Characters that could turn the text around are shown as their escapes.
     environment.finalize = lambda value: plain(value, lines=True) if type(value) is str else value
     template = environment.from_string(_part("page.html.j2"))
-    raw = ("css", "js", "figures", "plotly", "checker")
+    raw = ("css", "js", "figures", "checker")
 
     def render(context: dict[str, Any]) -> str:
         safe = {name: Markup(context[name]) for name in raw}
@@ -185,7 +184,7 @@ def _extras() -> tuple[Callable[[dict[str, Any]], str], str]:
             context["view"]["json"] = Markup(context["view"]["json"])
         return template.render(context | safe)
 
-    return render, get_plotlyjs()
+    return render
 
 
 def _part(name: str) -> str:
@@ -250,7 +249,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "checker": _part("check.js"),
         "translation": _translation(run),
         "css": _part("page.css"),
-        "js": _part("page.js"),
+        "js": _part("charts.js") + _part("page.js"),
         **_downloads(run),
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
@@ -258,7 +257,8 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "simulated": None if found is None else simulated_parts(run.game, found.policy.floats()),
         "budget": None if found is None or not len(run.game.thresholds) else _budget(run, found, sensitivity, gallery),
     }
-    names = {"result": "Result", "course": "Course", "policy": "Policy", "budget": "Budget", "proof": "Proof"}
+    # The decision first; how it was found is for those who check it.
+    names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Course", "proof": "Proof"}
     missing = {"course": context["course"], "policy": context["view"], "budget": context["budget"]}
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
     context["figures"] = _inside_script(json.dumps(gallery.figures, separators=(",", ":")))
@@ -311,7 +311,7 @@ def _without_claim(
         "checker": "",
         "translation": None,
         "css": _part("page.css"),
-        "js": _part("page.js"),
+        "js": _part("charts.js") + _part("page.js"),
         "downloads": downloads,
         "chart_groups": [gallery.hang_group(group) for group in groups],
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],

@@ -30,6 +30,9 @@ from cmpg.sizes import require_picture
 MOST_BYTES = 700_000
 """The viewer's share of a page: what does not fit is left out, the least likely first, and the page says so."""
 
+FEW = 2
+"""A map with more agents than this opens at its busiest step."""
+
 FLOORS = (5e-4, 5e-3, 2e-2)
 """What is less likely than the first is never shown; where that is too much, the next ones are tried."""
 
@@ -127,10 +130,21 @@ def _grid_view(game: Game, policy: JointPolicy, drawing: GridDrawing, *, floor: 
         "likely": [each.sum(axis=2).argmax(axis=1).tolist() for each in visits],
         "sample": _drawn_run(game, policy, len(drawing.cells)),
         "goals": _goals(game, drawing),
+        "first": _busiest_on_a_map(visits) if game.num_agents > FEW else 0,
         "hot": _hot_spots(visits),
         "frames": [[_frame(step, floor) for step in each] for each in visits[:agents]],
     }
     return View("grid", _left_out(game, floor, agents), fields)
+
+
+def _busiest_on_a_map(visits: list[FloatArray]) -> int:
+    """Return the step at which most pairs of agents are expected together; if none ever is, after which most move."""
+    present = np.stack([each.sum(axis=2) for each in visits])  # [n, H, places]
+    pairs = (present.sum(axis=0) ** 2 - (present**2).sum(axis=0)).sum(axis=1)
+    if pairs.max() > FLOORS[0]:
+        return int(np.argmax(pairs))
+    moved = np.abs(np.diff(present, axis=1)).sum(axis=(0, 2))
+    return int(np.argmax(moved)) if len(moved) else 0
 
 
 def _drawn_run(game: Game, policy: JointPolicy, places: int) -> list[list[int]]:
@@ -186,6 +200,7 @@ def _network_view(
         "agents": game.names.all_agents(game.num_agents)[:agents],
         "words": {"agent": game.names.legend.agent},
         "loads": [_sparse(row, floor) for row in np.sum(used, axis=0)],
+        "first": int(np.argmax((np.sum(used, axis=0) ** 2).sum(axis=1))),
         "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
         "visits": [
             # A game with one state has nobody at any node.

@@ -1,4 +1,4 @@
-"""Lifelong tasks: a robot that arrives gets its next goal, as a world for `cmpg.operation.operate`."""
+"""Lifelong tasks: a robot that arrives gets its next goal, as news for `cmpg.operation.operate`."""
 
 from __future__ import annotations
 
