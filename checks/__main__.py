@@ -15,6 +15,7 @@ CHECKS = {
     "cover": ("checks.cover", "branch coverage of all tests"),
     "digests": ("checks.digests", "record digests of answers, and compare two records"),
     "energy": ("checks.energy", "does a charging day plan the energy that its file states? four real days"),
+    "duality": ("checks.duality", "P*, Nash policies, devices and D*, and how the gap falls with the agents"),
     "evidence": ("checks.evidence", "write docs/evidence.md from what the other checks found last"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),

@@ -128,9 +128,9 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
         (_Bounded(_upper(joint, reward), reward, name) for name, reward in _candidates(joint, rng)),
         key=lambda each: each.upper,
     )
-    lower = max(abs(witness.residual) - witness.rounding, 0.0) / 4
+    lower = float(max(abs(witness.residual) - witness.rounding, 0.0)) / 4
     spread = _spread(joint, best.reward)
-    return NearPotential(float(lower), float(max(best.upper, lower)), best.reward, spread, witness, best.name)
+    return NearPotential(lower, float(max(best.upper, lower)), best.reward, spread, witness, best.name)
 
 
 def check_work(game: JointGame) -> None:
