@@ -12,11 +12,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import cmpg as library
 from bad_files import a_stranger, write_json
-from cmpg.cli.main import app
+from cmpg.cli.main import HOMES, app
 from cmpg.cli.targets import MEANINGS, listed_options, spoken
 from cmpg.cmdp.kernels.choice import kernels_used
 from cmpg.errors import FileError
@@ -91,10 +92,56 @@ def test_every_command_has_a_short_help():
     assert all(len(line) <= 80 for line in listed.output.splitlines())
 
 
-def test_nothing_to_do_is_answered_with_help():
+@pytest.mark.parametrize("name", HOMES)
+def test_the_help_of_every_command_fits_a_screen(name):
+    told = cmpg(name, "--help").out
+    assert len(told.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("name", ["solve", "judge", "learn", "sweep", "certify"])
+def test_options_that_few_need_are_counted_and_listed_on_request(name):
+    told, everything = cmpg(name, "--help").out, cmpg(name, "--help-all").out
+    options = re.compile(r"^ +(?:-\w, )?(--[\w-]+)", re.MULTILINE)
+    short, full = options.findall(told), options.findall(everything)
+    hidden = [option for option in full if option not in short]
+    assert set(short) < set(full)
+    assert f"{len(hidden)} more: `cmpg {name} --help-all` lists them." in told
+    assert "Further options:" in everything
+    assert "more:" not in everything
+    command = typer.main.get_command(app).get_command(None, name)
+    assert {*full} == {"--help"} | {
+        option for param in command.params for option in param.opts if option.startswith("--")
+    }
+
+
+def test_nothing_to_do_is_answered_with_what_can_be_done_next():
     ran = cmpg()
     assert ran.code == 2
-    assert "Usage: cmpg" in ran.out + ran.err
+    assert len(ran.err.splitlines()) <= 24
+    named = re.findall(r"^  cmpg (\w+)", ran.err, re.MULTILINE)
+    assert named[0] == "demo"
+    assert set(named) <= set(HOMES)
+    assert "cmpg --help" in ran.err
+
+
+def test_the_demo_solves_a_day_and_writes_its_page_each_time_in_a_new_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cmpg-demo").mkdir()
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    ran = cmpg("demo")
+    assert (ran.code, opened) == (0, [])  # there is no terminal
+    assert "CERTIFIED" in ran.out
+    page = tmp_path / "cmpg-demo-2" / "report.html"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert list((tmp_path / "cmpg-demo").iterdir()) == []
+    # The commands that it names do the same.
+    assert re.findall(r"^\$ (.*)$", ran.out, re.MULTILINE) == [
+        "cmpg solve charging --out cmpg-demo-2",
+        "cmpg report cmpg-demo-2",
+    ]
+    assert cmpg("demo", "--out", "mine", "--open").code == 0
+    assert opened == [(tmp_path / "mine" / "report.html").as_uri()]
 
 
 def test_the_version():

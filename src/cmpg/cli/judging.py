@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Delta, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, FURTHER, AllowRounding, Delta, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
 
@@ -35,14 +35,14 @@ def judge(
         list[str] | None,
         typer.Argument(
             metavar="POLICY...",
-            help="Policy files (.npz, .json), rows as `cmpg export --what policy` writes them (.csv), a .json of "
-            "probabilities by agent.",
+            help="Policy files: .npz, .json, or .csv as `cmpg export --what policy` writes it.",
         ),
     ] = None,
     env: Annotated[
         str | None,
         typer.Option(
             metavar="module:factory",
+            rich_help_panel=FURTHER,
             help="Judge in an environment instead of a game: factory() returns a cmpg.judging.EnvironmentWorld.",
         ),
     ] = None,
@@ -51,6 +51,7 @@ def judge(
         typer.Option(
             "--policy",
             metavar="module:name",
+            rich_help_panel=FURTHER,
             help="A policy in Python: a function of (agent, observation, step), or an object with `predict`; may be "
             "given several times.",
         ),
@@ -59,7 +60,7 @@ def judge(
         int,
         typer.Option(
             metavar="<int>",
-            help="Judge by playing so many episodes, and as many for each agent's deviations; 0: by proof, in a game.",
+            help="Episodes to play, and as many for each agent's deviations; 0: judge by proof.",
         ),
     ] = 0,
     delta: Delta = 0.1,
@@ -67,15 +68,17 @@ def judge(
         str,
         typer.Option(
             metavar="<names>",
-            help="Policies to compute and judge beside: ours, independent (gradient steps of each agent on its own), "
-            "selfish (no constraints), planner; separated by commas.",
+            help="Computed policies to judge beside, separated by commas: ours, independent, selfish, planner.",
         ),
     ] = "",
     epsilon: Epsilon = DEFAULT_EPSILON,
     allow_rounding: AllowRounding = 0.0,
     exact: Exact = False,
     bound_seconds: Annotated[
-        float, typer.Option(metavar="<float>", help="Seconds for the upper bound over all feasible policies.")
+        float,
+        typer.Option(
+            metavar="<float>", rich_help_panel=FURTHER, help="Seconds for the upper bound over all feasible policies."
+        ),
     ] = 60.0,
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .tex, .md, or a page: .html.")
@@ -85,8 +88,8 @@ def judge(
 ) -> None:
     """Judge policies from anywhere: costs, what each agent could gain, how good.
 
-    Each agent's best deviation within the constraints is computed, and its gain is proved. Exit code 0 if every
-    given policy is proved feasible and Nash, 1 otherwise.
+    Each agent's best deviation within the constraints is computed, and its gain proved. Exit code 0 if every given
+    policy is proved feasible and Nash.
     """
     from cmpg.judging.side_by_side import judge_side_by_side
     from cmpg.report.judging import judged_summary, side_by_side_record, side_by_side_summary

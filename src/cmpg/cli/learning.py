@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.interrupts import on_interrupt
-from cmpg.cli.options import Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
+from cmpg.cli.options import FURTHER, Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
 
@@ -37,8 +37,8 @@ def learn(
     mode: Annotated[
         str,
         typer.Option(
-            help="generative: sample a model for each response; shared: sample one model for all; safe: play "
-            "episodes, with policies proved to respect the thresholds only. In local games the first two are the same.",
+            help="generative: sample a model for each response; shared: one model for all; safe: play only "
+            "policies proved to respect the thresholds.",
             autocompletion=lambda: ["generative", "shared", "safe"],
         ),
     ] = "generative",
@@ -52,23 +52,36 @@ def learn(
     budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
     margin: Annotated[
-        float | None, typer.Option(help="Safe mode: how far below every threshold responses stay.")
+        float | None,
+        typer.Option(rich_help_panel=FURTHER, help="Safe mode: how far below every threshold responses stay."),
     ] = None,
     growth: Annotated[
         float | None,
-        typer.Option(help="Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted."),
+        typer.Option(
+            rich_help_panel=FURTHER,
+            help="Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted.",
+        ),
     ] = None,
-    start: Annotated[Path | None, typer.Option(help="File of a policy to start from, which you vouch for.")] = None,
+    start: Annotated[
+        Path | None, typer.Option(rich_help_panel=FURTHER, help="File of a policy to start from, which you vouch for.")
+    ] = None,
     payoff_noise: Annotated[
-        float | None, typer.Option(help="Hide rewards and costs, too: observations are off by this, up or down.")
+        float | None,
+        typer.Option(
+            rich_help_panel=FURTHER, help="Hide rewards and costs, too: observations are off by this, up or down."
+        ),
     ] = None,
     reveal_support: Annotated[
-        bool, typer.Option("--reveal-support", help="Tell the learners which next states are possible.")
+        bool,
+        typer.Option(
+            "--reveal-support", rich_help_panel=FURTHER, help="Tell the learners which next states are possible."
+        ),
     ] = False,
     env: Annotated[
         str | None,
         typer.Option(
             metavar="<module:factory>",
+            rich_help_panel=FURTHER,
             help="Learn an environment instead of a game: factory() returns it, and what is known of it.",
         ),
     ] = None,

@@ -1,5 +1,4 @@
-"""The command: `cmpg scenarios | solve | check | certify | judge | show | simulate | export | report | learn | bounds |
-convert | compare | reproduce | cite`.
+"""The command `cmpg`; `HOMES` has its subcommands.
 
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
 answer (the last line says what was kept). Errors go to stderr, in one paragraph.
@@ -26,6 +25,7 @@ from cmpg.cli.output import complain, show, speak_any_text
 from cmpg.cli.targets import GameCommand, complete_scenario, help_words, unknown_option
 
 HOMES = {
+    "demo": "demo",
     "scenarios": "main",
     "solve": "solve",
     "check": "check",
@@ -47,6 +47,23 @@ HOMES = {
     "cite": "main",
 }
 """By command, the file of this room that has the function of that name. To add a command, add it here."""
+
+NEXT_STEPS = """\
+cmpg: policies of several agents that keep a shared budget, each with a proof.
+
+Begin
+  cmpg demo                     solve a day of car charging, and show its page
+  cmpg scenarios                list the games that come with the library
+  cmpg solve robots --out run   solve one, and keep the answer
+  cmpg report run               make a page of it
+
+Your own problem
+  cmpg check game.json          look at a game: sizes, feasibility, potential
+  cmpg solve game.json          solve it
+  cmpg judge game.json p.npz    judge a policy that you have
+
+`cmpg --help` lists all commands, `cmpg COMMAND --help` the options of one."""
+"""What a newcomer can do next, in fewer lines than a terminal has."""
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -158,7 +175,7 @@ def _no_command(
         print(f"{__version__} ({kernels_used()} kernels)")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
+        print(NEXT_STEPS, file=sys.stderr)
         raise typer.Exit(2)
 
 

@@ -13,34 +13,51 @@ if TYPE_CHECKING:
 
 DEFAULT_EPSILON = 1e-6
 
+FURTHER = "Further options"
+"""The section of options that few need: `--help-all` lists it, and `--help` says so."""
+
 Epsilon = Annotated[float, typer.Option(help="The most any agent may gain by deviating.")]
 AllowRounding = Annotated[
     float,
-    typer.Option(metavar="<float>", help="Accept costs above their thresholds by at most this."),
+    typer.Option(
+        metavar="<float>", rich_help_panel=FURTHER, help="Accept costs above their thresholds by at most this."
+    ),
 ]
 Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Certify in exact rational arithmetic (small games).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Seed = Annotated[
     int | None, typer.Option(min=0, metavar="<int>", help="Random seed for agents, starts and tie-breaking.")
 ]
 
 JobsNumber = Annotated[
-    int, typer.Option("--jobs", metavar="<int>", help="Number of processes; the answer does not depend on it.")
+    int,
+    typer.Option(
+        "--jobs",
+        metavar="<int>",
+        rich_help_panel=FURTHER,
+        help="Number of processes; the answer does not depend on it.",
+    ),
 ]
 Backend = Annotated[
     str | None,
     typer.Option(
+        rich_help_panel=FURTHER,
         help="Where they run: loky (this machine), threads, dask or ray.",
         autocompletion=lambda: ["loky", "threads", "dask", "ray"],
     ),
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(metavar="<address>", help="Address of a running dask or ray cluster to use.")
+    str | None,
+    typer.Option(metavar="<address>", rich_help_panel=FURTHER, help="Address of a running dask or ray cluster to use."),
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with what an earlier call left in the folder, and do only what is missing."),
+    typer.Option(
+        "--resume",
+        rich_help_panel=FURTHER,
+        help="Go on with what an earlier call left in the folder, and do only what is missing.",
+    ),
 ]
 
 

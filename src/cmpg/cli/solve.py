@@ -21,6 +21,7 @@ from cmpg import equilibrium
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
+    FURTHER,
     AllowRounding,
     Backend,
     Epsilon,
@@ -91,6 +92,7 @@ def solve(
     prefer: Annotated[
         str,
         typer.Option(
+            rich_help_panel=FURTHER,
             help="Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
             autocompletion=lambda: list(NAMED["prefer"]),
         ),
@@ -98,6 +100,7 @@ def solve(
     solver: Annotated[
         str,
         typer.Option(
+            rich_help_panel=FURTHER,
             help="How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
             autocompletion=lambda: [*NAMED["solver"], *_plugin_solvers()],
         ),
@@ -105,22 +108,34 @@ def solve(
     schedule: Annotated[
         str,
         typer.Option(
+            rich_help_panel=FURTHER,
             help="Who moves next: auto, greatest-gain or round-robin.",
             autocompletion=lambda: list(NAMED["schedule"]),
         ),
     ] = "auto",
     max_iterations: Annotated[
-        int | None, typer.Option(min=0, metavar="<int>", help="Most moves of a run; Theorem 1's bound if omitted.")
+        int | None,
+        typer.Option(
+            min=0, metavar="<int>", rich_help_panel=FURTHER, help="Most moves of a run; Theorem 1's bound if omitted."
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Most seconds for everything, building the game included.")
     ] = None,
     allow_rounding: AllowRounding = 0.0,
     workers: Annotated[
-        int, typer.Option(min=1, metavar="<int>", help="Number of threads; the answer does not depend on it.")
+        int,
+        typer.Option(
+            min=1, metavar="<int>", rich_help_panel=FURTHER, help="Number of threads; the answer does not depend on it."
+        ),
     ] = 1,
     jobs: Annotated[
-        int, typer.Option(metavar="<int>", help="Number of processes for restarts; -1 is all cores. Same answer.")
+        int,
+        typer.Option(
+            metavar="<int>",
+            rich_help_panel=FURTHER,
+            help="Number of processes for restarts; -1 is all cores. Same answer.",
+        ),
     ] = 1,
     backend: Backend = None,
     scheduler: Scheduler = None,
@@ -128,6 +143,7 @@ def solve(
     start: Annotated[
         str,
         typer.Option(
+            rich_help_panel=FURTHER,
             help="Where to begin: auto, planner, min-cost, common-price, or a policy file. Near a "
             "policy that breaks a threshold, a feasible start is sought.",
             autocompletion=lambda: list(NAMED["start"]),
@@ -136,6 +152,7 @@ def solve(
     improve: Annotated[
         str,
         typer.Option(
+            rich_help_panel=FURTHER,
             help="Whether pairs of agents move together at the end if that is better: auto, none, or thorough.",
             autocompletion=lambda: list(NAMED["improve"]),
         ),
@@ -148,21 +165,26 @@ def solve(
         ),
     ] = None,
     chances_only: Annotated[
-        bool, typer.Option("--chances-only", help="Drop the threshold on the expected cost where there is a --chance.")
+        bool,
+        typer.Option(
+            "--chances-only",
+            rich_help_panel=FURTHER,
+            help="Drop the threshold on the expected cost where there is a --chance.",
+        ),
     ] = False,
     concept: Annotated[
         str,
         typer.Option(
-            help="What to find: nash, or a device that recommends what to do: rota, correlated or coarse.",
+            help="What to find: nash, rota, correlated or coarse.",
             autocompletion=lambda: list(NAMED["concept"]),
         ),
     ] = "nash",
     exact: Exact = False,
     selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--out", help="New folder for the game, the policy and the certificate.")
+    output: Annotated[Path | None, typer.Option("--out", help="New folder for game, policy and certificate.")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(rich_help_panel=FURTHER, help="Folder in which TensorBoard finds every step.")
     ] = None,
-    tensorboard: Annotated[Path | None, typer.Option(help="Folder in which TensorBoard finds every step.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find a feasible policy that no agent gains by deviating from."""

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
+from cmpg.cli.options import FURTHER
+
 if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.games.contract import Game
@@ -95,6 +97,11 @@ FILES = (".json", ".npz", ".nfg", ".csv")
 """The endings of files that are games; a `.dpomdp` file is one with the options of the scenario `team`."""
 
 TEAM_FILE = ".dpomdp"
+
+HELP_ALL = "--help-all"
+
+ALL_OPTIONS = f"{__name__}.all"
+"""Where a command line notes that its help is to list every option."""
 
 LONGEST_DEFAULT = 40
 """Longer defaults, such as 24 prices, are not shown."""
@@ -213,6 +220,7 @@ class GameCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; those that are for the scenario go to the target."""
+        ctx.meta[ALL_OPTIONS] = HELP_ALL in args
         params = super().get_params(ctx)
         named = _named_scenario(args, params, hurried=ctx.resilient_parsing, folders=self.name == "sweep")
         if named is None:
@@ -231,13 +239,21 @@ class GameCommand(TyperCommand):
         """Return the parameters of the command, and those of the scenario."""
         return [*super().get_params(ctx), *_listed(ctx).parameters]
 
+    def get_help_option_names(self, ctx: Any) -> list[str]:
+        """Return what requests help: `--help-all`, too, if there are options that few need."""
+        names = sorted(super().get_help_option_names(ctx))
+        return [*names, HELP_ALL] if any(map(is_further, self.params)) else names
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """List arguments, options, and the options of the scenario in a section of their own."""
+        """List arguments and options in sections; what few need is counted, unless all options are wanted."""
         listed = _listed(ctx)
         own = [param for param in self.get_params(ctx) if param not in listed.parameters]
+        options = [param for param in own if param.param_type_name == "option"]
+        further = [param for param in options if is_further(param)]
         sections = {
             "Arguments": [param for param in own if param.param_type_name == "argument"],
-            "Options": [param for param in own if param.param_type_name == "option"],
+            "Options": [param for param in options if not is_further(param)],
+            FURTHER: further if ctx.meta.get(ALL_OPTIONS) else (),
             f"Options of {listed.scenario and listed.scenario.name}": listed.parameters,
         }
         for title, params in sections.items():
@@ -245,7 +261,14 @@ class GameCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     # A type such as <Target> tells a reader nothing beside the name of an argument.
-                    formatter.write_dl([(re.sub(r"^([A-Z]+) <.*", r"\1", name), told) for name, told in records])
+                    formatter.write_dl([(re.sub(r"^([A-Z.]+) <.*", r"\1", name), told) for name, told in records])
+                    if title == "Options" and further and not ctx.meta.get(ALL_OPTIONS):
+                        formatter.write_text(f"{len(further)} more: `{help_words(ctx)}-all` lists them.")
+
+
+def is_further(param: Any) -> bool:
+    """Whether an option of a command is one that few need."""
+    return getattr(param, "rich_help_panel", None) == FURTHER
 
 
 def _listed(ctx: Any) -> _ScenarioOptions:
