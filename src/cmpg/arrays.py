@@ -173,6 +173,23 @@ def rational(text: str) -> Fraction:
     return Fraction(text)
 
 
+def generator(rng: Any) -> np.random.Generator:
+    """Return a random generator: one that is given, or that of a seed.
+
+    Examples
+    --------
+    >>> generator("a")
+    Traceback (most recent call last):
+    cmpg.errors.CMPGError: rng is a str; a seed is required, or np.random.default_rng(1).
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    what = f"{rng}" if isinstance(rng, (int, np.integer)) else f"a {type(rng).__name__}"
+    raise CMPGError(f"rng is {what}; a seed is required, or np.random.default_rng(1).")
+
+
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Make an array read-only, in place, and return it."""
     array.setflags(write=False)

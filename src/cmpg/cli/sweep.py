@@ -16,7 +16,7 @@ import typer
 from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import DEFAULT_EPSILON, Backend, Epsilon, JobsNumber, Resume, Scheduler, check_out, jobs_of
 from cmpg.cli.output import ProgressLine, remark, show
-from cmpg.cli.targets import SPOKEN, GameArgument, converted, finite, option_types, spoken
+from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,14 +119,11 @@ def _page(found: Sweep, output: Path) -> str:
     return ", and report.html, which opens in any browser"
 
 
-BUILDERS_WORDS = {word: option for option, word in SPOKEN.items()}
-
-
 def _asked(
     target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
 ) -> tuple[str | Builder, dict[str, Any], float, int]:
     """Return the scenario, or what reads game files, the grid and the settings that a command line or a plan names."""
-    from cmpg.scenarios import scenario
+    from cmpg.scenarios import SPOKEN, scenario
     from cmpg.sweeps.game_files import game_file
     from cmpg.sweeps.grid import read_plan, values_of, word_of
 
@@ -135,7 +132,8 @@ def _asked(
         plan = read_plan(Path(target))
         target, epsilon, restarts = plan.scenario, plan.epsilon, plan.restarts
         # A plan may use the words of the command line.
-        words = {BUILDERS_WORDS.get(name, name): value for name, value in plan.options.items()}
+        meant = {word: option for option, word in SPOKEN.items()}
+        words = {meant.get(name, name): value for name, value in plan.options.items()}
         seed = str(words.pop("seed")) if isinstance(words.get("seed"), (str, int)) else seed
     elif Path(target).suffix or Path(target).is_dir():
         return game_file, _grid_of_files(Path(target), words, seed), epsilon, restarts

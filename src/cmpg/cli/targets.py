@@ -90,9 +90,6 @@ MEANINGS = {
 TAKEN = ("start",)
 """Options of scenarios that mean something else on the command line."""
 
-SPOKEN = {"num_agents": "agents"}
-"""Options that have another name on the command line."""
-
 FILES = (".json", ".npz", ".nfg", ".csv")
 """The endings of files that are games; a `.dpomdp` file is one with the options of the scenario `team`."""
 
@@ -375,6 +372,8 @@ def _metavar(hint: Any) -> str:
 
 def spoken(option: str) -> str:
     """Return what an option of a builder is called on the command line."""
+    from cmpg.scenarios import SPOKEN
+
     return f"--{SPOKEN.get(option, option).replace('_', '-')}"
 
 

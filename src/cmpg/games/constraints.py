@@ -101,7 +101,13 @@ def by_window(game: Form, windows: int | Sequence[tuple[int, int]], thresholds: 
     count = len(game.thresholds)
     if not 0 <= constraint < count:
         raise GameError(f"constraint is {constraint}; the game has {count}, which count from 0.")
-    limits = np.broadcast_to(numbers("thresholds", thresholds), (len(pairs),))
+    given = numbers("thresholds", thresholds)
+    if given.shape not in ((), (len(pairs),)):
+        raise GameError(
+            f"thresholds has shape {list(given.shape)}; one number, or one for each of {len(pairs)} windows, is "
+            "required."
+        )
+    limits = np.broadcast_to(given, (len(pairs),))
     masks = np.array([[first <= h < end for h in range(steps)] for first, end in pairs])
     kept = [j for j in range(count) if j != constraint]
     names = list(game.names.all_constraints(count))
@@ -126,7 +132,13 @@ def _pairs(windows: int | Sequence[tuple[int, int]], steps: int) -> list[tuple[i
         if windows < 1:
             raise GameError(f"windows is {windows}; a window has at least one step.")
         return [(first, min(first + int(windows), steps)) for first in range(0, steps, int(windows))]
-    pairs = [(int(first), int(end)) for first, end in windows]
+    try:
+        pairs = [(int(first), int(end)) for first, end in windows]
+    except (TypeError, ValueError):
+        raise GameError(
+            f"windows is {windows!r}; a number of steps, or pairs (first, end) are required, such as "
+            "[(0, 12), (12, 24)]."
+        ) from None
     for first, end in pairs:
         if not 0 <= first < end <= steps:
             raise GameError(

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 import reprlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import Any, cast
 
 from cmpg.errors import GameError
 from cmpg.faces import fields_line
+
+NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
+"""What names are called in a game, by what they are called in its file."""
+
+
+def explained(cls: type[Any]) -> type[Any]:
+    """Let a class of games say what a keyword that it does not have was probably meant to be."""
+    init, known = cls.__init__, set(inspect.signature(cls.__init__).parameters)
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        for name in given:
+            if name not in known:
+                close = [NAMES[name]] if name in NAMES else get_close_matches(name, sorted(known - {"self"}), n=1)
+                advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known - {'self'}))}."
+                raise GameError(f"a {cls.__name__} has no {name}; {advice}")
+        init(self, *args, **given)
+
+    cls.__init__ = checked
+    return cls
 
 
 @dataclass(frozen=True)

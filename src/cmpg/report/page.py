@@ -129,11 +129,11 @@ def write_result_page(result: Result, target: Path, *, sensitivity: Sensitivity 
     """Write the page of a result that is not in a folder; a game that has a file form is put inside the page."""
     game = game_of(result)
     if form_of(game) is None:
-        run = FinishedRun(game, result, Origin(type(game).__name__, {}), recorded=result.message)
+        run = FinishedRun(game, result, Origin(target.stem, {}), recorded=result.message)
         return write_page(run, target, sensitivity=sensitivity)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "run"
-        save_run(folder, result, origin=Origin(type(game).__name__, {}))
+        save_run(folder, result, origin=Origin(target.stem, {}))
         return _write(lambda: _context(load_run(folder), sensitivity, shown=Path("run")), target)
 
 

@@ -24,6 +24,7 @@ from cmpg.games.contract import Game, Names
 from cmpg.policy import JointPolicy
 from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence
+from cmpg.scenarios import SPOKEN
 
 
 def readable(number: float, digits: int = 6) -> str:
@@ -217,7 +218,7 @@ def options_words(run: FinishedRun) -> str:
     >>> options_words(SimpleNamespace(origin=Origin("charging", {"sessions": "data/june.csv", "capacity": 8})))
     'sessions june.csv, capacity 8'
     """
-    told = [f"{name.replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()]
+    told = [f"{SPOKEN.get(name, name).replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()]
     return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in told)
 
 

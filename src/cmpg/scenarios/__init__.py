@@ -8,6 +8,7 @@ array([0.2])
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -115,11 +116,31 @@ def __getattr__(name: str) -> Any:
     """Load the function that builds a game when it is first used."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _HOME_OF[name].function
+    return _with_advice(_HOME_OF[name])
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+SPOKEN = {"num_agents": "agents"}
+"""Options that have a shorter name on the command line and on pages; Python takes both."""
+
+
+def _with_advice(named: Scenario) -> Callable[..., Game]:
+    """Return what builds a game; an option that it does not have is an error with the nearest name."""
+    function, meant = named.function, {word: option for option, word in SPOKEN.items()}
+
+    @functools.wraps(function)
+    def build(**options: Any) -> Game:
+        given = {meant.get(name, name) if name not in named.options else name: value for name, value in options.items()}
+        for name in given:
+            named.check_option(name)
+        if len(given) < len(options):
+            raise GameError(f"{named.name} is given {', '.join(meant)} and {', '.join(SPOKEN)}, which are the same.")
+        return function(**given)
+
+    return build
 
 
 def scenario(name: str) -> Scenario:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, generator
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
 from cmpg.games.contract import Game, Names, Playable, SharedResources, Stepped, Stepper
@@ -263,7 +263,7 @@ def simulate(
     policy: JointPolicy | Device,
     episodes: int,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     confidence: float = 0.99,
     shown: int = 2,
 ) -> Simulation:
@@ -304,6 +304,7 @@ def simulate(
     walk = _Walk(game, policy, int(episodes))
     means = _Moments(game.num_agents)
     realised, welfare = np.empty((len(game.thresholds), episodes)), np.empty(episodes)
+    rng = generator(rng)
     for block in walk.blocks(rng):
         totals, spent = walk.totals(block, rng)
         means.add(totals)

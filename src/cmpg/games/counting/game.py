@@ -47,6 +47,7 @@ from cmpg.games.counting.tables import (
 from cmpg.games.counting.vectors import CountClasses, LargestCount
 from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
+from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given
 from cmpg.policy import JointPolicy, PolicyShape
 
@@ -321,3 +322,6 @@ class CountingGame:
     def to_joint(self) -> JointGame:
         """Write the same game with tables over all A^n joint actions; for few agents."""
         return JointGame(**joint_tables(self))
+
+
+explained(CountingGame)

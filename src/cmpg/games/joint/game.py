@@ -44,7 +44,7 @@ from cmpg.games.contract import (
 )
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
-from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
+from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
 
@@ -455,3 +455,6 @@ def _checked_thresholds(thresholds: Any, game: JointGame) -> FloatArray:
     given = numbers("thresholds", thresholds)
     check_thresholds(given, game.num_constraints)
     return given if game.rationals is not None else to_floats(given)
+
+
+explained(JointGame)

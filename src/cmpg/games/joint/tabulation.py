@@ -42,7 +42,7 @@ def tabulate(step: StepFunction, shape: tuple[int, ...], num_constraints: int) -
         actions = tuple(joint)
         check_time()
         where = f"step(state={state}, actions={actions})"
-        ahead, reward, cost = step(state, actions)
+        ahead, reward, cost = _three(where, step(state, actions))
         for target, probability in _successors(where, ahead, shape[0]):
             rows.append(row)
             columns.append(target)
@@ -57,6 +57,17 @@ def tabulate(step: StepFunction, shape: tuple[int, ...], num_constraints: int) -
         "rewards": frozen(rewards),
         "costs": frozen(costs),
     }
+
+
+def _three(where: str, found: Any) -> tuple[Any, Any, Any]:
+    """Return what a step function returned, or raise if that is not three things."""
+    if isinstance(found, (tuple, list)) and len(found) == 3:
+        return found[0], found[1], found[2]
+    returned = f"{len(found)} things" if isinstance(found, (tuple, list)) else f"a {type(found).__name__}"
+    raise GameError(
+        f"{where} returned {returned}; three are required: the distribution of the next state, the rewards, and the "
+        "costs, which are [] in a game without constraints."
+    )
 
 
 def _successors(

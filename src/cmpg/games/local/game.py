@@ -61,7 +61,7 @@ from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
-from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
+from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
 from cmpg.policy import JointPolicy, PolicyShape
 
 if TYPE_CHECKING:
@@ -464,3 +464,6 @@ class Account:
     usage: FloatArray  # [H, E]
     value: float  # of the private reward
     costs: FloatArray  # [k], private
+
+
+explained(LocalGame)

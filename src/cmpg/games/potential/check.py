@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, generator
 from cmpg.cmdp.evaluation import SMALLEST, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
@@ -123,7 +123,9 @@ class PotentialCheck:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
-def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cycles: int = 64) -> PotentialCheck:
+def check_potential(
+    game: Game, *, rng: np.random.Generator | int = 0, trials: int = 3, cycles: int = 64
+) -> PotentialCheck:
     """Say whether a game has a potential, and how that is known.
 
     Parameters
@@ -132,7 +134,7 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
         Any game. What `potential_proof` says is believed; a joint game without one is tested exactly, and of other
         games 4-cycles are evaluated in floating point.
     rng
-        Draws policies and primes.
+        Draws policies and primes; a generator or a seed.
     trials
         Independent tests modulo a prime; the stated probability falls with their number as its exponent.
     cycles
@@ -146,6 +148,7 @@ def check_potential(game: Game, *, rng: np.random.Generator, trials: int = 3, cy
     """
     if trials < 1 or cycles < 1:
         raise GameError(f"trials is {trials} and cycles is {cycles}; both must be at least 1.")
+    rng = generator(rng)
     proof = _proof(game)
     if proof is not None:
         return PotentialCheck(Verdict.PROVEN, proof.reason, proof.residual, names=game.names)
