@@ -121,3 +121,16 @@ def test_the_command_refuses_what_does_not_apply():
     assert "--restarts" in run("solve", "counter-example", "--concept", "rota", "--restarts", "2").err
     assert "own state" in run("solve", "robots", "--concept", "correlated").err
     assert run("solve", "congestion", "--concept", "rota").code == 2
+
+
+@pytest.mark.parametrize("concept", [cmpg.Concept.ROTA, cmpg.Concept.CORRELATED])
+def test_a_device_plays_in_an_environment(concept):
+    pytest.importorskip("pettingzoo")
+    from cmpg.interop import PolicyRunner, to_parallel_env
+
+    found = cmpg.recommend(counter_example(), concept)
+    played = PolicyRunner(found.device).play(to_parallel_env(found.game), episodes=400, rng=np.random.default_rng(1))
+    low, high = played.cost_intervals(0.999)[0]
+    assert low <= found.costs[0] <= high
+    assert set(played.costs[:, 0].tolist()) == {0.0, 1.0}
+    assert set(played.returns[:, 0].tolist()) == {3.0, 4.0}  # both obey the same draw
