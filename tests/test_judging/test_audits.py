@@ -118,7 +118,7 @@ def test_ceilings_are_above_the_optimal_values_in_every_state():
         ceilings = Ceilings(world, 0, outcomes(seen), np.bincount(seen.states[0], minlength=2), 300, 0.3)
         for price in (0.0, 1.0):
             # A multiplier of the grid: those between are not covered.
-            multipliers = ceilings.grid._multipliers(ceilings.grid._place(np.array([price])))
+            multipliers = ceilings.grid.multipliers(ceilings.grid.place(np.array([price])))
             found, _ = ceilings.values(multipliers)
             true = optimal_value(game, policy, 0, multipliers)
             trials += 1

@@ -13,7 +13,7 @@ from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import bernstein_radius, empirical_cmdp, mean_ceiling
-from cmpg.learning.optimism import Draws, Measurement, Optimism
+from cmpg.learning.optimism import Draws, Measurement, MultiplierGrid, Optimism
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 
@@ -155,7 +155,7 @@ class TestTheCeiling:
         problem = alone(cmdp)
         found = optimism(problem, problem.draw(200))
         for place in (0, 1, 100, 257, 400, 512):
-            multipliers = found._multipliers((place,))
+            multipliers = MultiplierGrid(found.scales).multipliers((place,))
             assert found.bound(multipliers) >= dual_bound(cmdp, multipliers)
 
     def test_the_walk_ends_where_no_neighbour_is_lower(self):
@@ -163,7 +163,7 @@ class TestTheCeiling:
         problem = alone(cmdp)
         found = optimism(problem, problem.draw(2000))
         ceiling = found.least_bound(np.zeros(1))
-        every = [found.bound(found._multipliers((place,))) for place in range(0, 513, 8)]
+        every = [found.bound(MultiplierGrid(found.scales).multipliers((place,))) for place in range(0, 513, 8)]
         assert ceiling.value <= min(every) + 1e-12
         assert ceiling.value >= Exact()(cmdp).value
 

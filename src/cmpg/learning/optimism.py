@@ -262,10 +262,10 @@ class MultiplierGrid:
 
         def value(place: tuple[int, ...]) -> float:
             if place not in known:
-                known[place] = bound(self._multipliers(place))
+                known[place] = bound(self.multipliers(place))
             return known[place]
 
-        best = self._place(near)
+        best = self.place(near)
         stride = FIRST_STRIDE
         while stride:
             nearer = min(_neighbours(best, stride), key=value, default=best)
@@ -273,13 +273,15 @@ class MultiplierGrid:
                 best, stride = nearer, min(2 * stride, LONGEST_STRIDE)
             else:
                 stride //= 2
-        return Ceiling(value(best), self._multipliers(best), len(known))
+        return Ceiling(value(best), self.multipliers(best), len(known))
 
-    def _multipliers(self, place: tuple[int, ...]) -> FloatArray:
+    def multipliers(self, place: tuple[int, ...]) -> FloatArray:
+        """Return the multipliers [k] at one place of the grid."""
         powers = np.array(place, dtype=np.float64) - 1 - GRID / 2
         return np.where(np.array(place) == 0, 0.0, self.scales * 2.0 ** (powers / PER_OCTAVE))
 
-    def _place(self, multipliers: FloatArray) -> tuple[int, ...]:
+    def place(self, multipliers: FloatArray) -> tuple[int, ...]:
+        """Return the place of the grid that is nearest to multipliers [k]."""
         with np.errstate(divide="ignore"):
             powers = PER_OCTAVE * np.log2(np.maximum(multipliers, 0.0) / self.scales)
         places = np.clip(np.round(powers) + 1 + GRID / 2, 0, GRID)
