@@ -10,6 +10,7 @@ CHECKS = {
     "audit": ("checks.audit", "known vulnerabilities of everything that constraints.txt pins"),
     "bench": ("checks.bench.run", "speed beside what a user would use instead"),
     "bounds": ("checks.learning.bounds", "how often the learners' confidence bounds miss, and how tight they are"),
+    "breakages": ("checks.breakages", "break what each of the paper's claims rests on: does the claim notice?"),
     "checkers": ("checks.checkers", "floats, rationals, cmpg-verify and the page on the same claims and forgeries"),
     "claims": ("checks.claims", "random claims of every form, by every road, before an exact judge"),
     "cover": ("checks.cover", "branch coverage of all tests"),

@@ -324,6 +324,7 @@ class AscentRun:
     gains: FloatArray  # [cycles, n]
     costs: FloatArray  # [cycles], before the cycle's move; the last cycle moves no agent
     potential: float  # of the last policy: the common value, or the sum of own values
+    epsilon: float  # that was required
 
     @property
     def policy(self) -> JointPolicy:
@@ -332,9 +333,10 @@ class AscentRun:
 
     @property
     def settled(self) -> bool:
-        """Whether it ended with a certificate, after a cycle in which no agent gained more than ε/2."""
+        """Whether it ended with a certificate of the required ε, after a cycle in which no agent gained ε/2."""
         last = self.result.trace[-1]
-        return self.result.certified and last.mover is None and bool(last.gain <= self.result.epsilon / 2)
+        proved = self.result.certified and self.result.certificate.epsilon <= self.epsilon
+        return proved and last.mover is None and bool(last.gain <= self.epsilon / 2)
 
     def violations(self, threshold: float) -> int:
         """Count the iterates that exceed the threshold."""
@@ -388,6 +390,7 @@ def run_many(
             gains=np.array([step.gains for step in result.trace]),
             costs=np.array([float(step.costs[0]) for step in result.trace]),
             potential=float(result.values[0] if common_value else result.values.sum()),
+            epsilon=epsilon,
         )
 
     done = []
