@@ -294,3 +294,10 @@ def test_a_concept_that_a_device_cannot_have_is_an_error():
         certify(game, Rota([policy], [1.0]), concept=Concept.COARSE)
     with pytest.raises(PolicyError, match="Nash"):
         certify(game, policy, concept=Concept.ROTA)
+
+
+def test_where_nothing_is_left_of_a_budget_the_nash_policy_alone_is_a_rota_proved_by_support():
+    found = recommend(robots(threshold=0.0))
+    assert found.certified, found.message
+    assert len(found.device.modes) == 1
+    assert found.certificate.by_support.any()

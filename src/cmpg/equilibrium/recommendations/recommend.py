@@ -31,7 +31,7 @@ from cmpg.games.contract import (
     only_binding,
     planner,
 )
-from cmpg.games.devices import Concept, CorrelatedPolicy, Device, shared_game
+from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 
@@ -190,7 +190,12 @@ def _rota(game: Game, epsilon: float, deadline: float, rng: np.random.Generator 
         if inside.certified:
             return inside
         played = played.with_thresholds(lower)
-    return best
+    if nash is None or not nash.certified or best.certified:
+        return best
+    # Where nothing is left of a budget no finite price proves anything; the Nash policy alone is a rota of one mode.
+    alone, found_by = Rota([nash.policy], [1.0]), "the Nash policy alone"
+    single = _judged(game, Concept.ROTA, alone, nash.multipliers, epsilon, nash=nash, found_by=found_by)
+    return single if single.certified else best
 
 
 def _judged_rota(game: Game, played: Game, epsilon: float, nash: Result | None, deadline: float) -> Recommendation:
