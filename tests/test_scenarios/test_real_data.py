@@ -93,8 +93,9 @@ def test_the_files_alone_prove_it(solved, tmp_path):
     assert again.feasibility is cmpg.Feasibility.PROVEN
     assert again.costs == pytest.approx(solved.result.costs, abs=1e-12)
     assert again.values == pytest.approx(solved.result.values, abs=1e-12)
-    # Prices are part of the proof: without them nothing so sharp can be said.
-    assert not cmpg.certify(game, policy).proves(solved.epsilon)
+    # Prices are part of the proof: with none nothing so sharp can be said. If none are given, they are computed.
+    assert not cmpg.certify(game, policy, np.zeros_like(multipliers)).proves(solved.epsilon)
+    assert cmpg.certify(game, policy).proves(solved.epsilon)
 
 
 def test_a_real_day_through_the_command(tmp_path):
