@@ -143,7 +143,7 @@ def _is_module(words: str) -> bool:
 
 
 def _read(words: list[str], game: Game, *, exact: bool) -> dict[str, JointPolicy]:
-    """Read policies; files of one name are told apart by their folders."""
+    """Read policies; files of one name are distinguished by their folders."""
     from cmpg.interop.environments import named_policy
     from cmpg.judging.policies import policy_function
     from cmpg.policy import JointPolicy

@@ -1,7 +1,7 @@
 """Environments of other libraries as worlds: PettingZoo's parallel and AEC interfaces, and the library's own.
 
-What all agents observe together is the key of a state, and states get their numbers as they are met. Three things are
-told apart by their methods: `possible_agents` with `agent_iter` is an AEC environment, `possible_agents` without it a
+What all agents observe together is the key of a state, and states get their numbers as they are met. Three kinds are
+recognised by their methods: `possible_agents` with `agent_iter` is an AEC environment, `possible_agents` without it a
 parallel one, and `reset(rng)` with `step(actions)` the library's own (`cmpg.learning.Environment`), whose states are
 whole numbers.
 
@@ -26,7 +26,7 @@ from cmpg.judging.worlds import ENDED, Deviating, Seen, check_ranges
 from cmpg.policy import action_probabilities, draw
 
 MAX_STATES = 10_000
-"""With more different observations than this, they are taken to be continuous, and are not told apart any more."""
+"""With more different observations than this, they are taken to be continuous, and are not distinguished any more."""
 
 Observations = Mapping[Any, Any]
 

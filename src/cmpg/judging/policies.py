@@ -111,7 +111,7 @@ def _predicted(policy: Any, observation: Any) -> Any:
 
 
 class RecurrentPolicyError(PolicyError):
-    """A policy remembers what it saw, and something was asked that only a policy without memory has."""
+    """A policy remembers what it saw, and something was requested that only a policy without memory has."""
 
 
 def _softmax(module: Any, observation: Any) -> FloatArray:

@@ -103,7 +103,7 @@ class PlayedWorld(Protocol):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted and cannot be told from samples."""
+        """What is taken for granted and samples cannot show."""
 
     @property
     def no_ceiling(self) -> str:

@@ -89,13 +89,13 @@ def change_text(judged: JudgedPolicy, agent: int, change: Change) -> str:
 def audit_summary(found: Audit) -> Face:
     """Show intervals for costs, values and gains, what they rest on, and why an upper bound says nothing."""
     word = "FEASIBLE" if found.feasible else "VIOLATED" if found.violated else "OPEN"
-    told = {
+    shown_text = {
         "FEASIBLE": "meets every threshold",
         "VIOLATED": "exceeds a threshold",
         "OPEN": "may or may not meet every threshold, for all that these episodes tell",
     }[word]
-    range_told = f"exploitability in {_ends(found.exploitability)}"
-    sentence = f"{found.name} {told}; {range_told}, with probability {1 - found.delta:g}."
+    range_text = f"exploitability in {_ends(found.exploitability)}"
+    sentence = f"{found.name} {shown_text}; {range_text}, with probability {1 - found.delta:g}."
     shown = largest(np.array([gain.upper for gain in found.gains]))
     rows = [
         (found.names.agent(i), _ends(found.values[i]), _ends(found.gains[i]), _source(found.deviations[i]))
@@ -174,12 +174,12 @@ def audit_table(found: Sequence[Audit]) -> Table:
 def side_by_side_summary(together: SideBySide) -> Face:
     """Show a row for each policy, and the bound for all."""
     bound = together.bound
-    told = "no upper bound on the total value is known"
+    shown_text = "no upper bound on the total value is known"
     if bound is not None:
-        told = f"no feasible policy is worth more than {bound.value:.6g} in total ({bound.proof})"
+        shown_text = f"no feasible policy is worth more than {bound.value:.6g} in total ({bound.proof})"
     table = side_by_side_table(together)
     head, *rest = _lines(table)
-    return Face(head, "", (*rest, told))
+    return Face(head, "", (*rest, shown_text))
 
 
 def _lines(table: Table) -> list[str]:
@@ -221,8 +221,8 @@ def costs_text(costs: Any, thresholds: Any) -> str:
     '0.25/0.5'
     """
     order = np.argsort(np.asarray(thresholds) - np.asarray(costs), kind="stable")[:MAX_COSTS].tolist()
-    told = ", ".join(f"{costs[j]:.4g}/{thresholds[j]:.4g}" for j in order)
-    return (told or "none") + (f", … ({len(costs)})" if len(costs) > MAX_COSTS else "")
+    shown_text = ", ".join(f"{costs[j]:.4g}/{thresholds[j]:.4g}" for j in order)
+    return (shown_text or "none") + (f", … ({len(costs)})" if len(costs) > MAX_COSTS else "")
 
 
 def side_by_side_record(together: SideBySide) -> dict[str, Any]:
@@ -368,9 +368,9 @@ def _bars(title: str, bars: Bars) -> str:
         over = " over" if limit is not None and value > limit else ""
         rows.append(f'<text x="0" y="{y + 14}">{escape(plain(name)[:22])}</text>')
         rows.append(f'<rect class="bar{over}" x="160" y="{y + 3}" width="{width:.1f}" height="14"/>')
-        told = f"{_rounded(float(value)):.4g}" + ("" if limit is None else f" of {float(limit):.4g}")
+        shown_text = f"{_rounded(float(value)):.4g}" + ("" if limit is None else f" of {float(limit):.4g}")
         end = max(width, 0.0 if limit is None else 300 * float(limit) / most)
-        rows.append(f'<text x="{166 + end:.1f}" y="{y + 14}">{told}</text>')
+        rows.append(f'<text x="{166 + end:.1f}" y="{y + 14}">{shown_text}</text>')
         if limit is not None:
             x = 160 + 300 * float(limit) / most
             rows.append(f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 20}"/>')
