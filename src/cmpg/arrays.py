@@ -390,3 +390,16 @@ def require_at_least_zero(**amounts: Any) -> None:
             index = first_index(given < 0) if given.ndim else ()
             where = f"{name}[{', '.join(map(str, index))}]" if index else name
             raise GameError(f"{where} is {given[index]:g}; a number of at least 0 is required.")
+
+
+def check_number(name: str, value: Any, *, error: type[CMPGError] = CMPGError) -> None:
+    """Raise unless a value is one number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
+        raise error(f"{name} is {value!r}; a number is required.")
+
+
+def check_positive(name: str, value: Any, *, error: type[CMPGError] = CMPGError) -> None:
+    """Raise unless a value is one number above 0."""
+    check_number(name, value, error=error)
+    if not value > 0:
+        raise error(f"{name} is {value}; it must be positive.")

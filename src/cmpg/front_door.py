@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +23,16 @@ def front_door(
     rooms
         Packages inside it, which are attributes too.
     """
+
+    class FrontDoor(types.ModuleType):
+        """A package in which a function keeps its name where a file of the package has the same."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            # Importing `solve.py` sets the attribute `solve` of the package, which would hide the function.
+            if not (name in home_of and isinstance(value, types.ModuleType)):
+                super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = FrontDoor
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def load(name: str) -> Any:

@@ -7,7 +7,7 @@ that mix (`CompactTable`); the table [H, S, A] appears when somebody asks for it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -149,6 +149,33 @@ def _table(stored: Stored) -> FloatArray:
     return stored.table if isinstance(stored, CompactTable) else stored
 
 
+def check_is_policy(given: Any) -> None:
+    """Raise unless this is a joint policy; the message says how it becomes one."""
+    if not isinstance(given, JointPolicy):
+        raise PolicyError(f"the policy is a {type(given).__name__}; {_as_policy(given)}")
+
+
+def _as_policy(given: Any) -> str:
+    if isinstance(given, (str, Path)):
+        return f"a JointPolicy is required, such as cmpg.read_policy({str(given)!r}, game)[0]."
+    if isinstance(given, (list, tuple)) and len(given):
+        return "a JointPolicy is required: JointPolicy(tables), with one table [H, S, A_i] for each agent."
+    if callable(given) or hasattr(given, "predict"):
+        return (
+            "a JointPolicy is required: JointPolicy.from_callable(game.policy_shapes, function) writes a function of "
+            "(agent, observation, step) down as tables."
+        )
+    return "a JointPolicy is required, such as JointPolicy((table_0, table_1)), each table [H, S, A_i]."
+
+
+def _check_shapes(shapes: Any) -> None:
+    """Raise unless these are shapes of tables, one for each agent."""
+    if isinstance(shapes, str) or not isinstance(shapes, Sequence):
+        raise PolicyError(
+            f"shapes is a {type(shapes).__name__}; one [H, S, A_i] for each agent is required: game.policy_shapes."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class JointPolicy:
     """What every agent does: `policy[i][h, s, a]` is the probability that agent i plays a in state s at step h.
@@ -169,6 +196,11 @@ class JointPolicy:
         def __init__(self, stored: Sequence[Numbers | CompactTable]) -> None: ...
 
     def __post_init__(self) -> None:
+        if not isinstance(self.stored, Iterable):
+            raise PolicyError(
+                f"a policy is made of one table [H, S, A_i] for each agent, such as JointPolicy((table_0, table_1)); "
+                f"{self.stored!r} is given."
+            )
         known: dict[int, Stored] = {}
         for i, table in enumerate(self.stored):
             if id(table) not in known:
@@ -198,12 +230,14 @@ class JointPolicy:
     @classmethod
     def uniform(cls, shapes: Sequence[PolicyShape]) -> JointPolicy:
         """Every action is equally likely; agents with tables of one shape share theirs."""
+        _check_shapes(shapes)
         known = {shape: frozen(np.full(shape, 1.0 / shape[-1])) for shape in {tuple(each) for each in shapes}}
         return cls(tuple(known[tuple(shape)] for shape in shapes))
 
     @classmethod
     def random(cls, shapes: Sequence[PolicyShape], *, rng: np.random.Generator) -> JointPolicy:
         """Every row is drawn uniformly from the simplex."""
+        _check_shapes(shapes)
         return cls(tuple(rng.dirichlet(np.ones(shape[-1]), size=shape[:2]) for shape in shapes))
 
     @classmethod
@@ -235,6 +269,11 @@ class JointPolicy:
         Traceback (most recent call last):
         cmpg.errors.PolicyError: the policy of agent 0 answers 2 at step 0 in state 0; there are 2 actions, from 0 to 1.
         """
+        _check_shapes(shapes)
+        if not callable(function):
+            raise PolicyError(
+                f"the policy is a {type(function).__name__}; a function of (agent, observation, step) is required."
+            )
 
         def answer(i: int, h: int, s: int) -> FloatArray:
             seen = s if observations is None else observations[i][s]
@@ -313,6 +352,8 @@ class JointPolicy:
         return self._with(agent, to_floats(_table(new)) if _is_exact(new) else new)
 
     def _with(self, agent: int, new: Stored) -> JointPolicy:
+        if agent not in range(len(self)):
+            raise PolicyError(f"there is no agent {agent!r}; the {len(self)} agents count from 0.")
         check_shape(f"policy[{agent}]", new.shape, self.stored[agent].shape, error=PolicyError)
         moved = _unchecked((*self.stored[:agent], new, *self.stored[agent + 1 :]))
         if "_digests" in self.__dict__:

@@ -885,9 +885,7 @@ def test_selfish_play_is_shown_where_the_constraints_cannot_be_met(tmp_path):
 
 
 def test_an_interruption_of_selfish_play_keeps_the_result(radios):
-    from cmpg.equilibrium import solve as module
-
-    ended = module.solve(library.load_game(radios))
+    ended, module = library.solve(library.load_game(radios)), sys.modules["cmpg.equilibrium.solve"]
     with patch.object(module, "solve", side_effect=[ended, KeyboardInterrupt]):
         ran = cmpg("solve", radios, "--selfish")
     assert ran.code == 0

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, check_positive
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import kernels_used
@@ -44,7 +44,7 @@ from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError
 from cmpg.games.contract import Game, Information, Position, binds_of, only_binding, same_problem
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, check_is_policy
 
 FEW_AGENTS = 4
 """Up to this many agents all are solved for before one moves; above, agents take turns."""
@@ -154,8 +154,8 @@ def coordinate_ascent(
     >>> result.certified, result.moves
     (True, 1)
     """
-    if not epsilon > 0:
-        raise CMPGError(f"epsilon is {epsilon}; it must be positive.")
+    check_positive("epsilon", epsilon)
+    check_is_policy(start)
     rules = method.rules(game, epsilon)
     responses = Responses(method.solver, epsilon, multipliers)
     completes = method.complete_off_path and game.information is Information.JOINT_STATE
@@ -193,6 +193,7 @@ def coordinate_ascent(
 
 def theorem_1_bound(game: Game, epsilon: float) -> int:
     """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
+    check_positive("epsilon", epsilon)
     most = np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon)
     return int(most) if most < 2.0**62 else 2**62  # ranges beyond all floats are inf, or nan
 

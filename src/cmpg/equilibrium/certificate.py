@@ -20,7 +20,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +39,12 @@ from cmpg.games.contract import (
     agent_bounds,
     binds_of,
     bounded_together,
+    check_is_game,
     forbidden,
 )
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.games.rationals import is_exact
-from cmpg.policy import CompactTable, JointPolicy
+from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
@@ -229,31 +229,8 @@ def certify(
 def check_claim(game: Any, policy: Any) -> None:
     """Raise unless these are a game and a joint policy of it; the message says what to pass instead."""
     check_is_game(game)
-    if not isinstance(policy, JointPolicy):
-        raise PolicyError(f"the policy is a {type(policy).__name__}; {_as_policy(policy)}")
+    check_is_policy(policy)
     policy.check_fits(game.policy_shapes)
-
-
-def check_is_game(game: Any) -> None:
-    """Raise unless this is a game; the message says what to pass instead."""
-    if isinstance(game, (str, Path)):
-        raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
-    if isinstance(game, type) or not hasattr(game, "at") or not hasattr(game, "policy_shapes"):
-        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
-
-
-def _as_policy(given: Any) -> str:
-    """Say how something that is no JointPolicy becomes one."""
-    if isinstance(given, (str, Path)):
-        return f"a JointPolicy is required, such as cmpg.read_policy({str(given)!r}, game)[0]."
-    if isinstance(given, (list, tuple)) and len(given):
-        return "a JointPolicy is required: JointPolicy(tables), with one table [H, S, A_i] for each agent."
-    if callable(given) or hasattr(given, "predict"):
-        return (
-            "a JointPolicy is required: JointPolicy.from_callable(game.policy_shapes, function) writes a function of "
-            "(agent, observation, step) down as tables."
-        )
-    return "a JointPolicy is required, such as JointPolicy((table_0, table_1)), each table [H, S, A_i]."
 
 
 def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: float) -> Certificate:

@@ -102,6 +102,10 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     >>> print(quality(solve(grid_world())))
     optimal: the proved upper bound is reached (a planner who chooses all actions)
     """
+    if not isinstance(result, Result):
+        raise CMPGError(f"the result is a {type(result).__name__}; what `cmpg.solve` returns is required.")
+    if not isinstance(objective, Objective):
+        raise CMPGError(f"objective is {objective!r}; Objective.WELFARE or Objective.POTENTIAL is required.")
     policy = result.policy.floats()
     if result.game is None:
         raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")

@@ -211,6 +211,7 @@ class Result:
     def report(self, path: str | Path) -> None:
         """Write one HTML page: what is proved, the policy, how it was found, what other thresholds would be worth."""
         from cmpg.equilibrium.sensitivity import sensitivity
-        from cmpg.report.page import write_result_page  # a room below: pages are written on demand
+        from cmpg.files.containers import as_path  # rooms below: pages are written on demand
+        from cmpg.report.page import write_result_page
 
-        write_result_page(self, Path(path), sensitivity=sensitivity(self))
+        write_result_page(self, as_path(path), sensitivity=sensitivity(self))

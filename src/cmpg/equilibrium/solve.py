@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.arrays import check_number, check_positive
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import Ascent
-from cmpg.equilibrium.certificate import certify, check_is_game, feasibility_text, kernel_judges, proved_text
+from cmpg.equilibrium.certificate import certify, feasibility_text, kernel_judges, proved_text
 from cmpg.equilibrium.loop import OnProgress, interrupted_at
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.runs import Preference, Restarts, RunContext, Runs, by_potential, by_welfare
@@ -26,7 +27,7 @@ from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
-from cmpg.games.contract import Game, Information, Objective, planner
+from cmpg.games.contract import Game, Information, Objective, check_is_game, planner
 from cmpg.policy import JointPolicy
 
 LARGE = 1_000_000
@@ -86,6 +87,7 @@ def solve(
     """
     began = time.monotonic()
     generator = _check_arguments(game, start, restarts, time_limit, rng)
+    _check_method(epsilon, method, improve, on_progress)
     _LOG.info("solving %r, epsilon %g", game, epsilon)
     deadline = began + time_limit
     try:
@@ -157,11 +159,24 @@ def _check_arguments(
         raise CMPGError(f"rng is a {type(rng).__name__}; a seed is required, or np.random.default_rng(1).")
     if restarts.count > 1 and rng is None:
         raise CMPGError("restarts draw random starts: pass rng=1, or rng=np.random.default_rng(1).")
+    check_number("time_limit", time_limit)
     if sum(prod(map(float, shape)) for shape in game.policy_shapes) > LARGE:
         from cmpg.sizes import require_solve  # for large games alone
 
         require_solve(game, time_limit)
     return None if rng is None else np.random.default_rng(rng)
+
+
+def _check_method(epsilon: object, method: object, improve: object, on_progress: object) -> None:
+    """Reject words and values of another kind where a value of the library is required."""
+    check_positive("epsilon", epsilon)
+    if not isinstance(method, Ascent):
+        inside = f"Ascent(solver={method!r})" if callable(method) or hasattr(method, "solve") else "Ascent()"
+        raise CMPGError(f"method is {method!r}; an Ascent is required, such as {inside}.")
+    if improve is not None and not isinstance(improve, PairMoves):
+        raise CMPGError(f"improve is {improve!r}; PairMoves() or None is required.")
+    if on_progress is not None and not callable(on_progress):
+        raise CMPGError(f"on_progress is {on_progress!r}; a function of one step is required.")
 
 
 def _preference(game: Game, restarts: Restarts) -> Preference:

@@ -84,6 +84,13 @@ JSON_COLUMNS = 100
 """Lists and objects that are longer than this are broken into lines."""
 
 
+def as_path(path: str | Path) -> Path:
+    """Return a path, or raise if it is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise FileError(f"a path is required, such as 'run/game.npz'; a {type(path).__name__} is given.")
+    return Path(path)
+
+
 def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = False) -> Fields:
     """Read a `.json` or `.npz` file as a dict.
 
@@ -96,7 +103,7 @@ def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = Fals
     exact
         Return the decimals of a `.json` as Fractions.
     """
-    source = Path(path)
+    source = as_path(path)
     ending = _checked_ending(source)
     check_regular(source)
     try:
@@ -112,7 +119,7 @@ def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = Fals
 
 def file_kind(path: str | Path) -> str | None:
     """Return the format that a file says it has; None where it says nothing that can be read."""
-    source = Path(path)
+    source = as_path(path)
     if source.suffix.lower() == ".json":
         fields = read_fields(source)
     else:
@@ -142,7 +149,7 @@ def check_regular(source: Path) -> None:
 
 def write_fields(path: str | Path, fields: Mapping[str, Any]) -> None:
     """Write a dict of numbers, strings and arrays as `.json` or `.npz`; a Fraction in a `.json` becomes "p/q"."""
-    target = Path(path)
+    target = as_path(path)
     if _checked_ending(target) == ".json":
         write_text(target, json_text(plain(dict(fields))))
         return

@@ -25,6 +25,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.files.containers import (
     Fields,
+    as_path,
     json_text,
     new_folder,
     number_table,
@@ -48,7 +49,7 @@ RECORD = "recommendation.json"
 
 def save_device(device: Device, path: str | Path, *, multipliers: Any, concept: Concept) -> None:
     """Write a device file, `.npz` or `.json`, with the multipliers [n, k] that prove the claim."""
-    in_words = Path(path).suffix.lower() == ".json"
+    in_words = as_path(path).suffix.lower() == ".json"
     fields: dict[str, Any] = {"format": KIND, "version": 1, "concept": concept.word}
     fields["multipliers"] = told_multipliers(multipliers) if in_words else multipliers
     if isinstance(device, Rota):
@@ -101,7 +102,7 @@ def _rota(path: str | Path, fields: Fields, *, exact: bool) -> Rota:
 
 def save_recommendation(folder: str | Path, found: Recommendation) -> Fields:
     """Write a folder, new or empty, and return the record of `recommendation.json`."""
-    target, game = Path(folder), found.game
+    target, game = as_path(folder), found.game
     with new_folder(target):
         save_game(game, target / "game.npz")
         if is_exact(game):
@@ -143,7 +144,7 @@ def recommendation_record(found: Recommendation) -> Fields:
 
 def is_recommendation(folder: str | Path) -> bool:
     """Whether a folder holds a recommendation."""
-    return (Path(folder) / RECORD).is_file()
+    return (as_path(folder) / RECORD).is_file()
 
 
 def load_recommendation(folder: str | Path) -> Recommendation:
@@ -157,7 +158,7 @@ def load_recommendation(folder: str | Path) -> Recommendation:
     >>> load_recommendation(folder).certified
     True
     """
-    source = Path(folder)
+    source = as_path(folder)
     record = read_fields(source / RECORD, kind="cmpg-recommendation")
     game = read_game(source)
     try:

@@ -21,7 +21,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
-from cmpg.files.containers import number_table, read_fields, write_fields
+from cmpg.files.containers import as_path, number_table, read_fields, write_fields
 from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
 from cmpg.sizes import memory_left, told_bytes
 
@@ -68,7 +68,7 @@ def save_policy(
     }
     <BLANKLINE>
     """
-    in_words = Path(path).suffix.lower() == ".json"
+    in_words = as_path(path).suffix.lower() == ".json"
     if version is None:
         version = 2 if not in_words and any(isinstance(table, CompactTable) for table in policy.stored) else 1
     fields: dict[str, Any] = {"format": "cmpg-policy", "version": version}

@@ -20,7 +20,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, rational
 from cmpg.errors import FileError, PolicyError
-from cmpg.files.containers import check_regular, number_table, read_fields
+from cmpg.files.containers import as_path, check_regular, number_table, read_fields
 from cmpg.files.policies import load_policy
 from cmpg.games.contract import Game
 from cmpg.policy import JointPolicy, policy_table
@@ -57,7 +57,7 @@ def read_policy(path: str | Path, game: Game, *, exact: bool = False) -> tuple[J
     >>> policy[0].tolist(), policy[1].tolist()
     ([[[0.0, 1.0]]], [[[1.0, 0.0]]])
     """
-    source = Path(path)
+    source = as_path(path)
     multipliers: FloatArray | None = None
     if source.suffix.lower() == ".csv":
         policy = _from_rows(source, game, exact=exact)

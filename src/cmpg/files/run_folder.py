@@ -25,7 +25,7 @@ from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import Face, headline_line, html, text
-from cmpg.files.containers import Fields, json_text, new_folder, number_table, read_fields, write_text
+from cmpg.files.containers import Fields, as_path, json_text, new_folder, number_table, read_fields, write_text
 from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
 from cmpg.files.games import fields_of, load_game, save_game
 from cmpg.files.policies import load_policy
@@ -104,7 +104,7 @@ def save_run(
     beside
         Other files of the folder, by name: their texts.
     """
-    target, game = Path(folder), game_of(result)
+    target, game = as_path(folder), game_of(result)
     with new_folder(target):
         save_game(game, target / "game.npz")
         if is_exact(game):
@@ -164,7 +164,7 @@ def load_run(folder: str | Path) -> FinishedRun:
     >>> run.result.certified, run.game.num_agents
     (True, 2)
     """
-    source = Path(folder)
+    source = as_path(folder)
     path = source / "result.json"
     if not source.is_dir():
         raise FileError(f"{source}: there is no such folder. Write one with: cmpg solve … --out {source}")

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -108,6 +109,14 @@ class Position(Protocol):
 
     def replace(self, agent: int, table: Any) -> Self:
         """Return the position after one agent has changed its policy."""
+
+
+def check_is_game(game: Any) -> None:
+    """Raise unless this is a game; the message says what to pass instead."""
+    if isinstance(game, (str, Path)):
+        raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
+    if isinstance(game, type) or not hasattr(game, "at") or not hasattr(game, "policy_shapes"):
+        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
 
 
 class HasConstraints(Protocol):

@@ -42,7 +42,7 @@ from cmpg.faces import Cell, Face, Table, fields_line, html, line, significant, 
 from cmpg.games.contract import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.rationals import is_exact
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, check_is_policy
 
 MAX_LEVELS = 4096
 """A counter with more levels than this is refused: its unit is too fine."""
@@ -178,7 +178,7 @@ def augmented_sizes(game: JointGame, *budgets: Chance) -> tuple[int, int]:
     return _sizes(joint, tuple(each.levels for each in _counters(joint, budgets)))
 
 
-def _checked(game: Game, budgets: Sequence[Chance]) -> JointGame:
+def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
     joint = as_joint(game, wanted="has no budgets on probabilities")
     if joint.horizon is None:
         advice = "What is spent so far has no last step in it. Use a finite horizon."
@@ -190,6 +190,9 @@ def _checked(game: Game, budgets: Sequence[Chance]) -> JointGame:
     if not budgets:
         raise GameError("no budget is given, such as Chance('collisions', at_most=0, probability=0.02).")
     for budget in budgets:
+        if not isinstance(budget, Chance):
+            advice = f"Chance.of({budget!r})" if isinstance(budget, str) else "such as Chance.of('collisions>0:0.02')"
+            raise GameError(f"a budget is a {type(budget).__name__}; a Chance is required: {advice}.")
         _number(joint, budget)
         if not 0 <= budget.probability <= 1:
             raise GameError(f"the probability of {budget} is {budget.probability}; a number from 0 to 1 is required.")
@@ -399,6 +402,7 @@ def cost_law(game: JointGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
     joint = as_joint(game, wanted="has no law of costs that this library computes")
     if joint.horizon is None:
         raise UnsupportedError("discounted game", "has no law of costs", "Use a finite horizon.")
+    check_is_policy(policy)
     policy.check_fits(joint.policy_shapes)
     tables = policy.floats()
     return tuple(_law(joint, tables, j) for j in range(joint.num_constraints))

@@ -77,6 +77,11 @@ def judge_side_by_side(
     ours                  0     0/0.5     6.000000                 0         Nash
     no feasible policy is worth more than 7 in total (a planner who chooses all actions)
     """
+    if not isinstance(policies, Mapping):
+        raise CMPGError(
+            f"policies is a {type(policies).__name__}; names with policies are required, such as "
+            "{'mine': policy, 'uniform': game.uniform_policy()}."
+        )
     if not policies:
         raise CMPGError("there is no policy to judge; give at least one.")
     found: list[JudgedPolicy] = []

@@ -8,10 +8,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from cmpg.equilibrium.certificate import check_is_game
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError
-from cmpg.games.contract import Game
+from cmpg.games.contract import Game, check_is_game
 from cmpg.judging.audits import Audit, Trainer, audit
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import JudgedPolicy, judge_known

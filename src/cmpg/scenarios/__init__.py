@@ -145,6 +145,8 @@ def _with_advice(named: Scenario) -> Callable[..., Game]:
 
 def scenario(name: str) -> Scenario:
     """Return the scenario of a name, or raise with the names that there are."""
+    if not isinstance(name, str):
+        raise GameError(f"a scenario is named by a word, such as 'charging'; {name!r} is given.")
     if name in SCENARIOS:
         return SCENARIOS[name]
     others = _others()

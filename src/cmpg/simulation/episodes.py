@@ -29,7 +29,7 @@ from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, lar
 from cmpg.games.contract import Game, Names, Playable, SharedResources, Stepped, Stepper
 from cmpg.games.devices import Device, device_values
 from cmpg.games.play import player_of
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, check_is_policy
 
 BLOCK = 65_536
 """So many agents times episodes are played at once: their arrays stay in a processor's cache."""
@@ -359,6 +359,8 @@ class _Walk:
     """Plays a game's episodes block by block, and single ones again."""
 
     def __init__(self, game: Game, policy: JointPolicy | Device, episodes: int) -> None:
+        if not hasattr(policy, "check_fits"):
+            check_is_policy(policy)
         if isinstance(policy, JointPolicy):
             policy.check_fits(game.policy_shapes)
         else:

@@ -50,6 +50,10 @@ class Grid:
         >>> len(grid), next(iter(grid))
         (6, {'day': '2019-06-10', 'capacity': 4, 'threshold': 0.1})
         """
+        if not isinstance(grid, Mapping):
+            raise CMPGError(
+                f"the grid is a {type(grid).__name__}; options by name are required, such as {{'capacity': [6, 8]}}."
+            )
         axes = {name: _values(name, value) for name, value in grid.items() if isinstance(value, ALTERNATIVES)}
         made = cls({name: value for name, value in grid.items() if name not in axes}, axes)
         if len(made) > MAX_RUNS:

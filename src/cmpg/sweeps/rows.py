@@ -24,7 +24,7 @@ from cmpg.cells import cell
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.faces import fields_line
-from cmpg.files.containers import AGREEMENT, Fields, plain, read_fields
+from cmpg.files.containers import AGREEMENT, Fields, as_path, plain, read_fields
 from cmpg.files.fields import choice, mapping, names_of, real_number, text_of, whole_number
 from cmpg.files.policies import read_multipliers, told_multipliers
 from cmpg.files.run_folder import load_run
@@ -175,7 +175,7 @@ def load_sweep(folder: str | Path) -> Sweep:
     >>> load_sweep(out).complete
     True
     """
-    source = Path(folder)
+    source = as_path(folder)
     request = read_fields(source / "request.json", kind="cmpg-request")
     if request.get("command") != "sweep":
         raise FileError(f"{source}: holds no sweep. Write one with: cmpg sweep … --out {source}")

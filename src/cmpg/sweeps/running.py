@@ -125,6 +125,11 @@ def sweep(
     [({'threshold': 0.1}, 'CERTIFIED'), ({'threshold': 0.2}, 'CERTIFIED')]
     """
     made = Grid.of(grid)
+    if not isinstance(builder, str) and not hasattr(builder, "__name__"):
+        raise CMPGError(
+            f"the builder is a {type(builder).__name__}; the name of a scenario, or a function that builds a game, is "
+            "required."
+        )
     name = builder if isinstance(builder, str) else builder.__name__
     folder = None if out is None else Path(out)
     tasks = [

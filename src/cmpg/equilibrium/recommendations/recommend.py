@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, check_positive
 from cmpg.cmdp.exact import Exact
 from cmpg.deadline import limited
 from cmpg.equilibrium.certificate import Certificate, certify, excess_text
@@ -28,6 +28,7 @@ from cmpg.games.contract import (
     Objective,
     PotentialKind,
     binds_of,
+    check_is_game,
     only_binding,
     planner,
 )
@@ -156,6 +157,10 @@ def recommend(
     >>> print(recommend(counter_example(), Concept.CORRELATED).certificate.concept.word)
     correlated
     """
+    check_is_game(game)
+    if not isinstance(concept, Concept):
+        raise GameError(f"concept is {concept!r}; one of {', '.join(map(str, Concept))} is required.")
+    check_positive("epsilon", epsilon)
     deadline = time.monotonic() + time_limit
     if concept is Concept.NASH:
         raise CMPGError("a Nash policy needs no device: use cmpg.solve.")

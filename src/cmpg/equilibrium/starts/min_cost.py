@@ -23,7 +23,7 @@ from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.phase_one import phase_one
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
-from cmpg.games.contract import Game, Planner, planner, private_cmdps
+from cmpg.games.contract import Game, Planner, check_is_game, planner, private_cmdps
 from cmpg.policy import JointPolicy
 
 
@@ -74,6 +74,7 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
     >>> feasible_start(counter_example(threshold=-1.0)).proof.holds
     True
     """
+    check_is_game(game)
     if len(game.thresholds) == 0:
         return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: all agents mix evenly")
     central = planner(game, None)

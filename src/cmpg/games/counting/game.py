@@ -49,7 +49,7 @@ from cmpg.games.faces import game_face
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given
-from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import CountingTables
@@ -209,6 +209,7 @@ class CountingGame:
 
     def at(self, policy: JointPolicy) -> CountingPosition:
         """Return the game as it stands at a joint policy."""
+        check_is_policy(policy)
         policy.check_fits(self.policy_shapes)
         played = policy.floats()
         return CountingPosition(self, played, Counts.at(self.census, played))

@@ -46,7 +46,7 @@ from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
-from cmpg.policy import JointPolicy, PolicyShape, certain_table
+from cmpg.policy import JointPolicy, PolicyShape, certain_table, check_is_policy
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
@@ -193,6 +193,7 @@ class JointGame:
 
     def at(self, policy: JointPolicy) -> JointPosition:
         """Return the game as it stands at a joint policy."""
+        check_is_policy(policy)
         policy.check_fits(self.policy_shapes)
         return JointPosition(self, policy.floats())
 

@@ -62,7 +62,7 @@ from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
-from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import LocalTables
@@ -360,6 +360,7 @@ class LocalGame:
 
     def at(self, policy: JointPolicy) -> LocalPosition:
         """Return the game as it stands at a joint policy."""
+        check_is_policy(policy)
         policy.check_fits(self.policy_shapes)
         played = policy.floats()
         if compiled() is not None and self.packed is not None:
