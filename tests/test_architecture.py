@@ -51,6 +51,7 @@ ON_DEMAND = {
     ("equilibrium/certificate.py", "cmpg.report.certificates"),
     ("equilibrium/recommendations/recommend.py", "cmpg.files.devices"),
     ("equilibrium/recommendations/recommend.py", "cmpg.report.recommendations"),
+    ("equilibrium/result.py", "cmpg.files.containers"),
     ("equilibrium/result.py", "cmpg.files.run_folder"),
     ("equilibrium/result.py", "cmpg.operation.plans"),
     ("equilibrium/result.py", "cmpg.report.display"),

@@ -72,10 +72,10 @@ def test_a_comparison_that_is_interrupted_while_it_solves_is_over():
     assert ran.err.splitlines()[-1] == "interrupted; nothing was kept"
 
 
-def test_a_sweep_is_over_the_options_of_a_scenario():
+def test_a_sweep_over_a_file_that_there_is_not():
     ran = cmpg("sweep", "game.json", "--out", "run")
     assert ran.code == 2
-    assert "game.json: a sweep is over the options of a scenario, or a plan in a .toml file" in ran.err
+    assert "game.json: there is no such file" in ran.err
 
 
 def test_a_sweep_without_the_extra_has_all_but_its_page(tmp_path):
