@@ -1,7 +1,8 @@
 """Four checkers, one claim: floats, rationals, the program that is proved correct, and the page's script.
 
     python -m checks checkers --claims 2000 --forgeries 2000
-    python -m checks checkers --times              CPU seconds on games of the scenarios
+    python -m checks checkers --times              CPU seconds and memory on games of the scenarios
+    python -m checks checkers --coq                what the proofs rest on, their lengths, and the time to check them
 
 Random claims of every form are put to all four, with ε that leaves room, just above, and just
 below what their multipliers prove. Forgeries change a claim so that it may no longer be true: a lower threshold,
@@ -38,16 +39,33 @@ SCRIPT = ROOT / "src" / "cmpg" / "report" / "check.js"
 BATCH = 100
 SMALL = Fraction(1, 10**30)
 LAUNCH = """
-import json, os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-_, status, used = os.wait4(process.pid, 0)
-code = os.waitstatus_to_exitcode(status)
-print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss, "code": code}))
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    struct rusage used;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        if (freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr)) execvp(words[1], words + 1);
+        _exit(127);
+    }
+    wait4(child, &status, 0, &used);
+    printf("%.6f %ld %d", used.ru_utime.tv_sec + used.ru_stime.tv_sec
+           + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec), used.ru_maxrss,
+           WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    return 0;
+}
 """
-"""Linux counts what the parent held before `exec` as memory of the child, so a small process starts each program."""
+"""Linux counts what the parent held before `exec` as memory of the child, so a program of half a megabyte starts it."""
 
 MAX_DISCOUNT = 0.95
 """With a larger discount a proof looks too many steps ahead for thousands of claims."""
+
+MAX_AHEAD = 1000
+"""Nor are claims compared whose numbers differ by so many powers of ten that a proof looks further ahead than this."""
+
 NODE = """
 const { checkWithMoreBits, Refused } = require(process.argv[1]);
 const texts = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -81,17 +99,22 @@ class Posed:
 def main(argv: list[str]) -> int:
     """Run all four, and return 1 if anything is wrong."""
     parser = argparse.ArgumentParser(prog="python -m checks checkers", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--claims", type=int, default=2000)
-    parser.add_argument("--forgeries", type=int, default=2000)
-    parser.add_argument("--times", action="store_true", help="time the checkers on scenarios instead")
+    parser.add_argument("--claims", type=int, help="2,000 unless --times or --coq is given")
+    parser.add_argument("--forgeries", type=int, help="as many as claims")
+    parser.add_argument("--times", action="store_true", help="time the checkers on scenarios")
+    parser.add_argument("--coq", action="store_true", help="compile the proofs, and say what they rest on")
     options = parser.parse_args(argv)
+    claims = options.claims if options.claims is not None else 0 if options.times or options.coq else 2000
+    forgeries = claims if options.forgeries is None else options.forgeries
     sys.path[:0] = [str(ROOT / "tests")]
     programs = {"verified": verifier(), "node": shutil.which("node")}
     for name, found in programs.items():
         if found is None:
             print(f"NOT CHECKED: there is no {name}", file=sys.stderr)
             return 2
-    return times(programs) if options.times else compare(programs, options.claims, options.forgeries)
+    failed = proofs() if options.coq else 0
+    failed |= times(programs) if options.times else 0
+    return failed | (compare(programs, claims, forgeries) if claims or forgeries else 0)
 
 
 def verifier() -> str | None:
@@ -129,6 +152,7 @@ def random_claims() -> Iterator[tuple[int, Any]]:
 def posed(claims: int, forgeries: int) -> Iterator[Posed]:
     """Yield claims with ε on either side of what they prove, and forgeries."""
     from cmpg.proof.exact import TooLarge, check_exactly
+    from cmpg.proof.format import steps_ahead
 
     made, forged = 0, 0
     for seed, claim in random_claims():
@@ -143,6 +167,8 @@ def posed(claims: int, forgeries: int) -> Iterator[Posed]:
         if len(gains) < len(claim.policy):
             continue
         gain = max(Fraction(0), *gains)
+        if claim.discount is not None and steps_ahead(claim, SMALL) > MAX_AHEAD:
+            continue
         proved = Fraction(math.ceil(gain * 10**40), 10**40)  # few digits
         if made < claims:
             made += 1
@@ -254,7 +280,7 @@ def times(programs: dict[str, Any]) -> int:
     from cmpg.proof.check import check
     from cmpg.proof.exact import TooLarge, check_exactly
 
-    print("game                               floats  rationals  verified   (MB)   page")
+    print("CPU seconds                        floats  rationals  verified   (MB)   page   (MB)", flush=True)
     for title, game in timed_games():
         result = cmpg.solve(game)
         claim = claim_of(game, result.policy, result.multipliers)
@@ -263,16 +289,16 @@ def times(programs: dict[str, Any]) -> int:
             rationals = f"{cpu(lambda claim=claim: check_exactly(claim))[0]:9.2f}"
         except TooLarge:
             rationals = "        –"
-        large = len(claim.policy) * claim.steps > 1000
+        large = len(claim.policy) * claim.steps > 100
         text = text_of(claim, 1e-6, precision=256 if large else None)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "claim.proof"
             path.write_text(text)
             verified, megabytes, code = child([programs["verified"], str(path)])
-            page, _, page_code = child([programs["node"], "-e", PAGE, str(SCRIPT), str(path)])
+            page, held, page_code = child([programs["node"], "-e", PAGE, str(SCRIPT), str(path)])
         said = ("VERIFIED" if code == 0 else "refused", "page proved" if page_code == 0 else "page open")
         rounded = (", rounded to 256 bits",) if large else ()
-        row = f"{title:33} {floats:7.2f} {rationals} {verified:8.2f} {megabytes:7.0f} {page:6.2f}  "
+        row = f"{title:33} {floats:7.2f} {rationals} {verified:8.2f} {megabytes:7.0f} {page:6.2f} {held:6.0f}  "
         print(row + ", ".join((result.status.name, *said)) + "".join(rounded), flush=True)
     return 0
 
@@ -284,6 +310,7 @@ def timed_games() -> Iterator[tuple[str, Any]]:
     yield "counter-example", scenarios.counter_example()
     yield "grid world", scenarios.grid_world()
     yield "random S=2000 A=5x5 H=10", sparse_game()
+    yield "congestion, 8 agents", scenarios.congestion_game()
     yield "congestion, 8 agents, by counts", scenarios.counting_congestion_game()
     yield "grid world, own cells", scenarios.grid_world_local()
     yield "charging, bundled day", scenarios.charging()
@@ -334,12 +361,43 @@ def cpu(work: Any) -> tuple[float, Any]:
     return time.process_time() - began, found
 
 
-def child(command: list[str]) -> tuple[float, float, int]:
+def child(command: list[str], folder: Path | None = None) -> tuple[float, float, int]:
     """Return the CPU seconds, the peak memory in MB and the exit code of a program."""
-    launched = [sys.executable, "-I", "-S", "-c", LAUNCH, *command]
-    said = json.loads(subprocess.run(launched, capture_output=True, text=True, check=True).stdout)
+    launcher = OUT.parent / "launch"
+    if not launcher.exists():
+        launcher.parent.mkdir(exist_ok=True)
+        subprocess.run(["cc", "-O1", "-x", "c", "-", "-o", launcher], input=LAUNCH, text=True, check=True)
+    said = subprocess.run([launcher, *command], capture_output=True, text=True, check=True, cwd=folder).stdout.split()
     unit = 1e6 if sys.platform == "darwin" else 1e3
-    return said["seconds"], said["peak"] / unit, said["code"]
+    return float(said[0]), int(said[1]) / unit, int(said[2])
+
+
+def proofs() -> int:
+    """Compile the proofs, have the independent kernel check them, and print what they rest on and how long they are."""
+    if shutil.which("coqc") is None:
+        print("NOT CHECKED: Coq is not installed", file=sys.stderr)
+        return 2
+    lines = dict.fromkeys(("definitions", "checkers", "proofs"), 0)
+    for path in sorted((ROOT / "verified").glob("*.v")):
+        if path.stem in ("Assumptions", "CounterExample", "ExtractFast", "ExtractPlain"):
+            continue
+        checker = path.stem.endswith("Checker") or path.stem in ("Arithmetic", "Intervals")
+        kind = "definitions" if path.stem.endswith("Semantics") else "checkers" if checker else "proofs"
+        lines[kind] += len(path.read_text().splitlines())
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "verified"
+        shutil.copytree(ROOT / "verified", copy, ignore=shutil.ignore_patterns("build"))
+        compiled = child(["make", "build/assumptions.txt", "build/coq/CounterExample.vo", "build/coq/Reals.vo"], copy)
+        checked = child(["make", "build/coqchk.txt"], copy)
+        if compiled[2] or checked[2]:
+            print("WRONG: the proofs do not compile, or rest on other assumptions than verified/assumptions.txt says")
+            return 1
+        print((copy / "build" / "assumptions.txt").read_text())
+    print("lines: " + ", ".join(f"{count:,} of {kind}" for kind, count in lines.items()))
+    print(
+        f"compiled in {compiled[0]:.1f} s of CPU, {compiled[1]:.0f} MB; coqchk {checked[0]:.1f} s, {checked[1]:.0f} MB"
+    )
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """Random claims before an exact judge; `python -m checks claims` judges a hundred thousand of them."""
 
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from cmpg.cmdp.evaluation import evaluate
+from cmpg.equilibrium.certificate import screen
+from cmpg.errors import SolverError
 from oracles.claiming import Truth, contradicted, examine, examined, truth_of
 from oracles.judge import NotHard, judge
 from oracles.random_claims import FORMS, draw_claim, hidden
 from oracles.random_games import shapes_of
+from oracles.sweeping import build
 
 CLAIMS, CHUNK = 1500, 100
 """Some thirty seconds of a processor's time, of the 100,000 claims of `python -m checks claims`; most of it is spent by
@@ -135,3 +140,30 @@ def test_a_false_statement_about_a_claim_is_noticed():
     assert contradicted(met, left) == [
         "agent 0 gains at most 0 by support, and something is left of that budget",
     ]
+
+
+def overflowing():
+    """A game that costs 1e300 at every step, for 10^9 steps."""
+    rows = np.array([[0.0, 1e300], [1e300, 0.0]])
+    return build(one_agent(rows, rewards=-rows, threshold=1.0, discount=1 - 2.0**-30))
+
+
+@pytest.mark.parametrize("solved", ["nan", "error", "error without tables"])
+def test_screening_answers_where_a_discounted_sum_overflows(solved, monkeypatch):
+    game = overflowing()
+    if solved != "nan":
+        error = SolverError("no residual is small enough.")
+        monkeypatch.setattr("cmpg.equilibrium.certificate._screened", Mock(side_effect=error))
+    if solved == "error without tables":
+        monkeypatch.setattr("cmpg.equilibrium.certificate.has_tables", lambda game: False)
+    certificate = screen(game, game.uniform_policy(), [[1e10]])
+    assert not certificate.feasible
+    assert certificate.epsilon == np.inf
+    assert str(certificate)
+
+
+def test_a_discounted_sum_that_overflows_is_no_number():
+    game = overflowing()
+    with np.errstate(all="ignore"):
+        found = evaluate(game.at(game.uniform_policy()).induced_cmdp(0), game.uniform_policy()[0])
+    assert not np.isfinite(found.value)

@@ -14,6 +14,7 @@ from cmpg.games import JointGame, LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.proof.check import check
 from cmpg.proof.claim import Claim, ClaimError
+from cmpg.proof.exact import check_exactly
 from cmpg.scenarios import counter_example, grid_world
 from oracles.claiming import truth_of
 from oracles.judge import judge
@@ -141,6 +142,41 @@ def test_a_system_that_is_singular_in_floats_proves_nothing_and_does_not_end_the
         found = check(claimed(game, game.uniform_policy(), np.zeros((1, 0))))
     # The values are 2^52 and 0, and what is said of them holds both.
     assert found.values.lower[0] <= 2.0**51 <= found.values.upper[0]
+
+
+def patient(discount, bonus=0.0):
+    """Two agents with a common reward between 1000 and 1001 in two states that mix; action 0 is best for both."""
+    transition = np.zeros((1, 2, 2, 2, 2))
+    transition[..., 0] = 0.7
+    transition[0, 1, ..., 0] = 0.4
+    transition[..., 1] = 1 - transition[..., 0]
+    common = 1000 + np.array([[[0.9, 0.1], [0.1, 0.3]], [[0.6, 0.2], [0.3, 0.1]]])
+    rewards = np.stack([common, common])[:, None]
+    rewards[0, 0, 0, 1, 0] += bonus
+    costs = np.ones((1, 1, 2, 2, 2)) / 3
+    return JointGame(
+        transition=transition, rewards=rewards, costs=costs, thresholds=[1e6], initial=[0.5, 0.5], discount=discount
+    )
+
+
+def test_what_rounding_costs_grows_as_the_time_that_discounted_sums_look_ahead():
+    """At discount 0.9999, with values of 10^7, residuals of the values themselves would cost some 10^-4."""
+    first = np.broadcast_to([1.0, 0.0], (1, 2, 2))
+    claim = claimed(patient(0.9999), (first, first), np.zeros((2, 1)))
+    exact, said = check_exactly(claim), check(claim)
+    assert exact.gains == [0, 0]
+    assert said.gains.max() < 1e-6
+    assert all(within(said.values, i, exact.values[i]) for i in range(2))
+    assert within(said.costs, 0, exact.costs[0])
+
+
+def test_a_gain_for_ever_is_seen_next_to_rounding():
+    """Agent 0 gets 10^-5 more for action 1 in state 0, in the mean of every other step."""
+    first = np.broadcast_to([1.0, 0.0], (1, 2, 2))
+    claim = claimed(patient(0.9999, bonus=0.8 + 1e-5), (first, first), np.zeros((2, 1)))
+    exact, said = check_exactly(claim).gains[0], check(claim).gains[0]
+    assert exact > 0.01
+    assert exact <= Fraction(float(said)) < exact + Fraction(1, 10**6)
 
 
 @contextlib.contextmanager

@@ -91,6 +91,42 @@ def test_certified_scenarios_are_proved_in_the_page(name):
     assert said["costs"] == pytest.approx(result.costs.tolist(), abs=1e-9)
 
 
+LOOKUPS = """
+let lookups = 0;
+const get = Map.prototype.get;
+Map.prototype.get = function (key) { lookups += 1; return get.call(this, key); };
+const { checkProof } = require(process.argv[1]);
+console.log(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map((text) => {
+  lookups = 0;
+  return { proved: checkProof(text, 256, () => {}).proved, lookups };
+})));
+"""
+
+
+def idle(ahead):
+    """A discounted game in which nothing is worth anything, and a proof that looks some steps ahead."""
+    lines = ["cmpg-proof 1", "form joint", "claim nash", "actions 2 2", "states 2", f"discount 1/2 {ahead}"]
+    lines += ["constraints 1", "initial 0 1", "transition * 0 * * 0 1/2 1 1/2", "transition * 1 * * 0 1"]
+    lines += ["threshold 0 1", "play 0 0 0 0", "play 1 0 1 1", "epsilon 0", "end", ""]
+    return "\n".join(lines)
+
+
+@needs_node
+def test_tables_are_looked_up_once_however_far_ahead_a_proof_looks():
+    """The clock says nothing on a busy machine; the number of times that an entry is looked up does."""
+    done = subprocess.run(
+        [NODE, "-e", LOOKUPS, str(SCRIPT)],
+        input=json.dumps([idle(10), idle(500)]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    few, many = json.loads(done.stdout)
+    assert few["proved"]
+    assert many["proved"]
+    assert few["lookups"] == many["lookups"] > 0
+
+
 CHANGES = [
     ("threshold 0 1/2", "threshold 0 -1/2", "constraint 0 is not shown to be met"),
     ("reward 0 * 0 1 0 2", "reward 0 * 0 1 0 4", "agent 0 is not shown to gain at most 0"),

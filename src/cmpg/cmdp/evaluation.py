@@ -30,7 +30,7 @@ from cmpg.cmdp.discounted import discounted_values, discounted_visits, flow_of, 
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.deadline import check_time
-from cmpg.errors import PolicyError
+from cmpg.errors import PolicyError, SolverError
 
 BLOCK = 32_768
 """Entries (of steps, tables, states and actions) that are gathered at once: 256 kB, which stay in the cache."""
@@ -78,6 +78,9 @@ def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
 
 SMALLEST = 2.0**-1073
 """More than what a product loses that is too small for a float, or for all digits of one."""
+
+NEXT_TO_OVERFLOW = 1e300
+"""Sums that may be larger than this may overflow on the way."""
 
 DEEPEST = -960.0
 """Products above this power of 2 are far from the smallest float with all its digits, 2^−1022."""
@@ -243,5 +246,10 @@ def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
     assert cmdp.discount is not None
     stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
     flow = flow_of(cmdp.matrix(0), rows)
-    found = discounted_values(flow, stage, cmdp.discount, rounding=cmdp.step_rounding)
+    try:
+        found = discounted_values(flow, stage, cmdp.discount, rounding=cmdp.step_rounding)
+    except SolverError:
+        if cmdp.sizes.max() < NEXT_TO_OVERFLOW:
+            raise
+        return np.full(stage.shape, np.nan)  # overflow, of which sums over a finite horizon are no numbers either
     return with_exact_zeros(flow, stage, found.absolute)

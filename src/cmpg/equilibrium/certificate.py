@@ -28,7 +28,7 @@ from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
-from cmpg.errors import GameError, PolicyError, UnsupportedError
+from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.faces import Face, counted, html, line, text
 from cmpg.games.claims import claim_of, has_tables
 from cmpg.games.contract import (
@@ -326,8 +326,23 @@ def screen(game: Game, policy: JointPolicy, multipliers: Any = None) -> Certific
     hard = np.asarray(given == np.inf)
     # Overflow gives inf or nan; both make a bound infinite, so no warning is needed.
     with np.errstate(over="ignore", invalid="ignore"):
-        position = game.at(policy)
-        return _screened(game, position, policy, np.where(hard, 0, given), hard)
+        try:
+            return _screened(game, game.at(policy), policy, np.where(hard, 0, given), hard)
+        except SolverError:  # a discounted sum whose residual is more than rounding explains
+            return _not_screened(game, policy, given)
+
+
+def _not_screened(game: Game, policy: JointPolicy, multipliers: FloatArray) -> Certificate:
+    """Judge by the kernel where the CMDPs of the game gave no numbers; where it cannot, nothing is proved."""
+    if tables_of(game) is not None and not is_exact(game):
+        claim = claim_of(game, policy.floats(), multipliers)
+        return as_certificate(game, multipliers, judge(claim), judged_by=KERNEL)
+    agents, constraints = multipliers.shape
+    everything = np.full(agents, np.inf)
+    unknown = np.full(constraints, np.nan)
+    feasibility, excess = decided(np.asarray(game.thresholds), unknown, unknown, [None] * constraints, lambda: None)
+    nothing = Findings(feasibility, everything, everything * np.nan, everything, unknown, everything, excess)
+    return as_certificate(game, multipliers, nothing, judged_by=CMDPS)
 
 
 def _screened(game: Game, position: Position, policy: JointPolicy, judging: FloatArray, hard: BoolArray) -> Certificate:

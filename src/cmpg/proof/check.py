@@ -11,10 +11,12 @@ Rounding. All numbers are balls (`rounding`), so every quantity below comes with
 - U_h(s) is a float that is at least the upper end of r − λ·c + P U_{h+1} for every action that is allowed. By induction
   U_h ≥ max V_h, whatever the rounding of the steps before: the proof is the inequality, not the way to it.
 - V^{r_i} and V^{c_j} of the policy are balls that are carried backwards; in local games forwards, as occupancies.
-- Discounted sums: for any table v with T v ≤ v + ρ in all states, where T is the operator of Bellman with rows that sum
-  to one exactly, max V ≤ v + ρ / (1 − γ); and if |T_π v − v| ≤ ρ in all states that π may come to, V_π is within
-  ρ / (1 − γ) of v there. So v may come from anywhere: here from policy iteration in floats, of which nothing is
-  believed. ρ is taken from the upper ends of balls.
+- Discounted sums: rows sum to one exactly, so for any table w and r = T w − w, where T is the operator of Bellman,
+  max V ≤ w + max r / (1 − γ); and the value of the policy lies in w + [min r, max r] / (1 − γ), with the residual r of
+  its own operator over the states that it may come to. So w may come from anywhere: here from policy iteration in
+  floats, of which nothing is believed. r is taken from the ends of balls, whose radii have the size of w. With w the
+  values themselves, r is zero where floats hold them exactly; with w centred about zero, it is as large as one step
+  and the span of w, and rounding costs 1 / (1 − γ) instead of its square. The tighter one of the two counts.
 
 Where the ball of a cost holds its threshold, floats leave open whether it is met; `exact` may decide then.
 """
@@ -150,38 +152,58 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
     """
     discount, (states, agents) = float(claim.discount), (len(game.initial), len(claim.policy))
     shape = (states, agents + len(claim.thresholds))
-    far = 1.0 - discount
-
-    def widened(residual: Array) -> Array:
-        return np.asarray(np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) * (residual != 0))
-
     own = [rows.table for rows in game.mixtures[0]]
-    stay = _chain(game, 0, own[0])
-    system = np.eye(states) - discount * stay
-    zero, current = np.zeros((states, agents)), np.zeros(shape)
-    for _ in range(3):  # the first solves, the others refine
-        now = _step(game, 0, multipliers, zero, exactly(current), discount)[1].mid
-        current = current + _about_solved(system, now - current)
-    reached = _reached(claim, game, discount)[0]
-    after = _step(game, 0, multipliers, zero, exactly(current), discount)[1] - exactly(current)
-    off = np.maximum(np.abs(after.upper), np.abs(after.lower))[reached].max(axis=0)
-    held = Ball(current, np.broadcast_to(widened(off), shape))
+    system = np.eye(states) - discount * _chain(game, 0, own[0])
+    zero, nothing = np.zeros((states, agents)), exactly(np.zeros(shape))
 
-    best = np.zeros((states, agents))
-    usable = [
-        np.zeros((1, *rows.shape), dtype=bool) if mask is None else mask for rows, mask in zip(own, closed, strict=True)
-    ]
-    for i in range(agents):
-        best[:, i] = _policy_iteration(claim, game, multipliers, i, usable[i][0])
-    worth = _step(game, 0, multipliers, best, exactly(np.zeros(shape)), discount)[0]
-    raised = np.zeros(agents)
-    for i, mask in enumerate(usable):
-        lost = mask[0].all(axis=1)
-        above = np.where(mask[0] | lost[:, None], -np.inf, (worth[i] - exactly(best[:, i : i + 1])).upper)
-        residual = max(float(above.max()), 0.0)
-        raised[i] = float(widened(np.array(residual)))
-        best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
-    return best, held, raised
+    def residual(table: Array) -> Ball:
+        return _step(game, 0, multipliers, zero, exactly(table), discount)[1] - exactly(table)
+
+    current = np.zeros(shape)
+    for _ in range(3):  # the first solves, the others refine
+        current = current + _about_solved(system, residual(current).mid)
+    centred = _centred(current)
+    for _ in range(2):
+        centred = _centred(centred + _about_solved(system, _centred(residual(centred).mid)))
+    reached = _reached(claim, game, discount)[0]
+    held = []
+    for table in (current, centred):
+        off = residual(table)[reached]
+        low, high = _for_ever(off.lower.min(axis=0), discount, -np.inf), _for_ever(off.upper.max(axis=0), discount)
+        middle = low / 2 + high / 2
+        around = np.maximum(np.nextafter(high - middle, np.inf), np.nextafter(middle - low, np.inf))
+        held.append(exactly(table) + Ball(middle, np.where(low == high, 0.0, around)))
+    narrower = held[1].rad.max(axis=0) < held[0].rad.max(axis=0)
+    kept = Ball(*(np.where(narrower, getattr(held[1], end), getattr(held[0], end)) for end in ("mid", "rad")))
+
+    best, raised = np.zeros((states, agents)), np.zeros(agents)
+    for i, (rows, mask) in enumerate(zip(own, closed, strict=True)):
+        shut = np.zeros(rows.shape, dtype=bool) if mask is None else mask[0]
+        used = ~shut.all(axis=1)
+        bounds = []
+        for table in _policy_iteration(claim, game, multipliers, i, shut):
+            zero[:, i] = table
+            worth = _step(game, 0, multipliers, zero, nothing, discount)[0][i] - exactly(table[:, None])
+            above = np.where(shut, -np.inf, worth.upper)[used]
+            about = np.where(shut, -np.inf, worth.mid)[used].max(axis=1)
+            most = _for_ever(above.max(initial=-np.inf if used.any() else 0.0), discount)
+            bounds.append((exactly(table) + exactly(most)).upper)
+            raised[i] = most - about.min(initial=np.inf if used.any() else 0.0) / (1 - discount)
+        # Both are bounds, and so is the lesser one; that of a table with numbers that are not finite is none.
+        best[:, i] = np.fmin(*bounds)
+    return best, kept, np.maximum(raised, 0.0)
+
+
+def _centred(table: Array) -> Array:
+    """Shift columns [S, m] so that their least and greatest entries are of one size."""
+    return np.asarray(table - (table.min(axis=0) / 2 + table.max(axis=0) / 2))
+
+
+def _for_ever(each: Array, discount: float, towards: float = np.inf) -> Array:
+    """Return x / (1 − γ), rounded up, or down: what x at every step sums to."""
+    total = each / (1 - discount)  # 1 − γ and the quotient are rounded once each
+    wider = total + 8 * UNIT * np.abs(total) * np.sign(towards)
+    return np.asarray(np.where(each == 0, 0.0, np.nextafter(wider, towards)))
 
 
 def _about_solved(system: Array, right: Array) -> Array:
@@ -202,8 +224,11 @@ def _chain(game: Shared, agent: int, own: Array) -> Array:
     return matrix.reshape(states, states)
 
 
-def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int, closed: Array) -> Array:
-    """Return about what one agent can get from each state [S] by what is allowed. It proves nothing."""
+def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int, closed: Array) -> tuple[Array, Array]:
+    """Return about what one agent can get from each state by what is allowed [S], and the same centred about zero.
+
+    It proves nothing.
+    """
     discount, states, agents = float(claim.discount), len(game.initial), len(claim.policy)
     nothing = exactly(np.zeros((states, agents + len(claim.thresholds))))
     best, chosen = np.zeros((states, agents)), np.full(states, -1)
@@ -212,7 +237,7 @@ def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int
         table = _step(game, 0, multipliers, best, nothing, discount)[0][agent].mid
         return np.where(closed & ~closed.all(axis=1, keepdims=True), -np.inf, table)
 
-    stage = worth()
+    stage, system = worth(), np.eye(states)
     for _ in range(100):
         scores = worth()
         better = scores.argmax(axis=1)
@@ -224,7 +249,12 @@ def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int
         rows = np.eye(closed.shape[1])[chosen]
         system = np.eye(states) - discount * _chain(game, agent, rows)
         best[:, agent] = _about_solved(system, stage[np.arange(states), chosen])
-    return best[:, agent]
+    found = best[:, agent].copy()
+    best[:, agent] = _centred(found)
+    for _ in range(2):
+        off = worth()[np.arange(states), chosen] - best[:, agent]
+        best[:, agent] = _centred(best[:, agent] + _about_solved(system, _centred(off)))
+    return found, best[:, agent]
 
 
 def closed_shared(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[bool | None, ...]]:

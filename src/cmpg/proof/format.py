@@ -137,7 +137,7 @@ def _joint_sizes(claim: Claim, tables: JointTables, epsilon: Fraction) -> Iterat
     yield f"actions {_joined(tables.rewards.shape[3:])}"
     yield f"states {len(tables.initial)}"
     if claim.horizon is None:
-        yield f"discount {_text(claim.discount)} {_steps_ahead(claim, tables, epsilon)}"
+        yield f"discount {_text(claim.discount)} {steps_ahead(claim, epsilon)}"
     else:
         yield f"horizon {claim.horizon}"
     yield f"constraints {len(claim.thresholds)}"
@@ -153,10 +153,12 @@ def _joint_facts(tables: JointTables, rows: _Rows) -> Iterator[str]:
         yield from _entries(f"cost {j}", table)
 
 
-def _steps_ahead(claim: Claim, tables: JointTables, epsilon: Fraction) -> int:
+def steps_ahead(claim: Claim, epsilon: Fraction) -> int:
     """Return so many steps that what comes after them is worth less than 2^−40·ε; at ε = 0, than 2^−200."""
     if not claim.discount:
         return 1
+    tables = claim.tables
+    assert isinstance(tables, JointTables)
     largest = [Fraction(np.abs(table).max(initial=0)) for table in (tables.rewards, tables.costs)]
     prices = np.where(claim.multipliers == np.inf, 0, claim.multipliers)
     scale = largest[0] + largest[1] * (1 + sum(map(Fraction, prices.ravel().tolist())))

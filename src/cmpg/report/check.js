@@ -224,48 +224,51 @@ function checkProof(text, bits, report) {
         }
       for (const [tables, each] of [[best, most.best], [lost, most.lost], [paid, most.paid]]) tables.forEach((table, x) => table.fill(tail(each[x])));
     }
+    /* All that a step holds, state by state, looked up once: where outcomes lead, and what they cost and bring. */
+    const stageAt = (h) => Array.from({ length: S }, (_, s) => {
+      const at = Array.from({ length: O }, (_, o) => moves.get((h * S + s) * O + o) || refuse(`a transition at step ${h} in state ${s} is missing`));
+      const charge = Array.from({ length: k }, (_, j) => Array.from({ length: O }, (_, o) => cost.get(((j * H + h) * S + s) * O + o, ZERO)));
+      const agents = shapes.map(([, actions], i) => ({
+        options: Array.from({ length: actions }, (_, a) => ({ own: played[i][h][s][a], branches: game(i, a, h, s) })),
+        charged: at.map((_, o) => charge.reduce((sum, each, j) => (isZero(prices[i][j]) ? sum : sum + minus(times(prices[i][j], each[o]))[1]), 0n)),
+      }));
+      return { at, charge, agents };
+    });
     return () => {
       const start = startLaw(initial, S);
       let best = shapes.map(() => Array(S).fill(0n)), lost = shapes.map(() => Array(S).fill(0n)), paid = Array.from({ length: k }, () => Array(S).fill(0n));
       if (discount === null) rounds = H;
       else bringTails(best, lost, paid);
       const follow = (found, after) => { const sum = ahead(found, after); return discount === null ? sum : weigh(discount.interval, sum); };
+      let stage = null;
       for (let round = 1; round <= rounds; round++) {
         const h = discount === null ? H - round : 0;
+        if (discount === null || round === 1) stage = stageAt(h);  // every step of a discounted game is the same
         const now = { best: shapes.map(() => []), lost: shapes.map(() => []), paid: paid.map(() => []) };
-        for (let s = 0; s < S; s++) {
-          const at = Array.from({ length: O }, (_, o) => moves.get((h * S + s) * O + o) || refuse(`a transition at step ${h} in state ${s} is missing`));
-          const charge = Array.from({ length: k }, (_, j) => Array.from({ length: O }, (_, o) => cost.get(((j * H + h) * S + s) * O + o, ZERO)));
-          for (let i = 0; i < n; i++) {
-            const actions = shapes[i][1], worth = Array(actions).fill(0n);
-            let loss = 0n;
-            const scores = new Map(), losses = new Map();
-            for (let a = 0; a < actions; a++) {
-              const own = played[i][h][s][a];
-              let kept = 0n;
-              for (const [o, weight, reward] of game(i, a, h, s)) {
-                if (!scores.has(o)) {
-                  let score = follow(at[o], best[i]);
-                  for (let j = 0; j < k; j++) if (!isZero(prices[i][j])) score += minus(times(prices[i][j], charge[j][o]))[1];
-                  scores.set(o, score);
-                }
-                worth[a] += weigh(weight, scores.get(o) + reward[1]);
+        for (const { at, charge, agents } of stage) {
+          agents.forEach(({ options, charged }, i) => {
+            const scores = [], losses = [];                 // by outcome
+            let loss = 0n, most = null;
+            for (const { own, branches } of options) {
+              let worth = 0n, kept = 0n;
+              for (const [o, weight, reward] of branches) {
+                if (scores[o] === undefined) scores[o] = follow(at[o], best[i]) + charged[o];
+                worth += weigh(weight, scores[o] + reward[1]);
                 if (own[1] > 0n) {
-                  if (!losses.has(o)) losses.set(o, follow(at[o], lost[i]));
-                  kept += weigh(weight, losses.get(o) - reward[0]);
+                  if (losses[o] === undefined) losses[o] = follow(at[o], lost[i]);
+                  kept += weigh(weight, losses[o] - reward[0]);
                 }
               }
+              if (most === null || worth > most) most = worth;
               if (own[1] > 0n) loss += weigh(own, kept);
             }
-            now.best[i].push(worth.reduce(max));
+            now.best[i].push(most);
             now.lost[i].push(loss);
-          }
+          });
           const mean = paid.map(() => 0n);
-          for (let a = 0; a < shapes[0][1]; a++) {
-            const own = played[0][h][s][a];
-            if (own[1] > 0n && k) for (const [o, weight] of game(0, a, h, s))
+          for (const { own, branches } of agents[0].options)
+            if (own[1] > 0n && k) for (const [o, weight] of branches)
               for (let j = 0; j < k; j++) mean[j] += weigh(times(own, weight), follow(at[o], paid[j]) + charge[j][o][1]);
-          }
           mean.forEach((each, j) => now.paid[j].push(each));
         }
         ({ best, lost, paid } = now);
