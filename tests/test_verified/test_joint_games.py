@@ -13,6 +13,8 @@ import pytest
 from cmpg import certify, solve
 from cmpg.games import JointGame, bind
 from cmpg.policy import JointPolicy
+from cmpg.proof.format import write_infeasible
+from cmpg.proof.infeasible import InfeasibilityClaim, proves_infeasible
 from cmpg.scenarios import counter_example, grid_world
 from test_verified import proof_writer
 from test_verified.program import Verify
@@ -198,6 +200,15 @@ def test_infeasibility_is_proved_where_it_is_true(verify: Verify, threshold):
     assert "no joint policy meets all thresholds" in answer.text or "the margin is 0" in answer.text
     assert verify(out.getvalue().replace("multiplier 0 1", "multiplier 0 -1")).code == 1
     assert verify(out.getvalue().replace("\nend", "\nepsilon 0\nend")).code == 2
+
+
+@pytest.mark.parametrize("threshold", [-0.5, 0.0])
+def test_a_written_proof_of_infeasibility_gets_the_verdict_of_the_kernel(verify: Verify, threshold):
+    game, out = counter_example(threshold=threshold), StringIO()
+    tables = game.claim_tables()
+    claim = InfeasibilityClaim(tables, game.horizon, np.asarray(game.thresholds), np.ones(1))
+    assert write_infeasible(out, claim) == 0
+    assert (verify(out.getvalue()).code == 0) == proves_infeasible(claim) == (threshold < 0)
 
 
 def chain(horizon: int) -> str:

@@ -5,6 +5,7 @@
 - `support`: what no feasible deviation can do, where nothing is left of a budget.
 - `check`: the check in floats.
 - `exact`: the check in rationals.
+- `infeasible`: the check that no policy is feasible, in floats and in rationals.
 - `verdict`: what is proved, in floats or in rationals.
 - `format`: claims as proof files.
 - `run_files`, `script`: claims from a run's files, and the check in floats as one script of numpy alone.

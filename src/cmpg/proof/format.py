@@ -22,6 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from cmpg.proof.claim import AgentTables, Claim, ClaimError, CountingTables, JointTables, LocalTables
+from cmpg.proof.infeasible import InfeasibilityClaim
 from cmpg.proof.rounding import Array, Csr
 
 LARGE = Fraction(10) ** 80
@@ -69,10 +70,40 @@ def write(
     if isinstance(target, (str, Path)):
         with open(target, "w", encoding="ascii", newline="\n") as file:
             return write(file, claim, epsilon, precision=precision, large=large)
-    rows = _Rows()
-    for line in _lines(claim, Fraction(epsilon), rows, precision=precision, large=large):
+    rows, ratio = _Rows(), Fraction(epsilon)
+    facts = _claim_facts(claim, ratio, rows, large)
+    for line in _lines("nash", claim, ratio, facts, rows, precision=precision):
         target.write(line + "\n")
     return rows.divided
+
+
+def write_infeasible(target: str | Path | TextIO, claim: InfeasibilityClaim) -> int:
+    """Write a proof that no policy is feasible, and return how many rows of probabilities were divided by their sums.
+
+    Parameters
+    ----------
+    target
+        A path, which is replaced, or an open text file.
+    claim
+        A game with a horizon and multipliers; of a local game, also prices.
+    """
+    if isinstance(target, (str, Path)):
+        with open(target, "w", encoding="ascii", newline="\n") as file:
+            return write_infeasible(file, claim)
+    rows = _Rows()
+    for line in _lines("infeasible", claim, Fraction(0), _infeasible_facts(claim), rows, precision=None):
+        target.write(line + "\n")
+    return rows.divided
+
+
+def _infeasible_facts(claim: InfeasibilityClaim) -> Iterator[str]:
+    """Yield thresholds, multipliers and prices."""
+    for j, (limit, multiplier) in enumerate(zip(claim.thresholds.tolist(), claim.multipliers.tolist(), strict=True)):
+        yield f"threshold {j} {_text(limit)}"
+        yield f"multiplier {j} {_text(multiplier)}"
+    for (h, e), price in np.ndenumerate(np.zeros((0, 0)) if claim.prices is None else claim.prices):
+        if price:
+            yield f"price {h} {e} {_text(price)}"
 
 
 class _Rows:
@@ -91,7 +122,16 @@ class _Rows:
         return [each / total for each in found]
 
 
-def _lines(claim: Claim, epsilon: Fraction, rows: _Rows, *, precision: int | None, large: Fraction) -> Iterator[str]:
+def _lines(
+    kind: str,
+    claim: Claim | InfeasibilityClaim,
+    epsilon: Fraction,
+    proof: Iterator[str],
+    rows: _Rows,
+    *,
+    precision: int | None,
+) -> Iterator[str]:
+    """Yield the lines of a file: the game, and the facts that prove the claim."""
     tables = claim.tables
     if claim.horizon is None:
         if not isinstance(tables, JointTables):
@@ -104,11 +144,11 @@ def _lines(claim: Claim, epsilon: Fraction, rows: _Rows, *, precision: int | Non
         form, sizes, facts = "local", _local_sizes(claim, tables, kinds), _local_facts(tables, kinds, rows)
     else:
         form, sizes, facts = "counting", _counting_sizes(claim, tables), _counting_facts(tables, rows)
-    yield from ("cmpg-proof 1", f"form {form}", "claim nash", *sizes)
+    yield from ("cmpg-proof 1", f"form {form}", f"claim {kind}", *sizes)
     if precision is not None:
         yield f"precision {precision}"
     yield from facts
-    yield from _claim_facts(claim, epsilon, rows, large)
+    yield from proof
     if rows.divided:
         yield f"# divided {rows.divided} rows of probabilities by their sums"
     yield "end"
@@ -133,10 +173,10 @@ def _claim_facts(claim: Claim, epsilon: Fraction, rows: _Rows, large: Fraction) 
     yield f"epsilon {_text(epsilon)}"
 
 
-def _joint_sizes(claim: Claim, tables: JointTables, epsilon: Fraction) -> Iterator[str]:
+def _joint_sizes(claim: Claim | InfeasibilityClaim, tables: JointTables, epsilon: Fraction) -> Iterator[str]:
     yield f"actions {_joined(tables.rewards.shape[3:])}"
     yield f"states {len(tables.initial)}"
-    if claim.horizon is None:
+    if isinstance(claim, Claim) and claim.horizon is None:
         yield f"discount {_text(claim.discount)} {steps_ahead(claim, epsilon)}"
     else:
         yield f"horizon {claim.horizon}"
@@ -199,7 +239,7 @@ class _Kinds:
                     self.curves.setdefault(curve, len(self.curves))
 
 
-def _local_sizes(claim: Claim, tables: LocalTables, kinds: _Kinds) -> Iterator[str]:
+def _local_sizes(claim: Claim | InfeasibilityClaim, tables: LocalTables, kinds: _Kinds) -> Iterator[str]:
     yield f"states {_joined(agent.reward.shape[1] for agent in kinds.dynamics)}"
     yield f"actions {_joined(agent.reward.shape[2] for agent in kinds.dynamics)}"
     yield f"agents {_joined(kinds.dynamics_of)}"
@@ -235,8 +275,8 @@ def _local_facts(tables: LocalTables, kinds: _Kinds, rows: _Rows) -> Iterator[st
                     yield f"{words} {step} {e} {kinds.curves[tuple(curve)]}"
 
 
-def _counting_sizes(claim: Claim, tables: CountingTables) -> Iterator[str]:
-    yield f"agents {len(claim.policy)}"
+def _counting_sizes(claim: Claim | InfeasibilityClaim, tables: CountingTables) -> Iterator[str]:
+    yield f"agents {len(tables.private_rewards)}"
     yield f"actions {tables.rewards.shape[2]}"
     yield f"states {len(tables.initial)}"
     yield f"horizon {claim.horizon}"
