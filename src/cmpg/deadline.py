@@ -1,5 +1,7 @@
 """One deadline for all that a call does: set at the door, and looked at wherever work is long.
 
+There, another thread can cancel the work, too.
+
 It is passed down by context, not by argument: backward inductions are far below whoever knows the limit, and every
 method of a game would have to hand it on. Threads that a call starts have no deadline of their own; whoever waits for
 them looks at it.
@@ -7,6 +9,7 @@ them looks at it.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +20,7 @@ import numpy as np
 from cmpg.errors import OutOfTimeError
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
+_CANCELLED: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
 
 
 @contextmanager
@@ -37,13 +41,36 @@ def limited(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
+@contextmanager
+def cancellable(event: threading.Event) -> Iterator[None]:
+    """Let whatever runs inside end with `OutOfTimeError` after another thread has set the event.
+
+    Examples
+    --------
+    >>> event = threading.Event()
+    >>> event.set()
+    >>> with cancellable(event):
+    ...     check_time()
+    Traceback (most recent call last):
+    cmpg.errors.OutOfTimeError: the work was cancelled.
+    """
+    token = _CANCELLED.set(event)
+    try:
+        yield
+    finally:
+        _CANCELLED.reset(token)
+
+
 def has_deadline() -> bool:
-    """Whether there is a deadline at all."""
-    return _DEADLINE.get() < np.inf
+    """Whether the work may have to end early: there is a deadline, or it can be cancelled."""
+    return _DEADLINE.get() < np.inf or _CANCELLED.get() is not None
 
 
 def check_time() -> None:
-    """Raise if the deadline has passed."""
+    """Raise if the deadline has passed, or the work was cancelled."""
+    event = _CANCELLED.get()
+    if event is not None and event.is_set():
+        raise OutOfTimeError("the work was cancelled.")
     deadline = _DEADLINE.get()
     if deadline < np.inf and time.monotonic() > deadline:
         raise OutOfTimeError("the time limit was reached.")

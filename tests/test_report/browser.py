@@ -67,6 +67,10 @@ class Browser:
         self._navigate(path.as_uri() + fragment)
         return time.monotonic() - began
 
+    def visit(self, address):
+        """Open a page that a server hands out."""
+        self._navigate(address)
+
     def _navigate(self, address):
         self.events.clear()
         self.call("Page.navigate", url=address)

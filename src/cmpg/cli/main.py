@@ -37,6 +37,7 @@ HOMES = {
     "operate": "operation",
     "export": "runs",
     "sweep": "sweep",
+    "live": "live",
     "learn": "learning",
     "bounds": "learning",
     "convert": "convert",

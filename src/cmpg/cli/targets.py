@@ -95,6 +95,9 @@ FILES = (".json", ".npz", ".nfg", ".csv")
 
 TEAM_FILE = ".dpomdp"
 
+WITH_FOLDERS = ("sweep", "live")
+"""Commands that take a folder where others take a game file."""
+
 HELP_ALL = "--help-all"
 
 ALL_OPTIONS = f"{__name__}.all"
@@ -219,7 +222,7 @@ class GameCommand(TyperCommand):
         """Read the words; those that are for the scenario go to the target."""
         ctx.meta[ALL_OPTIONS] = HELP_ALL in args
         params = super().get_params(ctx)
-        named = _named_scenario(args, params, hurried=ctx.resilient_parsing, folders=self.name == "sweep")
+        named = _named_scenario(args, params, hurried=ctx.resilient_parsing, folders=self.name in WITH_FOLDERS)
         if named is None:
             return super().parse_args(ctx, args)
         own = {name for param in self.params for name in param.opts}

@@ -175,7 +175,7 @@ def _renderer() -> Callable[[dict[str, Any]], str]:
     environment.filters["table"] = lambda table, name: Markup(table_html(table, name=name))
     # Characters that could turn the text around are shown as their escapes.
     environment.finalize = lambda value: plain(value, lines=True) if type(value) is str else value
-    template = environment.from_string(_part("page.html.j2"))
+    template = environment.from_string(page_part("page.html.j2"))
     raw = ("css", "js", "figures", "checker")
 
     def render(context: dict[str, Any]) -> str:
@@ -187,7 +187,8 @@ def _renderer() -> Callable[[dict[str, Any]], str]:
     return render
 
 
-def _part(name: str) -> str:
+def page_part(name: str) -> str:
+    """Return a file of this room: a style, a script, a template."""
     return files("cmpg.report").joinpath(name).read_text("utf-8")
 
 
@@ -246,10 +247,10 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "chart_groups": [],
         "script": _has_script(run),
         "claim": _claim(run),
-        "checker": _part("check.js"),
+        "checker": page_part("check.js"),
         "translation": _translation(run),
-        "css": _part("page.css"),
-        "js": _part("charts.js") + _part("page.js"),
+        "css": page_part("page.css"),
+        "js": page_part("charts.js") + page_part("viewer.js") + page_part("page.js"),
         **_downloads(run),
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
@@ -261,7 +262,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Course", "proof": "Proof"}
     missing = {"course": context["course"], "policy": context["view"], "budget": context["budget"]}
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
-    context["figures"] = _inside_script(json.dumps(gallery.figures, separators=(",", ":")))
+    context["figures"] = inside_script(json.dumps(gallery.figures, separators=(",", ":")))
     return context
 
 
@@ -310,16 +311,16 @@ def _without_claim(
         "claim": None,
         "checker": "",
         "translation": None,
-        "css": _part("page.css"),
-        "js": _part("charts.js") + _part("page.js"),
+        "css": page_part("page.css"),
+        "js": page_part("charts.js") + page_part("viewer.js") + page_part("page.js"),
         "downloads": downloads,
         "chart_groups": [gallery.hang_group(group) for group in groups],
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
-        "figures": _inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
+        "figures": inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
     }
 
 
-def _inside_script(text: str) -> str:
+def inside_script(text: str) -> str:
     """Make JSON safe inside a script element, whatever the names in it are."""
     return text.replace("<", "\\u003c")
 
@@ -433,7 +434,7 @@ def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
     except TooLargeError as problem:
         return {"json": "", "words": "", "note": f"This is not drawn: {str(problem).rstrip('.')}", "steps": steps}
     return {
-        "json": _inside_script(view.to_json()),
+        "json": inside_script(view.to_json()),
         "words": VIEW_WORDS[view.kind],
         "note": view.note[:1].upper() + view.note[1:],
         "steps": steps,

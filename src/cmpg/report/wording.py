@@ -50,15 +50,15 @@ class Headline:
     detail: str
 
 
-def headline_of(result: Result) -> Headline:
-    """Say how a run ended: what is proved first, then what that rests on."""
+def headline_of(result: Result, *, when: str = "proved again when this page was written") -> Headline:
+    """Say how a run ended: what is proved first, then what that rests on, and when it was proved."""
     word, sentence = _claim(result)
     if result.certified:
         proof = result.certificate
         rounding = "" if proof.arithmetic == "exact" else " with its rounding bounded"
         detail = (
             f"The claim is against deviations to other {proof.information}, in {proof.arithmetic} "
-            f"arithmetic{rounding}. It was proved again when this page was written."
+            f"arithmetic{rounding}. It was {when}."
         )
     else:
         detail = f"{result.status.value[:1].upper()}{result.status.value[1:]}."
