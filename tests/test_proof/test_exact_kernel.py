@@ -7,6 +7,7 @@ import pytest
 
 from cmpg.games import CountingGame, JointGame
 from cmpg.games.counting.vectors import EveryCount
+from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 from cmpg.proof.check import check
 from cmpg.proof.claim import Claim
@@ -23,9 +24,8 @@ def claimed(game, policy, multipliers, binds=None):
     shape = (game.num_agents, len(game.thresholds))
     mask = np.ones(shape, dtype=bool) if binds is None else np.asarray(binds, dtype=bool)
     tables = JointPolicy(tuple(policy)).tables
-    return Claim(
-        game.claim_tables(), game.horizon, game.discount, game.thresholds, mask, tables, np.asarray(multipliers)
-    )
+    discount, thresholds = as_given(game, "discount"), as_given(game, "thresholds")
+    return Claim(game.claim_tables(), game.horizon, discount, thresholds, mask, tables, np.asarray(multipliers))
 
 
 @pytest.mark.filterwarnings("ignore")
