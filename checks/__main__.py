@@ -18,6 +18,7 @@ CHECKS = {
     "energy": ("checks.energy", "does a charging day plan the energy that its file states? four real days"),
     "duality": ("checks.duality", "P*, Nash policies, devices and D*, and how the gap falls with the agents"),
     "evidence": ("checks.evidence", "write docs/evidence.md from what the other checks found last"),
+    "findings": ("checks.findings", "what random games show: duality gaps, endings, prices; writes docs/findings.md"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),
     "hard-budgets": ("checks.hard_budgets", "thresholds of zero, confirmed by reachability alone"),
