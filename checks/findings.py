@@ -270,6 +270,7 @@ def charts(summaries: Sequence[Summary], records: dict[str, Record], folder: Pat
     shares = [each.gaps / max(each.games, 1) for each in summaries]
     ends = np.array([wilson(each.gaps, each.games) for each in summaries])
     errors = np.abs(ends.T - np.array(shares))
+    errors[:, [KINDS[each.name].steps > 1 for each in summaries]] = np.nan  # no gap can be proved there
     axes.barh(labels, shares, xerr=errors, color="#4477aa", capsize=3, label="D* > P* proved, with 95 % interval")
     undecided = [len(each.loose) / max(each.games, 1) for each in summaries]
     axes.barh(labels, undecided, left=shares, color="#cccccc", label="open")
@@ -309,7 +310,7 @@ def charts(summaries: Sequence[Summary], records: dict[str, Record], folder: Pat
         panel.set_title(name, fontsize=9)
         panel.set_xlabel("threshold")
     panels[0].set_ylabel("welfare / best welfare")
-    panels[0].legend()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     _save(figure, folder / "findings-prices.svg")
 
 
