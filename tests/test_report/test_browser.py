@@ -138,6 +138,8 @@ def test_a_page_with_a_changed_claim_says_so(runs, another_browser, tmp_path, ch
     another_browser.until(OVER)
     assert another_browser.run(STATE) == "refused"
     assert reason in another_browser.run("document.getElementById('self-check').textContent")
+    assert another_browser.run("document.getElementById('verdict').className") == "verdict warn"
+    assert another_browser.run("document.getElementById('verdict').textContent").strip().startswith("Claimed, and not")
 
 
 def test_tabs_by_mouse(page):

@@ -109,7 +109,13 @@
     if (!holder || !line || typeof DecompressionStream === "undefined") return;
     const bytes = () => Uint8Array.from(atob(holder.textContent.trim()), (letter) => letter.charCodeAt(0));
     const proofText = () => new Response(new Blob([bytes()]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-    const say = (words, state) => { line.hidden = false; line.textContent = words; line.dataset.state = state; };
+    const say = (words, state) => {
+      line.hidden = false; line.textContent = words; line.dataset.state = state;
+      if (state !== "refused") return;
+      const box = find("verdict");                    // what is written above was proved of another claim, if at all
+      box.classList.replace("good", "warn");
+      box.querySelector("strong span").textContent = "Claimed, and not proved here:";
+    };
     const seconds = (began) => `${Math.max(0.1, (performance.now() - began) / 1000).toFixed(1)} s`;
     function verdict(found, began) {
       const when = new Date().toLocaleTimeString();
