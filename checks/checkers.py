@@ -18,6 +18,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -392,12 +393,22 @@ def proofs() -> int:
         if compiled[2] or checked[2]:
             print("WRONG: the proofs do not compile, or rest on other assumptions than verified/assumptions.txt says")
             return 1
-        print((copy / "build" / "assumptions.txt").read_text())
+        for theorem, rests_on in assumptions((copy / "build" / "assumptions.txt").read_text()):
+            print(f"{theorem:32} {rests_on}")
     print("lines: " + ", ".join(f"{count:,} of {kind}" for kind, count in lines.items()))
     print(
         f"compiled in {compiled[0]:.1f} s of CPU, {compiled[1]:.0f} MB; coqchk {checked[0]:.1f} s, {checked[1]:.0f} MB"
     )
     return 0
+
+
+def assumptions(printed: str) -> Iterator[tuple[str, str]]:
+    """Yield each theorem of Assumptions.v, and the axioms that `Print Assumptions` found."""
+    source = (ROOT / "verified" / "Assumptions.v").read_text()
+    theorems = re.findall(r"^Print Assumptions (\w+)\.$", source, re.MULTILINE)
+    answers = re.split(r"^(?=Closed under|Axioms:)", printed, flags=re.MULTILINE)[1:]
+    for theorem, answer in zip(theorems, answers, strict=True):
+        yield theorem, ", ".join(re.findall(r"^\w+\.\w+$", answer, re.MULTILINE)) or "no axioms"
 
 
 if __name__ == "__main__":
