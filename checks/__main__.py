@@ -21,6 +21,7 @@ CHECKS = {
     "findings": ("checks.findings", "what random games show: duality gaps, endings, prices; writes docs/findings.md"),
     "forgeries": ("checks.forgeries", "forged claims, proofs and run folders: each must be refused"),
     "fuzz": ("checks.fuzz", "corrupted input to every parser, and games with extreme numbers"),
+    "gallery": ("checks.gallery", "take the pictures of docs/gallery.md again"),
     "hard-budgets": ("checks.hard_budgets", "thresholds of zero, confirmed by reachability alone"),
     "judging": ("checks.judging", "how often audits of policies by episodes hold, and whether broken ones are noticed"),
     "learning": ("checks.learning.seeds", "coverage and safety of learning over hundreds of seeds"),

@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cmpg.cli.main import HOMES
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.solve import solve
 from cmpg.files.games import save_game
 from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
 from cmpg.proof.script import stand_alone
-from cmpg.scenarios import congestion_game, counter_example, grid_world, spectrum
+from cmpg.scenarios import SCENARIOS, congestion_game, counter_example, grid_world, spectrum
 from command_line import cmpg
 
 ROOT = Path(__file__).parents[1]
@@ -47,6 +48,15 @@ def commands(page):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             line, _, shown = part.partition("\n")
             yield line, shown
+
+
+def test_the_gallery_shows_every_scenario_by_commands_that_there_are():
+    page = (DOCS / "gallery.md").read_text("utf-8")
+    pictures = re.findall(r"\(gallery/([\w-]+)\.png\)", page)
+    assert set(SCENARIOS) < set(pictures)
+    assert {f"{name}.png" for name in pictures} == {path.name for path in (DOCS / "gallery").iterdir()}
+    assert all((DOCS / "gallery" / f"{name}.png").stat().st_size < 30_000 for name in pictures)
+    assert set(re.findall(r"`cmpg (\w+) ", page)) <= set(HOMES)
 
 
 @pytest.mark.parametrize(
