@@ -85,3 +85,18 @@ def test_the_answer_follows_the_slider_and_two_can_be_compared_and_kept(browser,
     assert browser.run("document.getElementById('form').hidden") is True
     assert browser.complaints() == []
     assert browser.requests() == [(tmp_path / "kept.html").as_uri()]
+
+
+def test_a_page_that_begins_with_a_problem_says_so(browser):
+    desk = Desk(_subject(Target("robots", {"num_agents": 60})), 1e-6)  # the sample has starts for ten
+    with LoopbackServer(desk.routes()) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            browser.visit(server.url)
+            browser.until("!document.getElementById('problem').hidden")
+            assert browser.run(TOTAL) == "No answer yet"
+            assert "fewer agents" in browser.run("document.getElementById('problem').textContent")
+        finally:
+            server.shutdown()
+            thread.join()

@@ -175,7 +175,8 @@
     if (running !== mine) return; // a newer request was sent
     running = null;
     find("working").hidden = true;
-    if (found.cancelled) problem("Cancelled. What is shown was computed with other options.");
+    if (!current && (found.cancelled || found.problem)) find("summary").textContent = "No answer yet";
+    if (found.cancelled) problem(current ? "Cancelled. What is shown was computed with other options." : "Cancelled.");
     else if (found.problem) problem(found.problem);
     else {
       problem("");
