@@ -57,3 +57,7 @@ def no_width_from_outside(monkeypatch):
 # A shell starts background jobs with Ctrl-C ignored, and its children inherit that; the tests of interruptions send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Under nohup, SIGHUP is ignored, and commands would inherit that: it is tested as from a terminal.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -270,10 +270,10 @@ def _brief(value: Any) -> str:
     return plain(reprlib.repr(value)) if isinstance(value, (str, int, type(None))) else type(value).__name__
 
 
-def _cut(told: str, width: int) -> str:
-    return told if len(told) <= width else f"{told[: width - 1]}…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def shown_of(shown: Sequence[int], count: int, kind: str) -> str:
     """Say which rows of a table are shown if not all are."""
-    return "" if len(shown) == count else f"these are the {len(shown)} of {count:,} {kind}"
+    return "" if len(shown) == count else f"showing {len(shown)} of {count:,} {kind}"

@@ -833,8 +833,8 @@ def test_many_agents_and_constraints_are_summarised(tmp_path):
     }
     ran = cmpg("solve", write_json(tmp_path / "game.json", game))
     assert ran.code == 0
-    assert "these are the 12 of 14 agents with the largest gains; --json has all" in ran.out
-    assert "these are the 12 of 14 constraints with the least slack; --json has all" in ran.out
+    assert "showing 12 of 14 agents with the largest gains; --json has all" in ran.out
+    assert "showing 12 of 14 constraints with the least slack; --json has all" in ran.out
     total = sum(json.loads(cmpg("solve", tmp_path / "game.json", "--json").out)["values"])
     assert f"total value {total:.6f}\n" in ran.out
     assert "price 2" in ran.out

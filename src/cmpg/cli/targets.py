@@ -65,7 +65,7 @@ MEANINGS = {
     "scen": "MovingAI .scen file of starts and goals; random if omitted.",
     "seed": "Random seed.",
     "sessions": "ACN session file (.csv, .json, either also .gz); the bundled sample if omitted.",
-    "shortfall": "Penalty for an hour's energy missing at the end; 2, or 6 times the tariff's dearest.",
+    "shortfall": "Penalty for an hour's energy missing at the end; 2, or 6 times the highest price of the tariff.",
     "slot": "Length of a step in minutes: 15, 30 or 60.",
     "success": "Probability that an action succeeds.",
     "target": "Cell x,y where collisions are free.",
