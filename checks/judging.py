@@ -29,8 +29,8 @@ import numpy as np
 from checks import BUILD, evidence
 from cmpg import scenarios
 from cmpg.equilibrium.solve import solve
-from cmpg.games.contract import Game
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.judging import audits as audit_room

@@ -24,7 +24,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import SCENARIOS

@@ -21,8 +21,8 @@ import numpy as np
 from checks import BUILD, DATA, evidence
 from cmpg import Concept, JointGame, certify, recommend, solve
 from cmpg.errors import CMPGError
-from cmpg.games.contract import Game, Objective
 from cmpg.games.devices import CorrelatedPolicy, Rota
+from cmpg.games.game import Game, Objective
 from cmpg.scenarios import charging, counting_congestion_game, robots
 from oracles import deviating
 

@@ -20,7 +20,7 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.quality import upper_bound
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.games.contract import Objective
+from cmpg.games.game import Objective
 from cmpg.report.comparison import NAMES
 from cmpg.suite.games import SUITE, VERSION, content_digest
 from cmpg.suite.references import prove_reference

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from cmpg.games.contract import cheapest_policy
+from cmpg.games.game import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy

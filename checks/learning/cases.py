@@ -18,7 +18,7 @@ from checks.learning.games import (
 )
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.safe import Pace, safe_learner

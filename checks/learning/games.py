@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cmpg.games.contract import cheapest_policy
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.paper import counting_congestion_game

@@ -19,7 +19,7 @@ import numpy as np
 
 from checks import BUILD, evidence, fingerprint
 from checks.learning.runner import Record, read_results
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.learning.ascent import learn
 from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import LearnResult, judge

@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     from cmpg.files.policy_tables import read_policy as read_policy
     from cmpg.files.run_folder import load_run as load_run
     from cmpg.games.check import check_game as check_game
-    from cmpg.games.contract import Game as Game
-    from cmpg.games.contract import Position as Position
     from cmpg.games.counting.game import CountingGame as CountingGame
     from cmpg.games.devices import Concept as Concept
     from cmpg.games.devices import CorrelatedPolicy as CorrelatedPolicy
     from cmpg.games.devices import Rota as Rota
+    from cmpg.games.game import Game as Game
+    from cmpg.games.game import Position as Position
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.local.agent import LocalAgent as LocalAgent
     from cmpg.games.local.game import LocalGame as LocalGame
@@ -135,7 +135,7 @@ __all__, __getattr__, __dir__ = front_door(
         "files.policy_tables": ("read_policy",),
         "files.run_folder": ("load_run",),
         "games.check": ("check_game",),
-        "games.contract": (
+        "games.game": (
             "Game",
             "Position",
         ),

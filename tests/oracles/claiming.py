@@ -46,7 +46,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.files.games import save_game
 from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.constraints import bind
-from cmpg.games.contract import Objective
+from cmpg.games.game import Objective
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.policy import JointPolicy
 from cmpg.proof import run_files

@@ -15,9 +15,9 @@ from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.games.constraints import bind
-from cmpg.games.contract import Game as LibraryGame
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game as LibraryGame
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from oracles.judge import Game, judge

@@ -21,7 +21,7 @@ from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.start import is_feasible, random_start
 from cmpg.files.policies import load_policy
-from cmpg.games.contract import Information
+from cmpg.games.game import Information
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.scenarios import robots
 from command_line import cmpg as command

@@ -8,8 +8,8 @@ import pytest
 
 import cmpg
 from cmpg.errors import FileError, InfeasibleError, PolicyError, UnsupportedError
-from cmpg.games.contract import Objective
 from cmpg.games.devices import device_values
+from cmpg.games.game import Objective
 from cmpg.scenarios import counter_example, grid_world_local, spectrum
 from command_line import cmpg as run
 

@@ -14,9 +14,9 @@ from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
-from cmpg.games.contract import Objective, UpperBound
 from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Objective, UpperBound
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.relaxation import Relaxation, bound_near
 from cmpg.scenarios import charging, congestion_game, counting_congestion_game, grid_world, routing

@@ -11,7 +11,7 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import is_feasible, moved_inside
 from cmpg.errors import CMPGError, PolicyError
-from cmpg.games.contract import Objective
+from cmpg.games.game import Objective
 from cmpg.games.joint.game import JointGame
 from cmpg.scenarios import (
     charging,

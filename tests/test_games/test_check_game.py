@@ -9,7 +9,7 @@ import cmpg
 from cmpg.cmdp.evaluation import Evaluation, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.games.check import GAME, InducedPosition, check_game
-from cmpg.games.contract import Information, Names, PotentialKind, PotentialProof, potential_by_moves
+from cmpg.games.game import Information, Names, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import SCENARIOS, scenario
 

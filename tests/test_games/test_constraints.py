@@ -18,8 +18,8 @@ from cmpg.files.games import load_game, save_game
 from cmpg.files.run_folder import load_run
 from cmpg.games.check import check_game
 from cmpg.games.constraints import bind, by_window
-from cmpg.games.contract import binds_of, current
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import binds_of, current
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import to_joint

@@ -17,12 +17,12 @@ from cmpg.cmdp.planning import plan
 from cmpg.errors import GameError, PolicyError
 from cmpg.files.games import load_game, save_game
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Objective, cheapest_policy
 from cmpg.games.counting import classes as count_classes
 from cmpg.games.counting.classes import EveryCount, LargestCount, take_census
 from cmpg.games.counting.counts import Sums, own_counts
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.tables import _best_split
+from cmpg.games.game import Objective, cheapest_policy
 from cmpg.policy import JointPolicy
 from cmpg.proof.exact import exact_costs, exact_values
 from cmpg.scenarios.paper import congestion_game, counting_congestion_game

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import GameError
-from cmpg.games.contract import Information
+from cmpg.games.game import Information
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cmpg.errors import GameError
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Names, PotentialKind, PotentialProof
+from cmpg.games.game import Names, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.games.potential.modular import loop_test

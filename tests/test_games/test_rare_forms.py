@@ -10,7 +10,7 @@ import cmpg
 from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective
+from cmpg.games.game import Objective
 from cmpg.games.local.packed import _check_columns
 from cmpg.learning.slater import slater_constant
 

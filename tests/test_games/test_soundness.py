@@ -13,9 +13,9 @@ from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective, relaxed_bound
 from cmpg.games.counting.classes import LargestCount
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Objective, relaxed_bound
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.potential.check import Verdict, check_potential, four_cycle

@@ -17,7 +17,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError, SimulatorError
-from cmpg.games.contract import cheapest_policy
+from cmpg.games.game import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.learning import shared
 from cmpg.learning.confidence import binomial_interval

@@ -11,7 +11,7 @@ from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.starts.start import Start
 from cmpg.errors import CMPGError
 from cmpg.faces import Table
-from cmpg.games.contract import Names
+from cmpg.games.game import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
 from cmpg.report.display import check_summaries, selfish_line

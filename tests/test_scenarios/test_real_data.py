@@ -8,7 +8,7 @@ import pytest
 from by_brute_force import DATA, needs_data
 
 import cmpg
-from cmpg.games.contract import Information
+from cmpg.games.game import Information
 from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.platoon_routing import routing
 from cmpg.scenarios.robot_fleet import robots

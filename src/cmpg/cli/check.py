@@ -17,7 +17,7 @@ from cmpg.cli.targets import GameArgument, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.games.potential.near import NearPotential
 
 

@@ -20,7 +20,7 @@ from cmpg.cli.targets import Target, complete_game
 
 if TYPE_CHECKING:
     from cmpg.comparison.comparison import GameComparison
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.runs.runner import Jobs
 
 SCENARIOS = (

@@ -17,7 +17,7 @@ from cmpg.cli.output import show
 from cmpg.cli.targets import GameArgument, joint_form, policy_of
 
 if TYPE_CHECKING:
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
 
 
 def convert(

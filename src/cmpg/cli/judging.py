@@ -19,7 +19,7 @@ from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
 
 if TYPE_CHECKING:
     from cmpg.faces import Table
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.judging.side_by_side import SideBySide
     from cmpg.policy import JointPolicy
 

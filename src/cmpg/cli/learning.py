@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cmpg.errors import FileError
     from cmpg.files.containers import Fields
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.learning.samples import Known
     from cmpg.learning.trials import Hidden, HiddenGame, Method, Progress, Trial
     from cmpg.policy import JointPolicy

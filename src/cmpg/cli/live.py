@@ -28,7 +28,7 @@ from cmpg.cli.targets import FILES, GameArgument, Target, converted, finite, lis
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.report.live import Control, LivePage
     from cmpg.scenarios import Origin
     from cmpg.scenarios.drawings import Drawing
@@ -410,7 +410,7 @@ class Desk:
         import numpy as np
 
         from cmpg.equilibrium import WarmStart
-        from cmpg.games.contract import Information
+        from cmpg.games.game import Information
 
         known = self._known
         if known is None or known.incumbent is None or game.information is not Information.OWN_STATE:

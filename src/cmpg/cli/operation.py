@@ -18,7 +18,7 @@ from cmpg.cli.targets import GameArgument, chosen, converted, finite, option_typ
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.games.local.game import LocalGame
     from cmpg.operation.day import ComparedDay
     from cmpg.scenarios import Origin

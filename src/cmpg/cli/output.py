@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.equilibrium.result import Step
     from cmpg.faces import Face
-    from cmpg.games.contract import Names
+    from cmpg.games.game import Names
 
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""

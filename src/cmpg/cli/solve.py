@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
     from cmpg.equilibrium.runs import Restarts
     from cmpg.equilibrium.starts.pairs import PairMoves
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.games.risk import CostLaw
     from cmpg.scenarios import Origin
 

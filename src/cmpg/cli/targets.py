@@ -24,7 +24,7 @@ from cmpg.cli.options import FURTHER
 
 if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.games.joint.game import JointGame
     from cmpg.policy import JointPolicy
     from cmpg.scenarios import Origin, Scenario

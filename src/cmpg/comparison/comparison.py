@@ -28,7 +28,7 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.policy import JointPolicy

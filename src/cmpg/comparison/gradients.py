@@ -16,7 +16,7 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import action_values, occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.comparison.record import Comparison, Run
-from cmpg.games.contract import Game, Position
+from cmpg.games.game import Game, Position
 from cmpg.policy import JointPolicy
 
 STILL = 1e-24

@@ -38,7 +38,7 @@ from cmpg.duality.dual_function import lagrangian
 from cmpg.equilibrium.loop import Answer, GreatestGain, Rules, take_turns
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.errors import GameError
-from cmpg.games.contract import Game, Position
+from cmpg.games.game import Game, Position
 from cmpg.games.joint.game import as_joint, joint_or_none
 from cmpg.games.joint.planner import joint_planner, marginals
 from cmpg.policy import JointPolicy

@@ -10,7 +10,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Position
+from cmpg.games.game import Game, Position
 from cmpg.policy import JointPolicy
 
 

@@ -33,7 +33,7 @@ from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Game, Names
+from cmpg.games.game import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy

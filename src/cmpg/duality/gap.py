@@ -28,8 +28,8 @@ from cmpg.equilibrium.runs import Restarts, by_potential
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.faces import Cell, Face, Table, fixed, html, line, text
-from cmpg.games.contract import Game, Objective
 from cmpg.games.devices import Concept
+from cmpg.games.game import Game, Objective
 from cmpg.games.joint.game import joint_or_none
 from cmpg.games.joint.planner import has_common_reward
 from cmpg.games.local.game import LocalGame

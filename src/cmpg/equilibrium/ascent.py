@@ -43,7 +43,7 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError
-from cmpg.games.contract import Game, Information, Position, binds_of, only_binding, same_problem
+from cmpg.games.game import Game, Information, Position, binds_of, only_binding, same_problem
 from cmpg.policy import JointPolicy, check_is_policy
 
 FEW_AGENTS = 4

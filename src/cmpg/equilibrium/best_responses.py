@@ -24,7 +24,7 @@ from cmpg.cmdp.support import Restricted, restricted
 from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding, judge_agent, restriction
 from cmpg.equilibrium.loop import Answer
 from cmpg.errors import InfeasibleError, SolverError
-from cmpg.games.contract import (
+from cmpg.games.game import (
     AgentBounds,
     Game,
     Position,

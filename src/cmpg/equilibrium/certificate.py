@@ -31,7 +31,8 @@ from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.faces import Face, counted, html, line, text
 from cmpg.games.claims import claim_of, has_tables
-from cmpg.games.contract import (
+from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
+from cmpg.games.game import (
     Game,
     Information,
     Names,
@@ -42,7 +43,6 @@ from cmpg.games.contract import (
     check_is_game,
     forbidden,
 )
-from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.games.rationals import is_exact
 from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.exact import TooLarge

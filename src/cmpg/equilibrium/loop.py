@@ -33,7 +33,7 @@ from cmpg.equilibrium.certificate import (
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
 
 OnProgress = Callable[[Step], None]

@@ -21,7 +21,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Objective, Planner, UpperBound, planner, relaxed_bound
+from cmpg.games.game import Game, Objective, Planner, UpperBound, planner, relaxed_bound
 from cmpg.policy import JointPolicy
 
 OPTIMAL = 1e-6

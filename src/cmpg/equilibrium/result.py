@@ -14,7 +14,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.errors import InfeasibleError
 from cmpg.faces import Face, fields_line, headline_line, html, text
-from cmpg.games.contract import Game, Objective
+from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

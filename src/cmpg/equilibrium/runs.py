@@ -24,7 +24,7 @@ from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.equilibrium.starts.pairs import PairMoves, improved_by_pairs
 from cmpg.equilibrium.starts.start import Start, StartMethod, random_start
 from cmpg.errors import CMPGError, OutOfTimeError, SolverError
-from cmpg.games.contract import Game, Objective, only_binding
+from cmpg.games.game import Game, Objective, only_binding
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
 
 POINTS = 21

@@ -27,7 +27,7 @@ from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
-from cmpg.games.contract import Game, Information, Objective, check_is_game, planner
+from cmpg.games.game import Game, Information, Objective, check_is_game, planner
 from cmpg.policy import JointPolicy
 
 LARGE = 1_000_000

@@ -20,7 +20,7 @@ import numpy as np
 
 from cmpg.errors import CMPGError
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import Claim, ClaimError, LocalTables
 from cmpg.proof.format import LARGE, write

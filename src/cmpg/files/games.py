@@ -50,9 +50,9 @@ from cmpg.files.fields import (
     whole_numbers,
     written_names,
 )
-from cmpg.games.contract import Game, Legend, binds_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
+from cmpg.games.game import Game, Legend, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import legend_of, legend_record

@@ -37,7 +37,7 @@ from cmpg.files.fields import choice, flag, mapping, names_of, number_list, real
 from cmpg.files.games import load_game, save_game
 from cmpg.files.long_runs import REQUEST, check_request, write_request
 from cmpg.files.policies import load_policy
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 
 if TYPE_CHECKING:
     from cmpg.learning.trials import Trial

@@ -31,7 +31,7 @@ from cmpg.files.containers import (
     write_text,
 )
 from cmpg.files.games import fields_of, form_of
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 
 REQUEST = "request.json"
 WRITER = ".writer"

@@ -22,7 +22,7 @@ from cmpg.arrays import FloatArray, rational
 from cmpg.errors import FileError, PolicyError
 from cmpg.files.containers import as_path, check_regular, number_table, read_fields
 from cmpg.files.policies import load_policy
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.policy import JointPolicy, policy_table
 from cmpg.scenarios.readers.text import read_lines
 

@@ -24,7 +24,7 @@ from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
 from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.policies import read_multipliers, told_multipliers
-from cmpg.games.contract import Game, Objective
+from cmpg.games.game import Game, Objective
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
 from cmpg.policy import JointPolicy
 

@@ -41,7 +41,7 @@ from cmpg.files.records import (
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.rationals import is_exact
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of

@@ -16,7 +16,7 @@ from typing import Any
 
 from cmpg.errors import FileError
 from cmpg.files.containers import check_kind, read_fields, write_atomically
-from cmpg.games.contract import Game, Information, SharedResources
+from cmpg.games.game import Game, Information, SharedResources
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, Mark, NetworkDrawing
 

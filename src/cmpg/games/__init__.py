@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from cmpg.games.check import check_game as check_game
     from cmpg.games.constraints import bind as bind
     from cmpg.games.constraints import by_window as by_window
-    from cmpg.games.contract import Amount as Amount
-    from cmpg.games.contract import Game as Game
-    from cmpg.games.contract import Information as Information
-    from cmpg.games.contract import Legend as Legend
-    from cmpg.games.contract import Names as Names
-    from cmpg.games.contract import Objective as Objective
-    from cmpg.games.contract import Planner as Planner
-    from cmpg.games.contract import Playable as Playable
-    from cmpg.games.contract import Position as Position
-    from cmpg.games.contract import PotentialKind as PotentialKind
-    from cmpg.games.contract import PotentialProof as PotentialProof
-    from cmpg.games.contract import Stepped as Stepped
-    from cmpg.games.contract import Stepper as Stepper
-    from cmpg.games.contract import UpperBound as UpperBound
-    from cmpg.games.contract import potential_by_moves as potential_by_moves
     from cmpg.games.counting.game import CountingGame as CountingGame
     from cmpg.games.counting.vectors import EveryCount as EveryCount
     from cmpg.games.counting.vectors import LargestCount as LargestCount
+    from cmpg.games.game import Amount as Amount
+    from cmpg.games.game import Game as Game
+    from cmpg.games.game import Information as Information
+    from cmpg.games.game import Legend as Legend
+    from cmpg.games.game import Names as Names
+    from cmpg.games.game import Objective as Objective
+    from cmpg.games.game import Planner as Planner
+    from cmpg.games.game import Playable as Playable
+    from cmpg.games.game import Position as Position
+    from cmpg.games.game import PotentialKind as PotentialKind
+    from cmpg.games.game import PotentialProof as PotentialProof
+    from cmpg.games.game import Stepped as Stepped
+    from cmpg.games.game import Stepper as Stepper
+    from cmpg.games.game import UpperBound as UpperBound
+    from cmpg.games.game import potential_by_moves as potential_by_moves
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.joint.tabulation import StepFunction as StepFunction
     from cmpg.games.local.agent import LocalAgent as LocalAgent
@@ -66,7 +66,7 @@ __all__, __getattr__, __dir__ = front_door(
             "bind",
             "by_window",
         ),
-        "contract": (
+        "game": (
             "Amount",
             "Game",
             "Information",

@@ -24,7 +24,7 @@ from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.support import Forbidden, forbidden_in
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp, current
+from cmpg.games.game import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp, current
 from cmpg.policy import JointPolicy
 
 GAME = (

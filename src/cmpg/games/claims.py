@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.errors import UnsupportedError
-from cmpg.games.contract import Game, binds_of
+from cmpg.games.game import Game, binds_of
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import Claim

@@ -25,8 +25,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen, numbers
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.games.contract import Game, binds_of
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.rationals import as_given

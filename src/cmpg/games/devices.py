@@ -19,7 +19,7 @@ from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers,
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import PolicyError, UnsupportedError
 from cmpg.faces import Face, Table, counted, fixed, html, line, text
-from cmpg.games.contract import Game, Information
+from cmpg.games.game import Game, Information
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cmpg.faces import Face, Table, counted, fixed, largest, shown_of, significant
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 
 
 def game_face(game: Game) -> Face:

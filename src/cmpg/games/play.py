@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.games.contract import Stepped
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota
+from cmpg.games.game import Stepped
 from cmpg.policy import CompactTable, JointPolicy, Stored, draw
 
 if TYPE_CHECKING:

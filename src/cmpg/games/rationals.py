@@ -17,7 +17,7 @@ from cmpg.arrays import exact_distributions, to_exact, to_floats
 from cmpg.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
 
 PROBABILITIES = ("transition", "initial")
 

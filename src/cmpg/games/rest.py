@@ -17,8 +17,8 @@ import numpy as np
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.games.contract import Game, Information
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game, Information
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import Legend

@@ -39,7 +39,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray, to_floats
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.faces import Cell, Face, Table, fields_line, html, line, significant, text
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy, check_is_policy

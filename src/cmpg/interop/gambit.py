@@ -25,7 +25,7 @@ import numpy as np
 
 from cmpg.arrays import rational, to_floats
 from cmpg.errors import FileError, GameError
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.rationals import as_given
 from cmpg.scenarios.readers.text import FilePath, Line, blaming, check_entries, is_whole, read_lines

@@ -29,7 +29,7 @@ import numpy as np
 from cmpg.arrays import rational
 from cmpg.cells import cell, text_of_cell
 from cmpg.errors import FileError
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.play import entries
 from cmpg.games.rationals import as_given

@@ -17,7 +17,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import Game, Information, Playable
+from cmpg.games.game import Game, Information, Playable
 
 try:
     from gymnasium.spaces import Discrete, MultiDiscrete

@@ -28,7 +28,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Names
+from cmpg.games.game import Names
 from cmpg.judging.ceilings import Ceilings, StepOutcomes, outcomes
 from cmpg.judging.policies import single_function
 from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, joined

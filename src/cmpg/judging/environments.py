@@ -20,7 +20,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import SimulatorError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Names
+from cmpg.games.game import Names
 from cmpg.judging.policies import PolicyFunction, policy_function
 from cmpg.judging.worlds import ENDED, Deviating, Seen, check_ranges
 from cmpg.policy import action_probabilities, draw

@@ -23,7 +23,7 @@ from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.result import Result
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Game, Names, Objective, Position, only_binding
+from cmpg.games.game import Game, Names, Objective, Position, only_binding
 from cmpg.policy import JointPolicy
 
 MAX_CHANGES = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cmpg.errors import CMPGError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import Game, UpperBound
+from cmpg.games.game import Game, UpperBound
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.policy import JointPolicy
 

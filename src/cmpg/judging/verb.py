@@ -10,7 +10,7 @@ import numpy as np
 
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError
-from cmpg.games.contract import Game, check_is_game
+from cmpg.games.game import Game, check_is_game
 from cmpg.judging.audits import Audit, Trainer, audit
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import JudgedPolicy, judge_known

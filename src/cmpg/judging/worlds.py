@@ -20,8 +20,8 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import Game, Names, binds_of
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game, Names, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.play import PolicyTable

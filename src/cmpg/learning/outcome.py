@@ -20,7 +20,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
 from cmpg.learning.truncation import finite_form, prolonged

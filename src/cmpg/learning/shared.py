@@ -36,7 +36,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
 from cmpg.learning.joint_model import CountingModel, JointModel, model_of

@@ -22,8 +22,8 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.games.contract import Game, binds_of
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.multinomials import dense, merge, split, spread
 from cmpg.learning.samples import (

@@ -18,7 +18,7 @@ import numpy as np
 from cmpg.equilibrium.result import Step
 from cmpg.errors import UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval

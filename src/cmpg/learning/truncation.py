@@ -20,8 +20,8 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 

@@ -38,7 +38,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.errors import CMPGError, GameError, InfeasibleError, UnsupportedError
 from cmpg.faces import Face, fields_line, headline_line, html, text
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.games.rest import among, laws_at, rest_of, rest_of_policy, sees_own_states
 from cmpg.policy import JointPolicy

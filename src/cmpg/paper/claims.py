@@ -36,7 +36,7 @@ from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.errors import CMPGError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, in_order, run_tasks
 

@@ -18,8 +18,8 @@ from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_dua
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.recommendations.recommend import recommend
 from cmpg.errors import InfeasibleError
-from cmpg.games.contract import Game
 from cmpg.games.devices import Rota
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.paper.claims import (
     PAPER_ASCENT,

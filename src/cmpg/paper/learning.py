@@ -12,7 +12,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.starts.min_cost import feasible_start
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn

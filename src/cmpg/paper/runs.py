@@ -27,7 +27,7 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.errors import GameError
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint

@@ -15,7 +15,7 @@ from cmpg.cmdp.planning import plan
 from cmpg.duality.dual_function import lagrangian, penalised_game
 from cmpg.equilibrium.ascent import theorem_1_bound
 from cmpg.equilibrium.starts.min_cost import feasible_start
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.paper.claims import (
     AscentRun,
     Evidence,

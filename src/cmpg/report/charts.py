@@ -14,7 +14,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result, Step
-from cmpg.games.contract import Names
+from cmpg.games.game import Names
 from cmpg.report.wording import readable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, shown_of, significant
-from cmpg.games.contract import Game, Objective
+from cmpg.games.game import Game, Objective
 from cmpg.report.certificates import MAX_PRICES, certificate_tables
 
 if TYPE_CHECKING:

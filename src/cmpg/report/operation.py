@@ -11,7 +11,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result
 from cmpg.faces import Cell, Face, Table, counted, fixed, largest, shown_of, significant
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.operation.day import ComparedDay
 from cmpg.operation.plans import AgentChange, Replan
 

@@ -13,8 +13,8 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, significant
-from cmpg.games.contract import Game
 from cmpg.games.devices import Device, Rota
+from cmpg.games.game import Game
 from cmpg.report.certificates import agents_table, certificate_tables
 from cmpg.report.charts import Chart, ChartGroup, bar_chart
 from cmpg.report.display import quality_line

@@ -30,7 +30,7 @@ from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, shown_of, significant
 from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
-from cmpg.games.contract import Game, Information, Position, SharedResources
+from cmpg.games.game import Game, Information, Position, SharedResources
 from cmpg.games.names import RoadMap
 from cmpg.sizes import require_rules
 

@@ -21,7 +21,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.errors import TooLargeError
-from cmpg.games.contract import Game, Information, Playable, SharedResources
+from cmpg.games.game import Game, Information, Playable, SharedResources
 from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing

@@ -20,7 +20,7 @@ from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.errors import UnsupportedError
 from cmpg.faces import Cell, Table, counted, fixed, significant, typeset
 from cmpg.files.run_folder import FinishedRun
-from cmpg.games.contract import Game, Names
+from cmpg.games.game import Game, Names
 from cmpg.policy import JointPolicy
 from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence

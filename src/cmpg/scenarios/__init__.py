@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cmpg.errors import GameError
 
 if TYPE_CHECKING:
-    from cmpg.games.contract import Game
+    from cmpg.games.game import Game
     from cmpg.plugins import Plugin
     from cmpg.scenarios.car_charging import charging as charging
     from cmpg.scenarios.paper import congestion_game as congestion_game

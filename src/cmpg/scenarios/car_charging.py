@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import GameError
 from cmpg.faces import counted
-from cmpg.games.contract import Amount, Legend
+from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.charging_site import HOURS, ChargingSite, Groups, charging_site, one_each, prices_of
 from cmpg.scenarios.charging_stays import Presence, Stay, spread_of, stay_of

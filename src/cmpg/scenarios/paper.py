@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, numbers
 from cmpg.errors import GameError
-from cmpg.games.contract import Legend
+from cmpg.games.game import Legend
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table

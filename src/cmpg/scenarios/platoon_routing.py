@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
-from cmpg.games.contract import Amount, Legend
+from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import RoadMap
 from cmpg.scenarios.moves import certain, move_table

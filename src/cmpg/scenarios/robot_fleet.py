@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.faces import counted
-from cmpg.games.contract import Amount, Legend
+from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen

@@ -26,8 +26,8 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, generator
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
-from cmpg.games.contract import Game, Names, Playable, SharedResources, Stepped, Stepper
 from cmpg.games.devices import Device, device_values
+from cmpg.games.game import Game, Names, Playable, SharedResources, Stepped, Stepper
 from cmpg.games.play import player_of
 from cmpg.policy import JointPolicy, check_is_policy
 

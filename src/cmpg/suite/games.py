@@ -17,8 +17,8 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.errors import GameError
 from cmpg.files.games import fields_of
-from cmpg.games.contract import Game
 from cmpg.games.counting.game import CountingGame
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import scenario

@@ -8,7 +8,7 @@ import numpy as np
 
 from cmpg.errors import FileError, GameError
 from cmpg.files.games import load_game
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.interop.gambit import read_nfg
 from cmpg.interop.long_table import read_table
 

@@ -31,7 +31,7 @@ from cmpg.errors import CMPGError
 from cmpg.files.containers import Fields, json_text, unwritable, write_text
 from cmpg.files.long_runs import check_request, sole_writer, write_request
 from cmpg.files.run_folder import save_run
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.runs.runner import Jobs, run_tasks
 from cmpg.scenarios import Origin, scenario
 from cmpg.sweeps.grid import Grid, extends

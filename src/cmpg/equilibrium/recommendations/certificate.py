@@ -25,8 +25,8 @@ from cmpg.equilibrium.certificate import (
 )
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Game, binds_of
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
+from cmpg.games.game import Game, binds_of
 from cmpg.games.rationals import as_given, is_exact
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.exact import TooLarge

@@ -14,8 +14,8 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.errors import GameError
-from cmpg.games.contract import Game, Objective
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota, shared_game
+from cmpg.games.game import Game, Objective
 from cmpg.games.joint.planner import marginals
 from cmpg.policy import JointPolicy
 

@@ -23,7 +23,8 @@ from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError, SolverError
 from cmpg.faces import Face, headline_line, html, text
-from cmpg.games.contract import (
+from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
+from cmpg.games.game import (
     Game,
     Objective,
     PotentialKind,
@@ -32,7 +33,6 @@ from cmpg.games.contract import (
     only_binding,
     planner,
 )
-from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 

@@ -35,8 +35,8 @@ from cmpg.cmdp.planning import Plan, best_table, maximise, plan
 from cmpg.cmdp.response import cost_margins, infeasible
 from cmpg.deadline import check_time
 from cmpg.errors import InfeasibleError, OutOfTimeError
-from cmpg.games.contract import Game, Planner, Position, best_response_dynamics, current
 from cmpg.games.devices import Rota
+from cmpg.games.game import Game, Planner, Position, best_response_dynamics, current
 from cmpg.policy import JointPolicy
 
 WORTH = 1e-11

@@ -35,7 +35,7 @@ from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.start import Start, is_feasible, moved_inside, worst_slack
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import (
+from cmpg.games.game import (
     DynamicsEnd,
     Game,
     Information,

@@ -23,7 +23,7 @@ from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.phase_one import phase_one
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
-from cmpg.games.contract import Game, Planner, check_is_game, planner, private_cmdps
+from cmpg.games.game import Game, Planner, check_is_game, planner, private_cmdps
 from cmpg.policy import JointPolicy
 
 

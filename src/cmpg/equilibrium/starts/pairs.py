@@ -37,7 +37,7 @@ from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Result, Step
 from cmpg.equilibrium.starts.start import may_be_feasible
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.contract import Position, agent_bounds, current, without
+from cmpg.games.game import Position, agent_bounds, current, without
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

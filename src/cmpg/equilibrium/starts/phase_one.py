@@ -24,7 +24,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
 from cmpg.errors import SolverError
 from cmpg.faces import counted
-from cmpg.games.contract import (
+from cmpg.games.game import (
     Game,
     Objective,
     Position,

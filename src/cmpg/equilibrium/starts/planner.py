@@ -17,7 +17,7 @@ from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import Start, is_surely_feasible, moved_inside, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
-from cmpg.games.contract import Game, Objective, Planner, UpperBound, planner
+from cmpg.games.game import Game, Objective, Planner, UpperBound, planner
 from cmpg.policy import JointPolicy
 
 

@@ -12,7 +12,7 @@ from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Step
 from cmpg.faces import fields_line
 from cmpg.games.claims import meets_thresholds_exactly
-from cmpg.games.contract import Game, Objective, Position, UpperBound
+from cmpg.games.game import Game, Objective, Position, UpperBound
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

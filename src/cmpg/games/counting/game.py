@@ -24,15 +24,6 @@ from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import (
-    Information,
-    Names,
-    Objective,
-    Planner,
-    PotentialProof,
-    Stepper,
-    potential_by_moves,
-)
 from cmpg.games.counting.classes import Census, Counts, take_census
 from cmpg.games.counting.position import CountingPosition
 from cmpg.games.counting.tables import (
@@ -46,6 +37,15 @@ from cmpg.games.counting.tables import (
 )
 from cmpg.games.counting.vectors import CountClasses, LargestCount
 from cmpg.games.faces import game_face
+from cmpg.games.game import (
+    Information,
+    Names,
+    Objective,
+    Planner,
+    PotentialProof,
+    Stepper,
+    potential_by_moves,
+)
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given

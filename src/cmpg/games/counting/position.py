@@ -14,8 +14,8 @@ from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding, evaluate, oc
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
 from cmpg.faces import fields_line
-from cmpg.games.contract import binds_of, bound_cmdp
 from cmpg.games.counting.classes import Counts
+from cmpg.games.game import binds_of, bound_cmdp
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:

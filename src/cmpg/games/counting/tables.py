@@ -19,9 +19,9 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective, PotentialKind, PotentialProof, checked_binds
 from cmpg.games.counting.classes import BoolArray
 from cmpg.games.counting.vectors import EveryCount, LargestCount
+from cmpg.games.game import Objective, PotentialKind, PotentialProof, checked_binds
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
 from cmpg.games.names import checked_names
 from cmpg.games.rationals import as_given, rounded_tables

@@ -32,7 +32,7 @@ from cmpg.cmdp.model import (
 )
 from cmpg.errors import GameError, UnsupportedError
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import (
+from cmpg.games.game import (
     Game,
     Information,
     Names,

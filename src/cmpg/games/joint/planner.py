@@ -18,7 +18,7 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, first_index, place
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.contract import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
+from cmpg.games.game import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy

@@ -44,7 +44,8 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.model import CMDP, run_depth, thin
 from cmpg.faces import Face, html, line, text
-from cmpg.games.contract import (
+from cmpg.games.faces import game_face
+from cmpg.games.game import (
     Information,
     Names,
     Objective,
@@ -54,7 +55,6 @@ from cmpg.games.contract import (
     UpperBound,
     checked_binds,
 )
-from cmpg.games.faces import game_face
 from cmpg.games.local.agent import LocalAgent, checked_tables, distinct
 from cmpg.games.local.kernels import compiled
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables

@@ -19,7 +19,7 @@ from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.faces import fields_line
-from cmpg.games.contract import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
+from cmpg.games.game import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import LoadTree, MarginalCosts
 from cmpg.games.local.packed import GridKernel
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads

@@ -35,7 +35,7 @@ from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.planning import certain_rows, maximise
 from cmpg.deadline import check_time
 from cmpg.errors import OutOfTimeError
-from cmpg.games.contract import Objective, UpperBound
+from cmpg.games.game import Objective, UpperBound
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame

@@ -34,7 +34,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
 from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
 from cmpg.games.claims import claim_of
-from cmpg.games.contract import Game, Names, Position, PotentialKind, PotentialProof
+from cmpg.games.game import Game, Names, Position, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.potential.modular import loop_test
 from cmpg.games.potential.structure import MAX_EXACT_WORK

@@ -38,7 +38,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import TooLargeError, UnsupportedError
 from cmpg.faces import Face, fields_line, html, line, text
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.joint.planner import stage_potential
 from cmpg.games.potential.check import FourCycle, four_cycle

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.planning import certain_rows, dual_bound
-from cmpg.games.contract import PotentialKind, PotentialProof
+from cmpg.games.game import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import common_reward_proof
 from cmpg.games.rationals import as_given, is_exact

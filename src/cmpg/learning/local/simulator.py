@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import UnsupportedError
 from cmpg.faces import fields_line
-from cmpg.games.contract import Game
+from cmpg.games.game import Game
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.multinomials import spread
