@@ -15,10 +15,10 @@ from datetime import date, timedelta
 import numpy as np
 
 from cmpg.errors import NoSuchDayError
-from cmpg.faces import face_text
 from cmpg.operation.day import ComparedDay, Luck, compared_day
 from cmpg.report.operation import operated_summary
 from cmpg.scenarios import charging
+from cmpg.summaries import summary_text
 
 
 def main(argv: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
             compared_day(f"{day or 'the bundled day'}, {turn}", game, luck=Luck(1000 * offset + turn))
             for turn in range(given.luck)
         ]
-    print(face_text(operated_summary(done)))
+    print(summary_text(operated_summary(done)))
     costs = np.array([day.operated.costs.sum() for day in done])
     allowed = np.array([day.operated.thresholds.sum() for day in done])
     error = costs.std(ddof=1) / np.sqrt(len(costs)) if len(costs) > 1 else 0.0

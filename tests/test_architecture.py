@@ -20,7 +20,7 @@ ROOMS = [
     "runs",
     "arrays",
     "cells",
-    "faces",
+    "summaries",
     "policy",
     "proof",
     "cmdp",

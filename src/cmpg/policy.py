@@ -30,7 +30,7 @@ from cmpg.arrays import (
     to_floats,
 )
 from cmpg.errors import PolicyError
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, fixed, html, largest, line, shown_of, text
+from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, fixed, html, largest, line, shown_of, text
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -212,18 +212,18 @@ class JointPolicy:
         """All tables as arrays: n of [H, S_i, A_i]."""
         return tuple(self)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: every row where there are few, else how many rows of each agent mix."""
         mixed = np.array([_rows_that_mix(table) for table in self.stored])
         rows = sum(steps * states for steps, states, _ in self.shapes)
         told = f"{len(self)} agents" if len(self) != 1 else "1 agent"
         told += f", {int(mixed.sum()):,} of {rows:,} rows mix"
         if rows <= MOST_ROWS and len({actions for _, _, actions in self.shapes}) == 1:
-            return Face(told, parts=(_rows_table(self),))
+            return Summary(told, parts=(_rows_table(self),))
         shown = largest(mixed)
         sizes = tuple((f"agent {i}", *map(str, self.shapes[i]), f"{mixed[i]:,}") for i in shown)
         columns = ("agent", "steps", "states", "actions", "rows that mix")
-        return Face(told, parts=(Table(columns, sizes, shown_of(shown, len(self), "agents who mix most")),))
+        return Summary(told, parts=(Table(columns, sizes, shown_of(shown, len(self), "agents who mix most")),))
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -27,7 +27,7 @@ from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.interop.gambit import read_nfg
 from cmpg.interop.long_table import read_table, table_text
 from cmpg.report.learning_page import trials_face, trials_record
-from cmpg.report.sweep_page import sweep_context, sweep_faces
+from cmpg.report.sweep_page import sweep_context, sweep_summaries
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import drawing_of
 from cmpg.scenarios.readers.acn import read_sessions
@@ -281,7 +281,7 @@ def _resumed(path: Path) -> None:
 def _sweep_doors() -> list[Door]:
     def read(folder: Path) -> None:
         found = proved_sweep(folder)
-        sweep_faces(found)
+        sweep_summaries(found)
         sweep_context(found)
 
     return [

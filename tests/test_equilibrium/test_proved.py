@@ -329,7 +329,7 @@ def test_exact_mode_says_how_many_rows_it_divided_by_their_sums():
     assert certify(game, mixing(0.25, 0.5), exact=True).rescaled == 0
     judged = certify(game, JointPolicy(([[[0.9, 0.1]]], [[[0.5, 0.5]]])), exact=True)
     assert judged.rescaled == 1
-    assert "exact arithmetic; 1 row of probabilities divided by their sums)" in judged.face().sentence
+    assert "exact arithmetic; 1 row of probabilities divided by their sums)" in judged.summary().sentence
     assert certify(game, JointPolicy(([[[0.9, 0.1]]], [[[0.5, 0.5]]]))).rescaled == 0
 
 

@@ -11,10 +11,10 @@ from cmpg.comparison.comparison import QUICK_METHODS, CertifiedAscent, Judged, R
 from cmpg.comparison.methods import JointPlanner, NashCA
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.errors import InfeasibleError
-from cmpg.faces import face_text
 from cmpg.files.games import save_game
-from cmpg.report.comparison import comparison_faces, comparison_page, comparison_record
+from cmpg.report.comparison import comparison_page, comparison_record, comparison_summaries
 from cmpg.scenarios import congestion_game, counter_example, grid_world_local, spectrum
+from cmpg.summaries import summary_text
 
 COMMAND = "cmpg compare --quick"
 
@@ -76,7 +76,7 @@ def test_the_page_has_a_row_for_every_method_and_game(compared):
 
 def test_the_view_and_the_record_have_the_same_numbers(compared):
     record = json.loads(json.dumps(comparison_record(compared, seed=1)))
-    shown = "\n".join(part if isinstance(part, str) else face_text(part) for part in comparison_faces(compared))
+    shown = "\n".join(part if isinstance(part, str) else summary_text(part) for part in comparison_summaries(compared))
     for name, game in compared.items():
         rows = record["games"][name]["methods"]
         assert [row["method"] for row in rows] == [entry.name for entry in game.entries]

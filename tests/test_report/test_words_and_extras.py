@@ -10,7 +10,6 @@ import cmpg
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.starts.start import Start
 from cmpg.errors import CMPGError
-from cmpg.faces import Table
 from cmpg.games.game import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
@@ -22,6 +21,7 @@ from cmpg.report.viewer import View, where_spent
 from cmpg.report.wording import price_words
 from cmpg.simulation import simulate
 from cmpg.simulation.episodes import deviations
+from cmpg.summaries import Table
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_a_budget_of_which_nothing_is_left_has_no_price(prices, told):
 def test_a_game_of_which_no_start_is_known_is_called_neither_feasible_nor_infeasible():
     game = cmpg.scenarios.counter_example()
     start = Start(None, -0.25, None, "phase one: agents in turn lower the worst cost")
-    _, face, _ = check_summaries(game, start, check_potential(game, rng=np.random.default_rng(1)))
-    assert (face.word, face.good) == ("feasibility unknown", False)
-    assert face.sentence.endswith("least violation seen 0.25")
+    _, summary, _ = check_summaries(game, start, check_potential(game, rng=np.random.default_rng(1)))
+    assert (summary.word, summary.good) == ("feasibility unknown", False)
+    assert summary.sentence.endswith("least violation seen 0.25")
 
 
 def test_selfish_play_that_found_nothing_says_why():
@@ -118,7 +118,7 @@ def test_a_simulation_of_a_game_without_constraints_has_no_table_of_costs():
     tables = {"transition": limited.transition, "rewards": limited.rewards, "initial": limited.initial}
     game = cmpg.JointGame(**tables, costs=[], thresholds=[], horizon=1)
     seen = simulate(game, game.uniform_policy(), 50, rng=np.random.default_rng(1))
-    assert [part.columns[0] for part in seen.face().parts if isinstance(part, Table)] == ["agent"]
+    assert [part.columns[0] for part in seen.summary().parts if isinstance(part, Table)] == ["agent"]
     assert repr(seen.shown[0]).startswith("<Episode ")
 
 

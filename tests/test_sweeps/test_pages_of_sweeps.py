@@ -8,7 +8,7 @@ import pytest
 import cmpg as library
 from cmpg import sweeps
 from cmpg.errors import CMPGError, GameError
-from cmpg.report.sweep_page import sweep_context, sweep_faces
+from cmpg.report.sweep_page import sweep_context, sweep_summaries
 from cmpg.sweeps.grid import Grid
 from cmpg.sweeps.rows import Sweep, SweepRow, proved_sweep
 from cmpg.sweeps.worth import curves, worth_of_options
@@ -123,9 +123,9 @@ def test_the_numbers_of_a_large_map_are_left_to_its_colours():
 
 def test_a_long_sweep_is_told_in_part(tmp_path):
     found = Sweep("mine", Grid.of({"x": range(60)}), rows_of([float(x) for x in range(50)]))
-    [face] = sweep_faces(found)
-    assert face.sentence == "50 of 50 runs are certified, 10 are missing"
-    assert "… and 10 runs more, in results.csv" in face.parts
+    [summary] = sweep_summaries(found)
+    assert summary.sentence == "50 of 50 runs are certified, 10 are missing"
+    assert "… and 10 runs more, in results.csv" in summary.parts
 
 
 def test_results_have_a_line_for_runs_of_any_number_of_constraints(tmp_path):

@@ -47,7 +47,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     else:
         show(*check_summaries(game, found, potential))
         if near is not None:
-            show(near if isinstance(near, str) else near.face())
+            show(near if isinstance(near, str) else near.summary())
     raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
 
 

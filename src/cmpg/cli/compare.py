@@ -58,7 +58,7 @@ def compare(
 ) -> None:
     """Compare CA-CMPG with other methods: gap, violations, value, time."""
     from cmpg.files.containers import write_atomically
-    from cmpg.report.comparison import comparison_faces, comparison_page, comparison_record
+    from cmpg.report.comparison import comparison_page, comparison_record, comparison_summaries
 
     if output is not None:
         _check_target(output)
@@ -73,7 +73,7 @@ def compare(
     if as_json:
         show_json(comparison_record(found, seed=seed))
     else:
-        show(*comparison_faces(found))
+        show(*comparison_summaries(found))
     ours = [entry for game in found.values() for entry in game.judged if entry.name == "CertifiedAscent"]
     raise typer.Exit(0 if all(entry.certificate.proves(1e-6) for entry in ours) else 1)
 

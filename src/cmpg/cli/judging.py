@@ -18,10 +18,10 @@ from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
 
 if TYPE_CHECKING:
-    from cmpg.faces import Table
     from cmpg.games.game import Game
     from cmpg.judging.side_by_side import SideBySide
     from cmpg.policy import JointPolicy
+    from cmpg.summaries import Table
 
 BESIDE = ("ours", "independent", "selfish", "planner")
 """Policies that are computed to stand beside those that are given."""
@@ -181,11 +181,11 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
     """Judge policies by playing them, print what was found, and exit."""
     import numpy as np
 
-    from cmpg.faces import Face
     from cmpg.interop.environments import environment_world, named_policy
     from cmpg.judging.audits import audit
     from cmpg.judging.worlds import GameWorld
     from cmpg.report.judging import audit_record, audit_summary, audit_table
+    from cmpg.summaries import Summary
 
     if how.output is not None and how.output.suffix.lower() == ".html":
         raise _refusal("a page is written of policies that are judged by proof; name a .csv, .tex or .md file.")
@@ -219,7 +219,7 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
     else:
         show(*(audit_summary(each) for each in found))
         if len(found) > 1:
-            show(Face("side by side", "", (table,)))
+            show(Summary("side by side", "", (table,)))
     proved = [each.feasible and each.exploitability.upper <= how.epsilon for each in found]
     raise typer.Exit(0 if all(proved) else 1)
 
@@ -266,9 +266,9 @@ def _write(together: SideBySide, output: Path, *, title: str) -> None:
 
 
 def _write_table(table: Table, output: Path) -> None:
-    from cmpg.faces import table_markdown
     from cmpg.files.containers import write_text
     from cmpg.report.judging import table_csv, table_latex
+    from cmpg.summaries import table_markdown
 
     form = output.suffix.lower()
     if form == ".md":

@@ -188,23 +188,23 @@ def scenarios(
 ) -> None:
     """List the games that come with the library."""
     from cmpg.cli.targets import listed_options, spoken
-    from cmpg.faces import Face, listing
     from cmpg.scenarios import scenario
+    from cmpg.summaries import Summary, listing
 
     if name is None:
         _list_scenarios()
         return
     named = scenario(name)
     options = {spoken(option): meaning for option, meaning in listed_options(named).items()}
-    show(Face(named.name, named.summary), listing(options))
+    show(Summary(named.name, named.summary), listing(options))
 
 
 def _list_scenarios() -> None:
     """List what comes with the library and with other packages; name what is broken, and go on."""
     from cmpg import plugins
     from cmpg.errors import PluginError
-    from cmpg.faces import listing
     from cmpg.scenarios import SCENARIOS, plugin_scenario
+    from cmpg.summaries import listing
 
     listed = {each.name: each.summary for each in SCENARIOS.values()}
     problems = []

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cmpg.arrays import FloatArray
     from cmpg.equilibrium.result import Step
-    from cmpg.faces import Face
     from cmpg.games.game import Names
+    from cmpg.summaries import Summary
 
 WIDE = 10_000
 """Columns of a file or a pipe: whoever reads it breaks the lines."""
@@ -30,23 +30,23 @@ MOST_COSTS = 3
 """Costs and prices that a line of progress tells."""
 
 
-def show(*parts: str | Face) -> None:
-    """Print for people, on standard output; a face has its first word in colour, on a terminal."""
-    from cmpg.faces import Face, face_text, plain, table_text
+def show(*parts: str | Summary) -> None:
+    """Print for people, on standard output; a summary has its first word in colour, on a terminal."""
+    from cmpg.summaries import Summary, plain, summary_text, table_text
 
     if not sys.stdout.isatty():
         for part in parts:
-            print(face_text(part) if isinstance(part, Face) else plain(part, lines=True))
+            print(summary_text(part) if isinstance(part, Summary) else plain(part, lines=True))
         return
     from rich.text import Text
 
     console, styles = _console(stderr=False), {True: "bold green", False: "bold yellow", None: "bold"}
     for part in parts:
-        face = Face(part) if isinstance(part, str) else part
-        word = plain(face.word, lines=True)
-        style = "" if isinstance(part, str) else styles[face.good]
-        console.print(Text.assemble((word, style), plain(face.headline, lines=True)[len(word) :]), highlight=False)
-        for below in face.parts:
+        summary = Summary(part) if isinstance(part, str) else part
+        word = plain(summary.word, lines=True)
+        style = "" if isinstance(part, str) else styles[summary.good]
+        console.print(Text.assemble((word, style), plain(summary.headline, lines=True)[len(word) :]), highlight=False)
+        for below in summary.parts:
             # A terminal that is too narrow for a table breaks its lines, rather than that digits or names are cut.
             shown = plain(below, lines=True) if isinstance(below, str) else table_text(below)
             console.print(Text(shown), highlight=False, soft_wrap=not isinstance(below, str))
@@ -61,7 +61,7 @@ def complain(text: str) -> None:
     """Say on standard error, in one paragraph, what is wrong."""
     from rich.text import Text
 
-    from cmpg.faces import plain
+    from cmpg.summaries import plain
 
     _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {plain(text, lines=True)}"), soft_wrap=True)
 
@@ -70,7 +70,7 @@ def remark(text: str) -> None:
     """Say something on standard error."""
     from rich.text import Text
 
-    from cmpg.faces import plain
+    from cmpg.summaries import plain
 
     _console(stderr=True).print(Text(plain(text, lines=True)), soft_wrap=True)
 
@@ -155,7 +155,7 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         from rich.text import Text
 
-        from cmpg.faces import plain
+        from cmpg.summaries import plain
 
         self._told = time.monotonic()
         if self._status is None:

@@ -39,12 +39,12 @@ def simulate(
     import numpy as np
 
     from cmpg.equilibrium.recommendations.recommend import device_of
-    from cmpg.faces import Face
     from cmpg.files.devices import is_recommendation, load_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.games.devices import Device
     from cmpg.policy import JointPolicy
     from cmpg.simulation.episodes import simulate as play
+    from cmpg.summaries import Summary
 
     policy: JointPolicy | Device
 
@@ -68,9 +68,9 @@ def simulate(
     if as_json:
         show_json(_record(seen, seed))
     else:
-        tell(seen.face())
+        tell(seen.summary())
         for episode in (*seen.shown[:show], *seen.shown[kept:]) if show else ():
-            tell(Face(f"episode {episode.number}", episode.why, (episode.table(seen.names),)))
+            tell(Summary(f"episode {episode.number}", episode.why, (episode.table(seen.names),)))
         remark(f"{seen.agent_steps:,} agent-steps in {seen.seconds:.1f} s")
     raise typer.Exit(0 if seen.agrees else 1)
 
@@ -126,10 +126,10 @@ def show(
     ] = None,
 ) -> None:
     """Say who does what: schedules, ways, tables."""
-    from cmpg.faces import Face
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import decisions_face
+    from cmpg.summaries import Summary
 
     if animate is not None:
         from cmpg.report.animation import animate as write
@@ -147,7 +147,7 @@ def show(
 
         found = load_recommendation(folder)
         table = recommended_table(found.game, device_of(found), 1_000_000 if everything else 40)
-        tell(Face(found.status.name, found.message, (table,), good=found.certified))
+        tell(Summary(found.status.name, found.message, (table,), good=found.certified))
         return
     tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
 

@@ -434,13 +434,13 @@ def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -
 
 def _show_unbuilt(*, as_json: bool) -> None:
     """Say that time ran out before there was a game."""
-    from cmpg.faces import Face
+    from cmpg.summaries import Summary
 
     told = "the time limit was reached before a feasible policy was known. The game was still being built."
     if as_json:
         show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": told})
     else:
-        show(Face("FEASIBILITY_UNKNOWN", told, good=False))
+        show(Summary("FEASIBILITY_UNKNOWN", told, good=False))
 
 
 def _start(request: _Request, game: Game) -> Any:
@@ -560,8 +560,8 @@ class _Delivery:
             show(f"written to {output}/{self._advice(output)}")
 
     def _show(self) -> None:
-        from cmpg.faces import table_text
         from cmpg.report.display import result_summary, selfish_line, translation_lines
+        from cmpg.summaries import table_text
 
         show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
         if self.result.selfish is not None:

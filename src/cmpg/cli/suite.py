@@ -59,15 +59,15 @@ def suite(
 
 
 def _list(*, as_json: bool) -> None:
-    from cmpg.faces import Face
     from cmpg.report.suite import games_table
     from cmpg.suite.games import SUITE, VERSION
     from cmpg.suite.references import reference
+    from cmpg.summaries import Summary
 
     if as_json:
         show_json({"version": VERSION, "games": [vars(reference(name)) for name in SUITE]})
     else:
-        show(Face(f"{len(SUITE)} games", f"version {VERSION}", (games_table(),)))
+        show(Summary(f"{len(SUITE)} games", f"version {VERSION}", (games_table(),)))
 
 
 def _write_games(folder: Path) -> None:
@@ -124,11 +124,11 @@ def _submit(folder: Path, output: Path | None, *, as_json: bool) -> None:
 
 
 def _rank(output: Path | None, *, as_json: bool) -> None:
-    from cmpg.faces import Face
     from cmpg.files.containers import write_text
     from cmpg.report.suite import suite_page, suite_table
     from cmpg.suite.games import SUITE, VERSION
     from cmpg.suite.submissions import reference_suite_rows
+    from cmpg.summaries import Summary
 
     rows = reference_suite_rows()
     if output is not None:
@@ -136,4 +136,4 @@ def _rank(output: Path | None, *, as_json: bool) -> None:
     if as_json:
         show_json([vars(row) for row in rows])
     else:
-        show(Face(f"{len(SUITE)} games", f"version {VERSION}", (suite_table(rows),)))
+        show(Summary(f"{len(SUITE)} games", f"version {VERSION}", (suite_table(rows),)))

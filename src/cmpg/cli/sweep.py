@@ -69,9 +69,9 @@ def sweep(
     if found is None:
         found = _kept(output)
         remark(f"interrupted: {told()}")
-    from cmpg.report.sweep_page import sweep_faces
+    from cmpg.report.sweep_page import sweep_summaries
 
-    show(*sweep_faces(found))
+    show(*sweep_summaries(found))
     page = _page(found, output) if found.complete else ""
     show(f"written to {output}/: results.csv, the run folders{page}")
     proved = all(row.status in ("CERTIFIED", "INFEASIBLE") for row in found.rows)

@@ -44,7 +44,7 @@ from cmpg.arrays import (
 )
 from cmpg.cmdp.kernels.choice import packed_process
 from cmpg.errors import GameError
-from cmpg.faces import fields_line
+from cmpg.summaries import fields_line
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""

@@ -20,7 +20,7 @@ from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError
-from cmpg.faces import fields_line
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,11 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.errors import GameError, InfeasibleError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 ALLOWED = 1e-9
 """Other methods do not meet a threshold to the last bit: an excess of no more than this counts as feasible."""

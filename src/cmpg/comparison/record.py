@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.faces import fields_line
 from cmpg.games.game import Game, Position
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,11 +31,11 @@ from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.starts.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
-from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import marginals
 from cmpg.games.joint.position import JointPosition
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 ESCAPE_PENALTY = 4.0
 """What a relaxation pays, in ranges of the reward, to meet the constraints by leaving the box altogether."""

@@ -32,11 +32,11 @@ from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
-from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.game import Game, Names
 from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, html, line, text
 
 MAX_JOINT_ACTIONS = 128
 """One-shot games with more joint actions than this are not searched by branch and bound."""
@@ -231,7 +231,7 @@ class DualityReport:
             return StrongDuality.HOLDS
         return StrongDuality.FAILS if self.least_gap > 0 else StrongDuality.UNKNOWN
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows."""
         from cmpg.report.display import duality_summary  # a room below: tables are made on demand
 

@@ -27,13 +27,13 @@ from cmpg.equilibrium.recommendations.recommend import check_applies, recommend
 from cmpg.equilibrium.runs import Restarts, by_potential
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
-from cmpg.faces import Cell, Face, Table, fixed, html, line, text
 from cmpg.games.devices import Concept
 from cmpg.games.game import Game, Objective
 from cmpg.games.joint.game import joint_or_none
 from cmpg.games.joint.planner import has_common_reward
 from cmpg.games.local.game import LocalGame
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Cell, Summary, Table, fixed, html, line, text
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class DualityGap:
         """D* − P* is at most this."""
         return max(self.dual_upper - self.primal_lower, 0.0)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: the four values, and the gap."""
         rows: list[tuple[Cell, ...]] = [("P*, the best policy", fixed(self.primal_lower), fixed(self.primal_upper))]
         rows.append(("the best Nash policy known", fixed(self.nash), ""))
@@ -84,7 +84,7 @@ class DualityGap:
         ]
         table = Table(("potential", "at least", "at most"), tuple(rows))
         sentence = f"a public coin is worth between {self.least:.6g} and {self.greatest:.6g}"
-        return Face("duality gap", sentence, (table,))
+        return Summary("duality gap", sentence, (table,))
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -20,9 +20,9 @@ from cmpg.cmdp.evaluation import evaluate, stationary_values
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import maximise, plan, scalarised_backup
 from cmpg.equilibrium.best_responses import certify_with_best_responses
-from cmpg.faces import fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 Node = tuple[int, int]
 """Step and state; the step is 0 if the sum is discounted."""

@@ -29,7 +29,6 @@ from cmpg.cmdp.evaluation import Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
-from cmpg.faces import Face, counted, html, line, text
 from cmpg.games.claims import claim_of, has_tables
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.games.game import (
@@ -48,6 +47,7 @@ from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
+from cmpg.summaries import Summary, counted, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Restricted
@@ -118,7 +118,7 @@ class Certificate:
         """Whether this proves an ε-Nash policy; with `allow_rounding`, one that may exceed thresholds by that much."""
         return self.meets(allow_rounding) and self.epsilon <= epsilon
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows: what is proved, agents and constraints; it formats what is here."""
         from cmpg.report.certificates import certificate_summary  # a room below: tables are made on demand
 

@@ -19,9 +19,9 @@ from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cmdps
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

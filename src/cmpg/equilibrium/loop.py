@@ -32,9 +32,9 @@ from cmpg.equilibrium.certificate import (
 )
 from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 OnProgress = Callable[[Step], None]
 """Called with each step as it is made, in the thread of the caller."""

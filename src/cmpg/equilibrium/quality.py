@@ -20,9 +20,9 @@ from cmpg.arrays import FloatArray
 from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game, Objective, Planner, UpperBound, planner, relaxed_bound
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 OPTIMAL = 1e-6
 """A value this close to its upper bound, relative to both, counts as optimal."""

@@ -13,9 +13,9 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate
 from cmpg.errors import InfeasibleError
-from cmpg.faces import Face, fields_line, headline_line, html, text
 from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, headline_line, html, text
 
 if TYPE_CHECKING:
     import pandas
@@ -184,7 +184,7 @@ class Result:
         """What the runs are compared by."""
         return "total value" if self.score is None else self.score[0]
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows: the status, the tables and the work; it formats what is here."""
         from cmpg.report.display import result_summary  # a room below: tables are made on demand
 
@@ -192,7 +192,7 @@ class Result:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return headline_line(type(self).__name__, Face(self.status.name, self.message))
+        return headline_line(type(self).__name__, Summary(self.status.name, self.message))
 
     __str__, _repr_html_ = text, html
 

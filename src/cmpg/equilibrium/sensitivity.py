@@ -28,9 +28,9 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 POINTS = 21
 """Thresholds at which a curve is computed; odd, so that the game's own is one of them."""

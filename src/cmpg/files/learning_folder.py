@@ -22,7 +22,6 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
-from cmpg.faces import fields_line
 from cmpg.files.containers import (
     AGREEMENT,
     Fields,
@@ -38,6 +37,7 @@ from cmpg.files.games import load_game, save_game
 from cmpg.files.long_runs import REQUEST, check_request, write_request
 from cmpg.files.policies import load_policy
 from cmpg.games.game import Game
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.learning.trials import Trial

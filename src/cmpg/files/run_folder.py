@@ -24,7 +24,6 @@ from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
-from cmpg.faces import Face, headline_line, html, text
 from cmpg.files.containers import Fields, as_path, json_text, new_folder, number_table, read_fields, write_text
 from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
 from cmpg.files.games import fields_of, load_game, save_game
@@ -45,6 +44,7 @@ from cmpg.games.game import Game
 from cmpg.games.rationals import is_exact
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
+from cmpg.summaries import Summary, headline_line, html, text
 
 SELFISH = "policy_selfish.npz"
 """This file holds what the agents would do without the constraints."""
@@ -64,13 +64,13 @@ class FinishedRun:
     folder: Path | None = None
     game_sha256: str = ""
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: the result."""
-        return self.result.face()
+        return self.result.summary()
 
     def __repr__(self) -> str:
         """Return one line, for which no bound is computed."""
-        return headline_line(type(self).__name__, Face(self.result.status.name, self.result.message))
+        return headline_line(type(self).__name__, Summary(self.result.status.name, self.result.message))
 
     __str__, _repr_html_ = text, html
 
@@ -267,7 +267,7 @@ def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     free = without_constraints(game)
     found = _judged_policy(folder / SELFISH, free)
     proved = found.certificate.proves(epsilon)
-    message = found.certificate.face().sentence
+    message = found.certificate.summary().sentence
     return Result(Status.CERTIFIED if proved else Status.LIMIT, message, epsilon, incumbent=found, game=free)
 
 
@@ -288,7 +288,7 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
         return replace(result, message="no feasible policy was found, and none was ruled out.")
     if result.status in (Status.INFEASIBLE, Status.FEASIBILITY_UNKNOWN):
         raise FileError(f"it says {result.status.name} and there is a policy; the folder is not whole.")
-    described = replace(result, message=result.certificate.face().sentence)
+    described = replace(result, message=result.certificate.summary().sentence)
     if result.status is Status.NOT_POTENTIAL and record["witness"] is not None:
         return replace(described, witness=witness_from_record(record["witness"], game))
     return described
@@ -337,8 +337,8 @@ def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Resu
 
 def _equilibrium(path: Path, result: Result, incumbent: Incumbent) -> Result:
     if not incumbent.certificate.proves(result.epsilon):
-        raise FileError(f"{path}: is no equilibrium: the policy {incumbent.certificate.face().sentence}")
-    message = incumbent.certificate.face().sentence
+        raise FileError(f"{path}: is no equilibrium: the policy {incumbent.certificate.summary().sentence}")
+    message = incumbent.certificate.summary().sentence
     return Result(Status.CERTIFIED, message, result.epsilon, incumbent=incumbent, game=result.game)
 
 

@@ -23,9 +23,9 @@ from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.support import Forbidden, forbidden_in
 from cmpg.errors import CMPGError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game, Information, Names, Position, PotentialProof, binds_of, bound_cmdp, current
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 GAME = (
     "num_agents",

@@ -18,9 +18,9 @@ import numpy as np
 from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers, to_floats
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import PolicyError, UnsupportedError
-from cmpg.faces import Face, Table, counted, fixed, html, line, text
 from cmpg.games.game import Game, Information
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, Table, counted, fixed, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.games.joint.game import JointGame
@@ -90,10 +90,10 @@ class Rota:
 
         save_device(self, path, multipliers=multipliers, concept=concept)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: how often each mode is played."""
         rows = tuple((f"mode {m + 1}", fixed(100 * float(share), 4)) for m, share in enumerate(self.weights))
-        return Face("rota", f"{counted(len(self.modes), 'mode')}", (Table(("mode", "% of days"), rows),))
+        return Summary("rota", f"{counted(len(self.modes), 'mode')}", (Table(("mode", "% of days"), rows),))
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -141,11 +141,11 @@ class CorrelatedPolicy:
 
         save_device(self, path, multipliers=multipliers, concept=concept)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: its size."""
         steps, states, *actions = self.table.shape
         sizes = f"{counted(steps, 'step')}, {counted(states, 'state')}, {' × '.join(map(str, actions))} joint actions"
-        return Face("correlated policy", sizes)
+        return Summary("correlated policy", sizes)
 
     __repr__, __str__, _repr_html_ = line, text, html
 

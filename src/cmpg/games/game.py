@@ -28,11 +28,11 @@ from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.faces import fields_line
 from cmpg.games.names import Amount as Amount
 from cmpg.games.names import Legend as Legend
 from cmpg.games.names import Names as Names
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Forbidden

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from cmpg.errors import GameError
-from cmpg.faces import fields_line
+from cmpg.summaries import fields_line
 
 NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
 """What names are called in a game, by what they are called in its file."""

@@ -38,11 +38,11 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, to_floats
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
-from cmpg.faces import Cell, Face, Table, fields_line, html, line, significant, text
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy, check_is_policy
+from cmpg.summaries import Cell, Summary, Table, fields_line, html, line, significant, text
 
 MAX_LEVELS = 4096
 """A counter with more levels than this is refused: its unit is too fine."""
@@ -366,7 +366,7 @@ class CostLaw:
         t = self.quantile(level)
         return t + float(np.maximum(self.sums - t, 0.0) @ self.probabilities) / (1 - level)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: the mean, quantiles, and the likeliest sums."""
         rows: list[tuple[Cell, ...]] = [
             (f"{each:g}", significant(float(p), 6), significant(self.above(float(each)), 6))
@@ -374,7 +374,7 @@ class CostLaw:
         ]
         note = f"showing 12 of {len(self.sums):,} sums" if len(self.sums) > 12 else ""
         sentence = f"mean {self.mean:.6g}; 99 % of episodes cost at most {self.quantile(0.99):g}"
-        return Face(
+        return Summary(
             f"law of {self.name}", sentence, (Table((self.name, "probability", "more than this"), tuple(rows), note),)
         )
 

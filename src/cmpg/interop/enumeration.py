@@ -30,7 +30,6 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import GameError
-from cmpg.faces import counted, fields_line
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import Legend
 from cmpg.judging.environments import CostFunction as CostFunction
@@ -40,6 +39,7 @@ from cmpg.judging.environments import joint_observation as joint_observation
 from cmpg.judging.environments import told_costs as told_costs
 from cmpg.judging.policies import policy_function
 from cmpg.policy import JointPolicy
+from cmpg.summaries import counted, fields_line
 
 ENDED: Hashable = "ended"
 

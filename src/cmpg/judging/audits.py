@@ -27,12 +27,12 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError, InfeasibleError, SolverError
-from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.game import Names
 from cmpg.judging.ceilings import Ceilings, StepOutcomes, outcomes
 from cmpg.judging.policies import single_function
 from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, joined
 from cmpg.learning.confidence import mean_ceiling
+from cmpg.summaries import Summary, fields_line, html, line, text
 
 PLANNED = 2
 """Deviations that are planned for each agent: the second, with more room below the thresholds, if the first fails."""
@@ -129,7 +129,7 @@ class Audit:
         """All steps of the world."""
         return sum(self.samples.values())
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows; it formats what is here."""
         from cmpg.report.judging import audit_summary  # a room below: tables are made on demand
 

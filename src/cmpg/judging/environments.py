@@ -19,11 +19,11 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import SimulatorError
-from cmpg.faces import fields_line
 from cmpg.games.game import Names
 from cmpg.judging.policies import PolicyFunction, policy_function
 from cmpg.judging.worlds import ENDED, Deviating, Seen, check_ranges
 from cmpg.policy import action_probabilities, draw
+from cmpg.summaries import fields_line
 
 MAX_STATES = 10_000
 """With more different observations than this, they are taken to be continuous, and are not distinguished any more."""

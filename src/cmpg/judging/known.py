@@ -22,9 +22,9 @@ from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, chec
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.result import Result
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
-from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.game import Game, Names, Objective, Position, only_binding
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, html, line, text
 
 MAX_CHANGES = 5
 """Of a deviation the places that matter most are kept, as many as this."""
@@ -129,7 +129,7 @@ class JudgedPolicy:
         """No feasible policy is worth more than this much more to all together; infinite if no bound is known."""
         return self.quality.gap
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows; it formats what is here."""
         from cmpg.report.judging import judged_summary  # a room below: tables are made on demand
 

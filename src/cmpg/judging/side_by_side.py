@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cmpg.errors import CMPGError
-from cmpg.faces import Face, html, line, text
 from cmpg.games.game import Game, UpperBound
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, html, line, text
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class SideBySide:
         """What no feasible policy exceeds in total value."""
         return self.judged[0].quality.bound
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows; it formats what is here."""
         from cmpg.report.judging import side_by_side_summary  # a room below: tables are made on demand
 

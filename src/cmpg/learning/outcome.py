@@ -19,12 +19,12 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
-from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.game import Game
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
 from cmpg.learning.truncation import finite_form, prolonged
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, html, line, text
 
 
 class ResponseStatus(Enum):
@@ -212,7 +212,7 @@ class LearnResult:
         """All samples, for whatever purpose."""
         return sum(self.samples.values())
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows."""
         from cmpg.report.display import learning_summary  # a room below: tables are made on demand
 

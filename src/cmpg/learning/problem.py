@@ -12,10 +12,10 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import SimulatorError
-from cmpg.faces import fields_line
 from cmpg.learning.samples import Known, PayoffSums, Samples, Totals
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,12 +45,12 @@ from cmpg.arrays import FloatArray, check_shape, distributions, numbers
 from cmpg.cmdp.box import BoxCMDP, optimistic_response, worst_case
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import CMPGError, InfeasibleError, PolicyError, SimulatorError
-from cmpg.faces import fields_line
 from cmpg.learning.confidence import Estimate, Interval, check_accuracy, estimate, mixture_interval, mixture_radius
 from cmpg.learning.generative import bounded, current_in_box, tightened_candidate
 from cmpg.learning.outcome import LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known, Played, Samples
+from cmpg.summaries import fields_line
 
 Bonus = Callable[[Estimate], FloatArray]
 """What the costs are raised by: [k, H, S, A]."""

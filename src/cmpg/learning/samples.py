@@ -17,9 +17,9 @@ import numpy.typing as npt
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen, numbers
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import BudgetError, GameError, SimulatorError
-from cmpg.faces import fields_line
 from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame

@@ -35,7 +35,6 @@ from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
@@ -48,6 +47,7 @@ from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import cut_settings
 from cmpg.learning.simulator import Logbook, Simulator, joint_rows
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 TIGHTENINGS = 6
 """The tightened thresholds are found by so many bisections."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from cmpg.equilibrium.result import Step
 from cmpg.errors import UnsupportedError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
@@ -32,6 +31,7 @@ from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.truncation import prolonged, steps_until_rounding
 from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, run_tasks
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.errors import CMPGError, UnsupportedError
-from cmpg.faces import fields_line
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 REWARD_SHARE = 1 / 8
 """What is cut off is worth at most this share of ε."""

@@ -23,10 +23,10 @@ from cmpg.arrays import BoolArray, FloatArray, frozen
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
-from cmpg.faces import fields_line
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.rest import among
 from cmpg.operation.plans import Replan, first_plan, replan
+from cmpg.summaries import fields_line
 
 
 class News(Protocol):

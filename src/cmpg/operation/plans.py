@@ -37,11 +37,11 @@ from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.errors import CMPGError, GameError, InfeasibleError, UnsupportedError
-from cmpg.faces import Face, fields_line, headline_line, html, text
 from cmpg.games.game import Game
 from cmpg.games.local.game import LocalGame
 from cmpg.games.rest import among, laws_at, rest_of, rest_of_policy, sees_own_states
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, headline_line, html, text
 
 States = Mapping[Any, int] | Sequence[int | None]
 """What was seen: states by the name or the number of an agent; or one for each, None where none was seen."""
@@ -118,7 +118,7 @@ class Replan:
         """Plan once more, from this plan; see `replan`."""
         return replan(self, at=at, states=states, game=game, left=left, spent=spent, release=release)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows."""
         from cmpg.report.operation import replan_summary  # a room below: tables are made on demand
 
@@ -126,7 +126,7 @@ class Replan:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return headline_line(type(self).__name__, Face(self.result.status.name, self.result.message))
+        return headline_line(type(self).__name__, Summary(self.result.status.name, self.result.message))
 
     __str__, _repr_html_ = text, html
 

@@ -28,7 +28,6 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import BoxCMDP, optimistic_response
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError
-from cmpg.faces import fields_line
 from cmpg.learning.bounds import SafeConstants, Size, safe_constants
 from cmpg.learning.confidence import (
     Interval,
@@ -45,6 +44,7 @@ from cmpg.learning.outcome import LearnedResponse, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import BaselineSource, Bonus, Exploration, OwnPolicy, Pace, lack_of_slack, paper_bonus
 from cmpg.learning.samples import Samples
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,10 +35,10 @@ from cmpg.equilibrium.loop import GreatestGain
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.errors import CMPGError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, in_order, run_tasks
+from cmpg.summaries import fields_line
 
 Tick = Callable[[str, int, int], None]
 """A function that is called with what is being done, how much of it is done, and how much there is."""

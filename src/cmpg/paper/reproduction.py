@@ -31,11 +31,11 @@ from rich.text import Text
 from cmpg import __version__
 from cmpg.cells import cell
 from cmpg.errors import FileError
-from cmpg.faces import fields_line
 from cmpg.files.containers import check_out_folder, unwritable
 from cmpg.paper import congestion, counter_examples, grid_world, learning, lemmas, literal, theory
 from cmpg.paper.claims import Agreement, CheckedClaim, Effort, Evidence, PaperClaim, Picture, Section, Tick
 from cmpg.paper.figures import paper_style, require_matplotlib, save
+from cmpg.summaries import fields_line
 
 PAPER = "Provably Learning Nash Policies in Constrained Markov Potential Games"
 AUTHORS = "Pragnya Alatur, Giorgia Ramponi, Niao He and Andreas Krause"

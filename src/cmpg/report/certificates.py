@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, largest, shown_of, significant
 from cmpg.games.devices import Concept
+from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.verified import Verification
@@ -32,7 +32,7 @@ MAX_PRICES = 3
 """The prices of more constraints than this do not fit on a line."""
 
 
-def certificate_summary(certificate: Certificate) -> Face:
+def certificate_summary(certificate: Certificate) -> Summary:
     """Show what is proved, agents with values, gains and prices, constraints with costs."""
     arithmetic = f"{certificate.arithmetic} arithmetic{rescaling_text(certificate)}"
     rest = "" if certificate.feasible else f": {excess_text(certificate)}"
@@ -47,7 +47,7 @@ def certificate_summary(certificate: Certificate) -> Face:
         )
     promise = () if certificate.concept is Concept.NASH else (f"promise: {certificate.concept.value}",)
     tables = (*certificate_tables(certificate), *promise, covers, f"judged by: {certificate.judged_by}")
-    return Face(certificate.feasibility.name, sentence, tables, good=certificate.feasible)
+    return Summary(certificate.feasibility.name, sentence, tables, good=certificate.feasible)
 
 
 def certificate_tables(certificate: Certificate, most: int | None = MOST_ROWS) -> tuple[str | Table, ...]:
@@ -91,22 +91,22 @@ def constraints_table(certificate: Certificate, most: int | None = MOST_ROWS) ->
     return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
 
 
-def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: float = 0.0) -> Face:
+def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: float = 0.0) -> Summary:
     """Say whether a claim holds."""
-    face, accepted = certificate_summary(certificate), certificate.proves(epsilon, allow_rounding=allow_rounding)
+    summary, accepted = certificate_summary(certificate), certificate.proves(epsilon, allow_rounding=allow_rounding)
     word = "PROVED" if certificate.proves(epsilon) else "ACCEPTED" if accepted else "NOT PROVED"
     rest = ""
     if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
         rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
     elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
         rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
-    return replace(face, word=word, sentence=f"{face.sentence}{rest}", good=accepted)
+    return replace(summary, word=word, sentence=f"{summary.sentence}{rest}", good=accepted)
 
 
-def verification_summary(found: Verification) -> Face:
+def verification_summary(found: Verification) -> Summary:
     """Say what the verified checker said, and of which file."""
     word, _, words = found.message.partition(": ")
     sentence, *details = words.splitlines()
     rows = f"; {counted(found.divided, 'row')} of probabilities divided by their sums" if found.divided else ""
     parts = (*details, f"proof file: SHA-256 {found.sha256}{rows}")
-    return Face(word if found.proved else "NOT VERIFIED", sentence, parts, good=found.proved)
+    return Summary(word if found.proved else "NOT VERIFIED", sentence, parts, good=found.proved)

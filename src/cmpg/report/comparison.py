@@ -10,7 +10,7 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.comparison.comparison import GameComparison, Judged, Refusal
-from cmpg.faces import Face, Table, plain, table_markdown
+from cmpg.summaries import Summary, Table, plain, table_markdown
 
 COLUMNS = (
     "method",
@@ -52,10 +52,10 @@ then play its marginals; it does not apply to games without joint tables.
 """
 
 
-def comparison_faces(games: Mapping[str, GameComparison]) -> tuple[Face | str, ...]:
+def comparison_summaries(games: Mapping[str, GameComparison]) -> tuple[Summary | str, ...]:
     """Lay out one table per game, and what the run shows."""
-    faces = [Face(name, _setting(game), (_table(game), _restarted(game), "")) for name, game in games.items()]
-    return *faces, _findings(list(games.values()))
+    summaries = [Summary(name, _setting(game), (_table(game), _restarted(game), "")) for name, game in games.items()]
+    return *summaries, _findings(list(games.values()))
 
 
 def _table(game: GameComparison) -> Table:

@@ -15,9 +15,9 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, shown_of, significant
 from cmpg.games.game import Game, Objective
 from cmpg.report.certificates import MAX_PRICES, certificate_tables
+from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
@@ -36,7 +36,7 @@ ALIKE = 1e-6
 # --- Results ----------------------------------------------------------------------------------------------------------
 
 
-def result_summary(result: Result, gap: OptimalityGap | None = None) -> Face:
+def result_summary(result: Result, gap: OptimalityGap | None = None) -> Summary:
     """Show how a run ended and what to do, agents, constraints, the work, and how good it is if that is given."""
     parts: list[str | Table] = [] if result.certified else [f"{_capitalised(result.status.value)}."]
     if result.proof is not None:
@@ -53,7 +53,7 @@ def result_summary(result: Result, gap: OptimalityGap | None = None) -> Face:
             parts.append(anarchy_table(result, gap))
     if len(result.equilibria) > 1:
         parts += ["distinct equilibria, best first:", _equilibria_table(result.equilibria)]
-    return Face(result.status.name, result.message, tuple(parts), good=result.accepted)
+    return Summary(result.status.name, result.message, tuple(parts), good=result.accepted)
 
 
 def _capitalised(text: str) -> str:
@@ -173,25 +173,25 @@ def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str
 # --- Checks and claims ------------------------------------------------------------------------------------------------
 
 
-def check_summaries(game: Game, start: Start, potential: PotentialCheck) -> tuple[Face, Face, Face]:
+def check_summaries(game: Game, start: Start, potential: PotentialCheck) -> tuple[Summary, Summary, Summary]:
     """Say how large a game is, whether it is feasible, and whether it has a potential."""
-    from cmpg.games.faces import size_of  # a solve shows no game
+    from cmpg.games.summaries import size_of  # a solve shows no game
 
     ranges = f"values range over at most {game.reward_ranges.max():.6g}"
-    return Face("well formed", f"{size_of(game)}; {ranges}", good=True), _feasibility(start), _potential(potential)
+    return Summary("well formed", f"{size_of(game)}; {ranges}", good=True), _feasibility(start), _potential(potential)
 
 
-def _feasibility(start: Start) -> Face:
+def _feasibility(start: Start) -> Summary:
     if start.policy is not None:
         slack = "" if np.isinf(start.slack) else f"; slack {start.slack:.6g}"
-        return Face("feasible", f"{start.found_by}{slack}", good=True)
+        return Summary("feasible", f"{start.found_by}{slack}", good=True)
     if start.proof is None:
-        return Face("feasibility unknown", f"{start.found_by}; least violation seen {-start.slack:.6g}", good=False)
-    return Face("infeasible", start.proof.told.removeprefix("proof: "), good=False)
+        return Summary("feasibility unknown", f"{start.found_by}; least violation seen {-start.slack:.6g}", good=False)
+    return Summary("infeasible", start.proof.told.removeprefix("proof: "), good=False)
 
 
-def _potential(check: PotentialCheck) -> Face:
-    face = check.face()
+def _potential(check: PotentialCheck) -> Summary:
+    face = check.summary()
     odds = check.error_probability
     wrong = "" if odds is None else f" (wrong with probability at most {odds:.1e})"
     said = f"{check.reason}{check.told_residual}".rstrip(".") if check.witness is None else "no Markov potential game"
@@ -202,7 +202,7 @@ def _potential(check: PotentialCheck) -> Face:
 # --- Duality and learning ---------------------------------------------------------------------------------------------
 
 
-def duality_summary(report: DualityReport) -> Face:
+def duality_summary(report: DualityReport) -> Summary:
     """Say whether P* = D*, with the bounds, λ*, and the policies that the dual may return."""
     bounds = Table(
         ("", "at least", "at most"),
@@ -223,12 +223,12 @@ def duality_summary(report: DualityReport) -> Face:
         shown_of(range(min(len(found), MOST_ROWS)), len(found), "first"),
     )
     parts = (bounds, Table(("constraint", "price λ*"), rows), returned)
-    return Face(report.strong_duality.name, f"{report.strong_duality.value}.", parts)
+    return Summary(report.strong_duality.name, f"{report.strong_duality.value}.", parts)
 
 
-def learning_summary(result: LearnResult) -> Face:
+def learning_summary(result: LearnResult) -> Summary:
     """Say how learning ended, why a guarantee is void, and what the samples were drawn for."""
     parts: list[str | Table] = [f"guarantee void because {reason}" for reason in result.void]
     drawn = tuple((purpose, f"{count:,}") for purpose, count in result.samples.items())
     parts += [Table(("samples for", "drawn"), drawn)] if drawn else []
-    return Face(result.status.name, result.message, tuple(parts), good=result.certified)
+    return Summary(result.status.name, result.message, tuple(parts), good=result.certified)

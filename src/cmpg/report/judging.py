@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 
 from cmpg.equilibrium.certificate import Feasibility, excess_text
-from cmpg.faces import (
+from cmpg.judging.audits import Audit, Interval, MeasuredDeviation
+from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
+from cmpg.judging.side_by_side import SideBySide
+from cmpg.report.certificates import constraints_table
+from cmpg.report.display import gap_sentence
+from cmpg.summaries import (
     MOST_ROWS,
     Cell,
-    Face,
+    Summary,
     Table,
     fixed,
     largest,
@@ -24,17 +29,12 @@ from cmpg.faces import (
     significant,
     table_html,
 )
-from cmpg.judging.audits import Audit, Interval, MeasuredDeviation
-from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
-from cmpg.judging.side_by_side import SideBySide
-from cmpg.report.certificates import constraints_table
-from cmpg.report.display import gap_sentence
 
 MAX_COSTS = 3
 """A row of a table shows the costs of so many constraints, those with the least slack."""
 
 
-def judged_summary(judged: JudgedPolicy) -> Face:
+def judged_summary(judged: JudgedPolicy) -> Summary:
     """Show whether the thresholds are met, what each agent could gain and by what, and how good the policy is."""
     certificate = judged.certificate
     if certificate.feasibility is Feasibility.VIOLATED:
@@ -56,7 +56,7 @@ def judged_summary(judged: JudgedPolicy) -> Face:
         parts.append(gap_sentence(judged.quality))
         if math.isfinite(judged.best_known):
             parts.append(f"total value {judged.welfare:.6g}, {judged.to_best_known:.6g} below the best known")
-    return Face(word, sentence, tuple(parts), good=judged.feasible)
+    return Summary(word, sentence, tuple(parts), good=judged.feasible)
 
 
 def _agents(judged: JudgedPolicy) -> Table:
@@ -86,7 +86,7 @@ def change_text(judged: JudgedPolicy, agent: int, change: Change) -> str:
     return f"{where}: {after} instead of {before} (seen with probability {change.probability:.3g})"
 
 
-def audit_summary(found: Audit) -> Face:
+def audit_summary(found: Audit) -> Summary:
     """Show intervals for costs, values and gains, what they rest on, and why an upper bound says nothing."""
     word = "FEASIBLE" if found.feasible else "VIOLATED" if found.violated else "OPEN"
     shown_text = {
@@ -119,7 +119,7 @@ def audit_summary(found: Audit) -> Face:
     spent = ", ".join(f"{count:,} for {purpose}" for purpose, count in found.samples.items())
     parts.append(f"{found.total_samples:,} steps: {spent}")
     parts += [f"taken for granted: {each}" for each in found.assumptions]
-    return Face(word, sentence, tuple(parts), good=found.feasible)
+    return Summary(word, sentence, tuple(parts), good=found.feasible)
 
 
 def _source(deviation: MeasuredDeviation | None) -> str:
@@ -171,7 +171,7 @@ def audit_table(found: Sequence[Audit]) -> Table:
 # --- Side by side -----------------------------------------------------------------------------------------------------
 
 
-def side_by_side_summary(together: SideBySide) -> Face:
+def side_by_side_summary(together: SideBySide) -> Summary:
     """Show a row for each policy, and the bound for all."""
     bound = together.bound
     shown_text = "no upper bound on the total value is known"
@@ -179,11 +179,11 @@ def side_by_side_summary(together: SideBySide) -> Face:
         shown_text = f"no feasible policy is worth more than {bound.value:.6g} in total ({bound.proof})"
     table = side_by_side_table(together)
     head, *rest = _lines(table)
-    return Face(head, "", (*rest, shown_text))
+    return Summary(head, "", (*rest, shown_text))
 
 
 def _lines(table: Table) -> list[str]:
-    from cmpg.faces import table_text
+    from cmpg.summaries import table_text
 
     return table_text(table).splitlines()
 
@@ -331,12 +331,12 @@ def side_by_side_page(together: SideBySide, *, title: str) -> str:
             f"<p>No feasible policy is worth more than {bound.value:.6g} in total ({escape(bound.proof)}).</p>"
         )
     for judged in together.judged:
-        face = judged_summary(judged)
-        shown = [_part(part) for part in face.parts]
+        summary = judged_summary(judged)
+        shown = [_part(part) for part in summary.parts]
         picture = _picture(judged)
         parts.append(
-            f"<section><h2>{escape(plain(judged.name))}</h2><p><b>{escape(face.word)}</b>: "
-            f"{escape(plain(face.sentence))}</p>{picture}{''.join(shown)}</section>"
+            f"<section><h2>{escape(plain(judged.name))}</h2><p><b>{escape(summary.word)}</b>: "
+            f"{escape(plain(summary.sentence))}</p>{picture}{''.join(shown)}</section>"
         )
     return PAGE.format(title=escape(plain(title)), body="\n".join(parts))
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cmpg import __version__
-from cmpg.faces import Cell, Face, Table, fixed, significant
 from cmpg.files.containers import Fields
 from cmpg.files.learning_folder import LearnedRun, LearnedSeed
 from cmpg.learning.bounds import BoundRow, BoundsTable
@@ -20,6 +19,7 @@ from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, samples_left
 from cmpg.report.charts import Chart, ChartGroup, bounds_chart, samples_chart, unsafe_chart
 from cmpg.report.wording import Headline
+from cmpg.summaries import Cell, Summary, Table, fixed, significant
 
 
 def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[ChartGroup]]:
@@ -106,7 +106,7 @@ MOST_REASONS = 6
 """More reasons than this, why a guarantee is void, are summarised."""
 
 
-def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Face:
+def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:
     """Say how many are certified and how many of those are wrong; then one line per seed, and what it took.
 
     Parameters
@@ -117,7 +117,7 @@ def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Face:
         Of the game.
     """
     if not done:
-        return Face("nothing was learned", good=False)
+        return Summary("nothing was learned", good=False)
     certified = [each for each in done if each["certified"]]
     told = f"{len(certified)} of {len(done)} (epsilon {done[0]['epsilon']:g}, delta {done[0]['delta']:g})"
     table = Table(
@@ -137,7 +137,7 @@ def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Face:
         ),
     )
     right = all(each["right"] is not False for each in certified)
-    return Face("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
+    return Summary("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
 
 
 def _costs_text(each: Fields, thresholds: np.ndarray) -> str:
@@ -235,7 +235,7 @@ def trials_record(done: Sequence[Fields]) -> Fields:
     }
 
 
-def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Face:
+def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Summary:
     """Lay out every bound of the theory, with what is runnable; `slacks` are the agents' at a feasible start."""
     kind = "exact" if slater.exact else "a lower bound"
     each = ", ".join(f"{slack:.4g}" for slack in slacks)
@@ -251,7 +251,7 @@ def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[flo
             algorithm = row.algorithm
             lines.append(f"\n{algorithm}")
         lines += _bound_lines(row)
-    return Face(f"epsilon {table.epsilon:g}, delta {table.delta:g}", parts=tuple(lines))
+    return Summary(f"epsilon {table.epsilon:g}, delta {table.delta:g}", parts=tuple(lines))
 
 
 def _bound_lines(row: BoundRow) -> list[str]:

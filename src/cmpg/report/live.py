@@ -16,12 +16,12 @@ import numpy as np
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
 from cmpg.errors import TooLargeError
-from cmpg.faces import plain, table_html
 from cmpg.files.run_folder import FinishedRun
 from cmpg.report.page import VIEW_WORDS, inside_script, page_part
 from cmpg.report.tables import outcomes_table
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import facts_of, headline_of, priced_constraints, quality_words
+from cmpg.summaries import plain, table_html
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result
-from cmpg.faces import Cell, Face, Table, counted, fixed, largest, shown_of, significant
 from cmpg.games.game import Game
 from cmpg.operation.day import ComparedDay
 from cmpg.operation.plans import AgentChange, Replan
+from cmpg.summaries import Cell, Summary, Table, counted, fixed, largest, shown_of, significant
 
 MAX_DAYS = 31
 """A table of more days than this shows the first of them."""
@@ -22,7 +22,7 @@ MIN_CHANGE = 1e-9
 """Changes of an agent's value below this share of the largest value are not changes."""
 
 
-def replan_summary(plan: Replan) -> Face:
+def replan_summary(plan: Replan) -> Summary:
     """Show how a new plan ended, what its certificate covers, the budget of the day, and what changed for whom."""
     result, names = plan.result, _game(plan.result).names
     parts: list[str | Table] = [plan.covers[:1].upper() + plan.covers[1:], budget_table(plan)]
@@ -34,7 +34,7 @@ def replan_summary(plan: Replan) -> Face:
         )
     parts.append(changes_table(plan.changes, names.legend.agent))
     parts.append(_changes_sentence(plan.changes, names.legend.agent))
-    return Face(result.status.name, result.message, tuple(parts), good=result.accepted)
+    return Summary(result.status.name, result.message, tuple(parts), good=result.accepted)
 
 
 def budget_table(plan: Replan) -> Table:
@@ -114,7 +114,7 @@ def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def operated_summary(days: Sequence[ComparedDay]) -> Face:
+def operated_summary(days: Sequence[ComparedDay]) -> Summary:
     """Show operated days: costs against thresholds, values against other plans, the time that plans took."""
     plans = sum(len(day.operated.plans) for day in days)
     certified = all(day.certified for day in days)
@@ -136,7 +136,7 @@ def operated_summary(days: Sequence[ComparedDay]) -> Face:
         "The certificate of each plan is about the rest of its day, given what was seen. The expected cost of a day is "
         "at most its threshold; single days may exceed it."
     )
-    return Face(word, sentence, tuple(parts), good=certified)
+    return Summary(word, sentence, tuple(parts), good=certified)
 
 
 def _days_table(days: Sequence[ComparedDay]) -> Table:

@@ -28,7 +28,6 @@ import numpy as np
 from cmpg.equilibrium.quality import known_gaps
 from cmpg.equilibrium.result import Incumbent, Result
 from cmpg.errors import CMPGError, FileError, TooLargeError
-from cmpg.faces import Table, plain, table_html
 from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
@@ -70,6 +69,7 @@ from cmpg.report.wording import (
     simulated_parts,
 )
 from cmpg.scenarios import SCENARIOS, Origin
+from cmpg.summaries import Table, plain, table_html
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Sensitivity

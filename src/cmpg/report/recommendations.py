@@ -12,7 +12,6 @@ from cmpg import __version__
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
-from cmpg.faces import MOST_ROWS, Cell, Face, Table, counted, fixed, significant
 from cmpg.games.devices import Device, Rota
 from cmpg.games.game import Game
 from cmpg.report.certificates import agents_table, certificate_tables
@@ -20,6 +19,7 @@ from cmpg.report.charts import Chart, ChartGroup, bar_chart
 from cmpg.report.display import quality_line
 from cmpg.report.wording import Headline, priced_constraints
 from cmpg.simulation.episodes import simulate
+from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, significant
 
 MAX_PAGE_ROWS = 400
 """A page shows at most so many recommendations; `cmpg export` has all."""
@@ -30,7 +30,7 @@ SIMULATED = 20_000
 Row = dict[str, Any]
 
 
-def recommendation_summary(found: Recommendation, *gaps: OptimalityGap) -> Face:
+def recommendation_summary(found: Recommendation, *gaps: OptimalityGap) -> Summary:
     """Show the status, the modes of a rota, agents and constraints, and what is covered."""
     parts: list[str | Table] = []
     if found.certificate is not None and found.device is not None:
@@ -45,7 +45,7 @@ def recommendation_summary(found: Recommendation, *gaps: OptimalityGap) -> Face:
             f"covers: {found.certificate.information.covers}",
             f"found by: {found.found_by}; judged by: {found.certificate.judged_by}",
         ]
-    return Face(found.status.name, found.message, tuple(parts), good=found.certified)
+    return Summary(found.status.name, found.message, tuple(parts), good=found.certified)
 
 
 def modes_table(game: Game, rota: Rota) -> Table:

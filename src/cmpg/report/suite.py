@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from cmpg.faces import Cell, Face, Table, plain, significant, table_html
 from cmpg.report.judging import PAGE
 from cmpg.suite.games import SUITE, VERSION
 from cmpg.suite.references import reference
 from cmpg.suite.submissions import Submission, SuiteRow, ranked
+from cmpg.summaries import Cell, Summary, Table, plain, significant, table_html
 
 COLUMNS = ("method", "Nash", "feasible", "entered", "mean relative gain", "mean shortfall")
 
@@ -43,14 +43,14 @@ def games_table() -> Table:
     return Table(("game", "best known", "bound", "its gain at most", "digest"), tuple(cells))
 
 
-def submission_summary(found: Submission, rows: Sequence[SuiteRow]) -> Face:
+def submission_summary(found: Submission, rows: Sequence[SuiteRow]) -> Summary:
     """Show the row of a submission among those of the methods, and what was refused."""
     refused = [f"refused: {game}: {reason}" for game, reason in found.refused.items()]
     word = "REFUSED" if refused else "JUDGED"
     row = found.row
     sentence = f"{found.name}: {row.nash} Nash and {row.feasible} feasible of {row.games} games (version {VERSION})."
     shown = [] if refused else [row]
-    return Face(word, sentence, (*refused, suite_table([*rows, *shown])), good=not refused)
+    return Summary(word, sentence, (*refused, suite_table([*rows, *shown])), good=not refused)
 
 
 def suite_page(rows: Sequence[SuiteRow]) -> str:

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from cmpg import __version__
-from cmpg.faces import Cell, Face, Table, significant
 from cmpg.report.charts import Chart, ChartGroup, chart_along, line_of
 from cmpg.report.wording import Headline
+from cmpg.summaries import Cell, Summary, Table, significant
 from cmpg.sweeps.rows import Sweep, SweepRow
 from cmpg.sweeps.worth import SweepCurve, curves, numeric_options, worth_of_options
 
@@ -35,7 +35,7 @@ Multiples = dict[str, list[SweepCurve]]
 Draw = Callable[[list[SweepCurve]], dict[str, Any]]
 
 
-def sweep_faces(found: Sweep) -> list[str | Face]:
+def sweep_summaries(found: Sweep) -> list[str | Summary]:
     """Say how the runs ended, show them, and say what the options are worth."""
     certified = sum(row.certified for row in found.rows)
     missing = len(found.grid) - len(found.rows)
@@ -44,7 +44,7 @@ def sweep_faces(found: Sweep) -> list[str | Face]:
     hidden = len(found.rows) - MOST_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
     remarks = [*more, *knee_lines(found), *fall_lines(found)]
-    return [Face(found.scenario, told, (rows, *remarks), good=certified == len(found.grid))]
+    return [Summary(found.scenario, told, (rows, *remarks), good=certified == len(found.grid))]
 
 
 def rows_table(found: Sweep, rows: Sequence[SweepRow]) -> Table:

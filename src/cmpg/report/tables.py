@@ -27,12 +27,12 @@ from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, UnsupportedError
-from cmpg.faces import MOST_ROWS, Cell, Face, Number, Table, counted, fixed, shown_of, significant
 from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.game import Game, Information, Position, SharedResources
 from cmpg.games.names import RoadMap
 from cmpg.sizes import require_rules
+from cmpg.summaries import MOST_ROWS, Cell, Number, Summary, Table, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
     import pandas
@@ -551,7 +551,7 @@ def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:
 
 def decisions_face(
     result: Result, *, agent: str | None = None, step: int | None = None, all_rows: bool = False
-) -> Face:
+) -> Summary:
     """Say what everybody does; or one agent at every step, or everybody at one step."""
     game = game_of(result)
     position, steps = game.at(result.policy.floats()), result.policy.shapes[0][0]
@@ -562,14 +562,16 @@ def decisions_face(
     if agent is not None or step is not None:
         agents = range(game.num_agents) if agent is None else [found_agent(game, agent)]
         chosen = range(steps) if step is None else [step]
-        return Face(result.status.name, told, (_detail(game, position, agents, chosen, most),), good=result.certified)
+        return Summary(
+            result.status.name, told, (_detail(game, position, agents, chosen, most),), good=result.certified
+        )
     if game.information is Information.JOINT_STATE:
         table = _joint_table(game, position, most)
     elif game.names.legend.need is not None and isinstance(game, SharedResources):
         table = _strips(game, result, most)
     else:
         table = _ways(game, position, result, most)
-    return Face(result.status.name, told, (table,), good=result.certified)
+    return Summary(result.status.name, told, (table,), good=result.certified)
 
 
 def found_agent(game: Game, word: str) -> int:

@@ -18,13 +18,13 @@ from cmpg.equilibrium.certificate import Certificate, Feasibility
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result, Status, Step
 from cmpg.errors import UnsupportedError
-from cmpg.faces import Cell, Table, counted, fixed, significant, typeset
 from cmpg.files.run_folder import FinishedRun
 from cmpg.games.game import Game, Names
 from cmpg.policy import JointPolicy
 from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence
 from cmpg.scenarios import SPOKEN
+from cmpg.summaries import Cell, Table, counted, fixed, significant, typeset
 
 
 def readable(number: float, digits: int = 6) -> str:

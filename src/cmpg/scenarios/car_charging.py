@@ -34,13 +34,13 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import GameError
-from cmpg.faces import counted
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.charging_site import HOURS, ChargingSite, Groups, charging_site, one_each, prices_of
 from cmpg.scenarios.charging_stays import Presence, Stay, spread_of, stay_of
 from cmpg.scenarios.moves import move_table
 from cmpg.scenarios.readers.text import FilePath
+from cmpg.summaries import counted
 
 PRICES = tuple(0.12 if hour < 8 else 0.30 if 16 <= hour <= 20 else 0.17 for hour in range(HOURS))
 """What an hour of charging costs: cheap before eight, expensive from four to nine in the evening."""

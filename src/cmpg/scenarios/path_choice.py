@@ -22,7 +22,6 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
-from cmpg.faces import counted
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.platoon_routing import (
@@ -45,6 +44,7 @@ from cmpg.scenarios.readers.text import FilePath, integer_in, number_in, table_i
 from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
 from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, assign, optimal_tolls, shortest_paths
+from cmpg.summaries import counted
 
 ROUNDS = 60
 """The iterations of the Frank-Wolfe method, each of which can find one more path for every pair."""

@@ -23,7 +23,6 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import FileError, GameError
-from cmpg.faces import counted
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
@@ -31,6 +30,7 @@ from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, re
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.samples import sample_file
 from cmpg.sizes import require_agents
+from cmpg.summaries import counted
 
 MOVES = {"stay": (0, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import GameError
-from cmpg.faces import counted
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import Legend
+from cmpg.summaries import counted
 
 MANY_ENTRIES = 1_000_000
 """Tables with more entries than this are looked at first: do they fit into memory?"""

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from cmpg.errors import GameError
-from cmpg.faces import counted
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import Legend
 from cmpg.scenarios.readers.dpomdp import TeamProblem, read_dpomdp
 from cmpg.scenarios.readers.text import FilePath, blaming
 from cmpg.scenarios.samples import sample_file
+from cmpg.summaries import counted
 
 
 def team(*, file: FilePath | None = None, horizon: int | None = 4) -> JointGame:

@@ -24,9 +24,9 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import FileError
-from cmpg.faces import fields_line
 from cmpg.games.names import RoadMap
 from cmpg.scenarios.readers.tntp import Network
+from cmpg.summaries import fields_line
 
 Path = tuple[int, ...]
 """The indices of links."""

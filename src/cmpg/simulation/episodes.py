@@ -25,11 +25,24 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, generator
 from cmpg.errors import SimulatorError, UnsupportedError
-from cmpg.faces import Cell, Face, Table, counted, fields_line, fixed, html, largest, line, shown_of, significant, text
 from cmpg.games.devices import Device, device_values
 from cmpg.games.game import Game, Names, Playable, SharedResources, Stepped, Stepper
 from cmpg.games.play import player_of
 from cmpg.policy import JointPolicy, check_is_policy
+from cmpg.summaries import (
+    Cell,
+    Summary,
+    Table,
+    counted,
+    fields_line,
+    fixed,
+    html,
+    largest,
+    line,
+    shown_of,
+    significant,
+    text,
+)
 
 BLOCK = 65_536
 """So many agents times episodes are played at once: their arrays stay in a processor's cache."""
@@ -197,14 +210,16 @@ class Simulation:
         values, counts = np.unique(np.round(self.realised[constraint], 9), return_counts=True)
         return values, counts
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: whether claims and episodes agree, costs and how they spread, agents, rare events."""
         sentence = f"{counted(self.episodes, 'episode')}; no mean is further than {self.largest_z:.2g} standard errors "
         sentence += "from its claim" if self.agrees else "from its claim, which is too far to be random"
         parts: list[str | Table] = []
         if len(self.thresholds):
             parts += [self.costs_table(), self.spread_table(), self.rare_table()]
-        return Face("agrees" if self.agrees else "DISAGREES", sentence, (*parts, self.agents_table()), good=self.agrees)
+        return Summary(
+            "agrees" if self.agrees else "DISAGREES", sentence, (*parts, self.agents_table()), good=self.agrees
+        )
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -19,10 +19,10 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import Certificate, certify
 from cmpg.errors import FileError, GameError
-from cmpg.faces import fields_line
 from cmpg.files.containers import read_fields
 from cmpg.policy import JointPolicy
 from cmpg.suite.games import SUITE, VERSION, content_digest, suite_game
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from cmpg.errors import CMPGError, FileError
-from cmpg.faces import fields_line
 from cmpg.files.containers import read_fields
 from cmpg.files.policy_tables import read_policy
 from cmpg.judging.known import JudgedPolicy, judge_known
 from cmpg.suite.games import SUITE, VERSION, suite_game
 from cmpg.suite.references import check_game_is_frozen, reference, reference_rows
+from cmpg.summaries import fields_line
 
 ENDINGS = (".npz", ".json", ".csv")
 ALLOWED = 1e-9

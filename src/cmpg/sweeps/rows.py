@@ -23,11 +23,11 @@ import numpy as np
 from cmpg.cells import cell
 from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
-from cmpg.faces import fields_line
 from cmpg.files.containers import AGREEMENT, Fields, as_path, plain, read_fields
 from cmpg.files.fields import choice, mapping, names_of, real_number, text_of, whole_number
 from cmpg.files.policies import read_multipliers, told_multipliers
 from cmpg.files.run_folder import load_run
+from cmpg.summaries import fields_line
 from cmpg.sweeps.grid import Grid
 
 ERROR = "ERROR"

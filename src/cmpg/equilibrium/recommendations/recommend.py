@@ -22,7 +22,6 @@ from cmpg.equilibrium.recommendations.rota import planned_rota, responding_rota,
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.faces import Face, headline_line, html, text
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.game import (
     Game,
@@ -35,6 +34,7 @@ from cmpg.games.game import (
 )
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
+from cmpg.summaries import Summary, headline_line, html, text
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.quality import OptimalityGap
@@ -97,7 +97,7 @@ class Recommendation:
 
         return device_quality(self, objective, time_limit=time_limit)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what `print` shows; it formats what is here."""
         from cmpg.report.recommendations import recommendation_summary  # a room below: tables are made on demand
 
@@ -105,7 +105,7 @@ class Recommendation:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return headline_line(type(self).__name__, Face(self.status.name, self.message))
+        return headline_line(type(self).__name__, Summary(self.status.name, self.message))
 
     __str__, _repr_html_ = text, html
 

@@ -23,7 +23,6 @@ from cmpg.equilibrium.loop import Answer, Rules, take_turns
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
 from cmpg.errors import SolverError
-from cmpg.faces import counted
 from cmpg.games.game import (
     Game,
     Objective,
@@ -34,6 +33,7 @@ from cmpg.games.game import (
     tightest_multipliers,
 )
 from cmpg.policy import JointPolicy
+from cmpg.summaries import counted
 
 MAX_PASSES = 100
 

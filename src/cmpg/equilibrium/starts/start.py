@@ -10,10 +10,10 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Step
-from cmpg.faces import fields_line
 from cmpg.games.claims import meets_thresholds_exactly
 from cmpg.games.game import Game, Objective, Position, UpperBound
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.infeasibility import InfeasibilityProof

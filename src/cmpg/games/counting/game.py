@@ -23,7 +23,6 @@ from cmpg.arrays import FloatArray, IntArray, Numbers, frozen
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP, total_range
 from cmpg.cmdp.planning import certain_rows
-from cmpg.faces import Face, html, line, text
 from cmpg.games.counting.classes import Census, Counts, take_census
 from cmpg.games.counting.position import CountingPosition
 from cmpg.games.counting.tables import (
@@ -36,7 +35,6 @@ from cmpg.games.counting.tables import (
     why_potential,
 )
 from cmpg.games.counting.vectors import CountClasses, LargestCount
-from cmpg.games.faces import game_face
 from cmpg.games.game import (
     Information,
     Names,
@@ -49,7 +47,9 @@ from cmpg.games.game import (
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given
+from cmpg.games.summaries import game_face
 from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
+from cmpg.summaries import Summary, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import CountingTables
@@ -119,7 +119,7 @@ class CountingGame:
         for name, value in checked_tables(self).items():
             object.__setattr__(self, name, value)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show of the game."""
         return game_face(self)
 

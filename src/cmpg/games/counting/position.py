@@ -13,10 +13,10 @@ from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding, evaluate, occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.support import Forbidden, Successors, forbidden_in
-from cmpg.faces import fields_line
 from cmpg.games.counting.classes import Counts
 from cmpg.games.game import binds_of, bound_cmdp
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame

@@ -31,7 +31,6 @@ from cmpg.cmdp.model import (
     total_range,
 )
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.faces import Face, html, line, text
 from cmpg.games.game import (
     Game,
     Information,
@@ -47,6 +46,7 @@ from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
 from cmpg.policy import JointPolicy, PolicyShape, certain_table, check_is_policy
+from cmpg.summaries import Summary, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
@@ -119,9 +119,9 @@ class JointGame:
         for name, value in tables.items():
             object.__setattr__(self, name, value)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show of the game."""
-        from cmpg.games.faces import game_face  # few games are shown
+        from cmpg.games.summaries import game_face  # few games are shown
 
         return game_face(self)
 

@@ -14,10 +14,10 @@ import numpy as np
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth
-from cmpg.faces import fields_line
 from cmpg.games.game import binds_of, bound_cmdp
 from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Forbidden

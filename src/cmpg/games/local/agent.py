@@ -31,7 +31,7 @@ from cmpg.arrays import (
 from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, checked_transition, thin, total_range
 from cmpg.deadline import check_time
 from cmpg.errors import GameError
-from cmpg.faces import fields_line
+from cmpg.summaries import fields_line
 
 DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""

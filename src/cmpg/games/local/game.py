@@ -43,8 +43,6 @@ from cmpg.arrays import (
     to_floats,
 )
 from cmpg.cmdp.model import CMDP, run_depth, thin
-from cmpg.faces import Face, html, line, text
-from cmpg.games.faces import game_face
 from cmpg.games.game import (
     Information,
     Names,
@@ -62,7 +60,9 @@ from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
+from cmpg.games.summaries import game_face
 from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
+from cmpg.summaries import Summary, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import LocalTables
@@ -144,7 +144,7 @@ class LocalGame:
         if self.legend is not None:
             check_legend(self.legend, self.policy_shapes)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show of the game."""
         return game_face(self)
 

@@ -18,12 +18,12 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
-from cmpg.faces import fields_line
 from cmpg.games.game import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import LoadTree, MarginalCosts
 from cmpg.games.local.packed import GridKernel
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
+from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame

@@ -32,7 +32,6 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, generator
 from cmpg.cmdp.evaluation import SMALLEST, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.faces import Face, Table, fields_line, fixed, html, line, text
 from cmpg.games.claims import claim_of
 from cmpg.games.game import Game, Names, Position, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame, joint_or_none
@@ -41,6 +40,7 @@ from cmpg.games.potential.structure import MAX_EXACT_WORK
 from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy
 from cmpg.proof.exact import TooLarge, exact_values
+from cmpg.summaries import Summary, Table, fields_line, fixed, html, line, text
 
 MAX_EXACT_ENTRIES = 20_000
 """Games with more entries of the transition, over all steps, are not evaluated in rationals."""
@@ -107,11 +107,11 @@ class PotentialCheck:
     witness: FourCycle | None = None  # of REFUTED
     names: Names = field(default_factory=Names)
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: the verdict, why, and the witness where there is one."""
         told = f"{self.verdict.value}. {self.reason}{self.told_residual}"
         parts = () if self.witness is None else self.witness.told(self.names)[1:]  # the reason says the sentence
-        return Face(self.verdict.name, told, parts, good=self.verdict is not Verdict.REFUTED)
+        return Summary(self.verdict.name, told, parts, good=self.verdict is not Verdict.REFUTED)
 
     @property
     def told_residual(self) -> str:

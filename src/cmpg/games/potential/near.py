@@ -37,12 +37,12 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import TooLargeError, UnsupportedError
-from cmpg.faces import Face, fields_line, html, line, text
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.joint.planner import stage_potential
 from cmpg.games.potential.check import FourCycle, four_cycle
 from cmpg.policy import JointPolicy
+from cmpg.summaries import Summary, fields_line, html, line, text
 
 MAX_WORK = 300_000_000
 """The upper bound visits at most this many pairs of rows."""
@@ -86,7 +86,7 @@ class NearPotential:
         rise = epsilon / 2 - self.upper
         return ceil(self.reward_range / rise) if rise > 0 else None
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show: the bracket, and what follows."""
         sentence = (
             f"no function of policies is closer to a potential than {self.lower:.4g}; one is within {self.upper:.4g}"
@@ -98,7 +98,7 @@ class NearPotential:
             if self.upper > 0
             else "it is one up to rounding"
         )
-        return Face("near a potential", sentence, (follows, f"candidate: {self.candidate}"))
+        return Summary("near a potential", sentence, (follows, f"candidate: {self.candidate}"))
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -26,7 +26,6 @@ import numpy as np
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.box import BoxCMDP, worst_case
 from cmpg.cmdp.model import CMDP
-from cmpg.faces import fields_line
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.loads import LoadTree, load_tables
@@ -36,6 +35,7 @@ from cmpg.learning.local.simulator import LocalKnown, LocalSamples
 from cmpg.learning.outcome import Bounds
 from cmpg.learning.samples import Samples
 from cmpg.policy import JointPolicy
+from cmpg.summaries import fields_line
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import UnsupportedError
-from cmpg.faces import fields_line
 from cmpg.games.game import Game
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
@@ -27,6 +26,7 @@ from cmpg.learning.multinomials import spread
 from cmpg.learning.samples import BoolArray, Ledger
 from cmpg.learning.simulator import check_count, refuse_masks
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import fields_line
 
 MAX_ENTRIES = 50_000_000
 """Kernels of one kind with more entries than this, counting every next state, are refused."""

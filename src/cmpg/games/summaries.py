@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmpg.faces import Face, Table, counted, fixed, largest, shown_of, significant
 from cmpg.games.game import Game
+from cmpg.summaries import Summary, Table, counted, fixed, largest, shown_of, significant
 
 
-def game_face(game: Game) -> Face:
+def game_face(game: Game) -> Summary:
     """Return what to show of a game.
 
     Examples
@@ -38,7 +38,7 @@ def game_face(game: Game) -> Face:
         tuple((names.constraint(j), significant(game.thresholds[j], 9)) for j in tight),
         shown_of(tight, len(game.thresholds), "constraints with the lowest thresholds"),
     )
-    return Face(size_of(game), parts=(agents, constraints) if len(game.thresholds) else (agents,))
+    return Summary(size_of(game), parts=(agents, constraints) if len(game.thresholds) else (agents,))
 
 
 def size_of(game: Game) -> str:

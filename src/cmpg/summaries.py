@@ -1,6 +1,6 @@
 """What an object looks like: a sentence, lines and tables, shown alike in a terminal, a notebook and on a page.
 
-An object with a face has a method `face() -> Face`, and three names that read it:
+An object with a summary has a method `summary() -> Summary`, and three names that read it:
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -63,7 +63,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Face:
+class Summary:
     """A sentence that begins with its most important word, and lines and tables below it."""
 
     word: str
@@ -77,40 +77,40 @@ class Face:
         return f"{self.word}: {self.sentence}" if self.sentence else self.word
 
 
-class HasFace(Protocol):
+class HasSummary(Protocol):
     """What can be shown."""
 
-    def face(self) -> Face:
+    def summary(self) -> Summary:
         """Return what to show."""
 
 
-def line(thing: HasFace) -> str:
-    """Return an object as one line: its kind, and the headline of its face."""
-    return headline_line(type(thing).__name__, thing.face())
+def line(thing: HasSummary) -> str:
+    """Return an object as one line: its kind, and the headline of its summary."""
+    return headline_line(type(thing).__name__, thing.summary())
 
 
-def headline_line(kind: str, face: Face) -> str:
-    """Return the headline of a face as one line, behind the kind of what it belongs to."""
-    return _cut(f"<{kind} {plain(face.headline)}", MOST_CHARACTERS - 1) + ">"
+def headline_line(kind: str, summary: Summary) -> str:
+    """Return the headline of a summary as one line, behind the kind of what it belongs to."""
+    return _cut(f"<{kind} {plain(summary.headline)}", MOST_CHARACTERS - 1) + ">"
 
 
-def text(thing: HasFace) -> str:
+def text(thing: HasSummary) -> str:
     """Return an object as lines of text."""
-    return face_text(thing.face())
+    return summary_text(thing.summary())
 
 
-def html(thing: HasFace) -> str:
+def html(thing: HasSummary) -> str:
     """Return an object as HTML: the same words and numbers as `text`."""
-    face = thing.face()
-    told = f": {escape(plain(face.sentence))}" if face.sentence else ""
-    parts = [_paragraph(part) if isinstance(part, str) else table_html(part) for part in face.parts]
-    return f"<p><b>{escape(plain(face.word))}</b>{told}</p>" + "".join(parts)
+    summary = thing.summary()
+    told = f": {escape(plain(summary.sentence))}" if summary.sentence else ""
+    parts = [_paragraph(part) if isinstance(part, str) else table_html(part) for part in summary.parts]
+    return f"<p><b>{escape(plain(summary.word))}</b>{told}</p>" + "".join(parts)
 
 
-def face_text(face: Face) -> str:
-    """Return a face as lines of text."""
-    parts = [plain(part, lines=True) if isinstance(part, str) else table_text(part) for part in face.parts]
-    return "\n".join([plain(face.headline, lines=True), *parts])
+def summary_text(summary: Summary) -> str:
+    """Return a summary as lines of text."""
+    parts = [plain(part, lines=True) if isinstance(part, str) else table_text(part) for part in summary.parts]
+    return "\n".join([plain(summary.headline, lines=True), *parts])
 
 
 def table_text(table: Table) -> str:

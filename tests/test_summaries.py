@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 import cmpg
 from cmpg import learning
 from cmpg.duality.dual_function import analyse_duality
-from cmpg.faces import (
-    Face,
+from cmpg.summaries import (
+    Summary,
     Table,
-    face_text,
     fixed,
     html,
     line,
     plain,
     significant,
+    summary_text,
     table_html,
     table_markdown,
     table_text,
@@ -31,10 +31,10 @@ EVIL = "<script>alert(1)</script>\x1b]0;gotcha\x07\x9b31m\u202egnp.exe\n=1+1|`x`
 
 
 class Shown:
-    def __init__(self, face):
-        self._face = face
+    def __init__(self, summary):
+        self._face = summary
 
-    def face(self):
+    def summary(self):
         return self._face
 
 
@@ -66,9 +66,9 @@ def test_html_has_the_same_words_and_every_digit():
 
 
 def test_text_and_html_tell_the_same():
-    face = Face("DONE", "it is.", ("a line\nand another", TABLE))
-    told = " ".join(Words(html(Shown(face))).words).replace("−", "-").split()
-    assert " ".join(told) == " ".join(face_text(face).replace("DONE: ", "DONE : ").split())
+    summary = Summary("DONE", "it is.", ("a line\nand another", TABLE))
+    told = " ".join(Words(html(Shown(summary))).words).replace("−", "-").split()
+    assert " ".join(told) == " ".join(summary_text(summary).replace("DONE: ", "DONE : ").split())
 
 
 @given(st.text())
@@ -77,13 +77,13 @@ def test_nothing_steers_a_terminal(text):
 
 
 def test_names_cannot_leave_their_place():
-    face = Face(EVIL, EVIL, (EVIL, Table((EVIL, "value"), ((EVIL, fixed(1)),), note=EVIL)))
-    for told in (face_text(face), line(Shown(face))):
+    summary = Summary(EVIL, EVIL, (EVIL, Table((EVIL, "value"), ((EVIL, fixed(1)),), note=EVIL)))
+    for told in (summary_text(summary), line(Shown(summary))):
         assert "\x1b" not in told
         assert "\x9b" not in told
         assert "\u202e" not in told
-    assert "script" not in Words(html(Shown(face))).tags
-    assert len(line(Shown(face)).splitlines()) == 1
+    assert "script" not in Words(html(Shown(summary))).tags
+    assert len(line(Shown(summary)).splitlines()) == 1
     rows = table_markdown(Table(("name",), ((EVIL,),)))
     assert len(rows) == 3
     assert not re.search(r"(?<!\\)[<`]", rows[2])
@@ -91,8 +91,8 @@ def test_names_cannot_leave_their_place():
 
 
 def test_a_line_is_one_line_of_bounded_length():
-    assert len(line(Shown(Face("WORD", "x" * 10_000)))) <= 160
-    assert line(Shown(Face("3 agents"))) == "<Shown 3 agents>"
+    assert len(line(Shown(Summary("WORD", "x" * 10_000)))) <= 160
+    assert line(Shown(Summary("3 agents"))) == "<Shown 3 agents>"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_numbers_that_are_large_or_unknown(number, text):
 
 @pytest.fixture(scope="module")
 def objects():
-    """One of each kind that has a face."""
+    """One of each kind that has a summary."""
     game = cmpg.scenarios.charging()
     rng = np.random.default_rng(0)
     small = cmpg.scenarios.counter_example()
@@ -144,7 +144,7 @@ class TestObjects:
 
     def test_print_begins_with_what_matters_and_is_short(self, kind, objects):
         lines = str(objects[kind]).splitlines()
-        assert objects[kind].face().headline == lines[0]
+        assert objects[kind].summary().headline == lines[0]
         assert len(lines) <= 35
 
     def test_a_notebook_shows_the_same_words(self, kind, objects):
