@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from cmpg.policy import JointPolicy as JointPolicy
     from cmpg.simulation.episodes import simulate as simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Runs are told to the loggers below "cmpg"; whoever wants to hear them adds a handler: docs/watching.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
