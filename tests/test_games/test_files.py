@@ -615,6 +615,6 @@ def test_searches_see_floats_where_proofs_see_what_was_given():
     position = game.at(game.uniform_policy())
     tables = (position.values, position.costs, position.induced_cmdp(0).reward, position.induced_cmdp(0).costs)
     assert {table.dtype for table in tables} == {np.dtype(np.float64)}
-    claim = claim_of(game, game.uniform_policy(), [[0], [0]])
+    claim = claim_of(game, game.uniform_policy(), [[0.0], [0.0]])
     assert claim.thresholds.tolist() == [THIRD]
     assert claim.tables.costs.ravel().tolist() == [0, 0, 0, THIRD]

@@ -136,12 +136,12 @@ def test_a_discounted_game_is_solved_in_one_thread(monkeypatch):
         scipy.linalg, "lu_solve", lambda *args, **more: seen.extend(blas_threads()) or plain(*args, **more)
     )
     game = cmpg.JointGame(
-        transition=np.full((1, 2, 2, 2, 2), 0.5),
-        rewards=np.ones((2, 1, 2, 2, 2)),
+        transition=np.tile(np.eye(2)[:, None, None], (1, 1, 2, 2, 1)),  # states are never left: sweeps would be slow
+        rewards=np.tile(np.arange(2.0)[:, None, None], (2, 1, 1, 2, 2)),
         costs=np.zeros((1, 1, 2, 2, 2)),
         thresholds=[1.0],
         initial=[0.5, 0.5],
-        discount=0.9,
+        discount=0.99,
     )
     game.at(game.uniform_policy()).costs  # noqa: B018
     assert set(seen) == {1}

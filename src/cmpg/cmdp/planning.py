@@ -26,6 +26,7 @@ import numpy.typing as npt
 from cmpg.arrays import FloatArray, IntArray, frozen
 from cmpg.cmdp.discounted import Optimum, optimum
 from cmpg.cmdp.evaluation import (
+    NEXT_TO_OVERFLOW,
     add_future,
     backward_induction,
     blocks_backwards,
@@ -35,6 +36,7 @@ from cmpg.cmdp.evaluation import (
 )
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP, thin
+from cmpg.errors import SolverError
 
 SMALL_MASK = 1_000
 """In masks of fewer entries than this, NumPy's own argmax finds the first True of each column faster."""
@@ -236,7 +238,13 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     """
     spent: Any = multipliers @ cmdp.thresholds if cmdp.num_constraints else 0
     if cmdp.discount is not None:
-        return _optimum(cmdp, _scalarisation(multipliers)).bound(cmdp.initial, cmdp.discount) + float(spent)
+        try:
+            most = _optimum(cmdp, _scalarisation(multipliers)).bound(cmdp.initial, cmdp.discount)
+        except SolverError:
+            if cmdp.sizes.max() < NEXT_TO_OVERFLOW:
+                raise
+            return np.inf  # sums that overflow are bounded by nothing
+        return most + float(spent)
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
         if (own := cmdp.own_kernel) is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import numpy as np
@@ -101,16 +102,19 @@ def among(game: LocalGame, agents: Sequence[int]) -> LocalGame:
     if not kept:
         raise GameError("no agent is left; at least one is required.")
     count = len(kept) + 1
+
+    def some(names: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return None if not names else tuple(names[i] for i in kept)
+
     legend = game.legend
     if legend is not None:
         legend = replace(
             legend,
-            goals=tuple(legend.goals[i] for i in kept) if legend.goals else (),
-            needs_of=tuple(legend.needs_of[i] for i in kept) if legend.needs_of else (),
+            goals=some(legend.goals) or (),
+            needs_of=some(legend.needs_of) or (),
+            sites=some(legend.sites) or (),
+            wholes=some(legend.wholes) or (),
         )
-
-    def some(names: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        return None if names is None else tuple(names[i] for i in kept)
 
     binds = None if game.binds is None else game.binds[kept]
     if binds is not None and not binds.any(axis=0).all():
@@ -167,7 +171,12 @@ def _rest_of_local(game: LocalGame, step: int, laws: Sequence[FloatArray] | None
 
 
 def _later_legend(legend: Legend | None, step: int) -> Legend | None:
-    return None if legend is None else replace(legend, steps=legend.steps[step:])
+    if legend is None:
+        return None
+    begins = legend.begins
+    if begins and legend.step_seconds:
+        begins = (datetime.fromisoformat(begins) + timedelta(seconds=step * legend.step_seconds)).isoformat()
+    return replace(legend, steps=legend.steps[step:], begins=begins)
 
 
 def _rest_of_joint(game: JointGame, step: int, laws: Sequence[FloatArray] | None) -> JointGame:

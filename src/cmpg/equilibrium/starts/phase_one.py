@@ -162,7 +162,10 @@ def _at_high_multipliers(game: Game, position: Position, rng: np.random.Generato
     over = excess > 0
     if not over.any() or not 0 < total_range < np.inf:
         return position
-    multipliers = np.where(over, STRESS * total_range / np.where(over, excess, 1.0), 0.0)
+    with np.errstate(over="ignore"):  # an excess next to nothing needs no pressure
+        multipliers = np.where(over, STRESS * total_range / np.where(over, excess, 1.0), 0.0)
+    if not np.isfinite(multipliers).all():
+        return position
     turns = MAX_PASSES * game.num_agents
     done = best_response_dynamics(position, multipliers, turns=turns, worth=1.0, rng=rng, deadline=deadline)
     return position if done is None or worst_slack(done.position) <= worst_slack(position) else done.position
