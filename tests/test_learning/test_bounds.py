@@ -411,7 +411,7 @@ def test_the_margin_of_assumption_2_has_rows_of_its_own():
             assert dict(other.constants)["T of 4"] == pytest.approx(4 * dict(one.constants)["T of 4"])
             assert (dict(one.constants)["c"], dict(other.constants)["c"]) == (0.5, 0.25)
         else:
-            assert one == other
+            assert repr(one) == repr(other)  # numbers that the theory does not give are nan, which equals nothing
     for margin in (0.0, 0.6):
         with pytest.raises(CMPGError, match=f"margin is {margin:g}"):
             bounds_table(known, slater=0.5, margin=margin, epsilon=0.1, delta=0.1)
