@@ -37,6 +37,7 @@ ONCE_WRONG = {
         (2110, 2562, 3030, 3217), "a delay that falls with the load hung on 1 − p, whose error is absolute"
     ),
     **dict.fromkeys((40_062, 40_321), "half of the least float was paid, and rounded to nothing"),
+    9830: "a residual that is a Fraction could not be written on Python 3.11",
     2139: "a potential was proved by a comparison with nan",
     4802: "a potential was refuted by the rounding of the least float",
     **dict.fromkeys((37, 2007, 4581), "a run folder with a bound that is not finite was not read back"),

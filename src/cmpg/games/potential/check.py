@@ -334,7 +334,7 @@ def _tested_exactly(largest: FourCycle, trials: int, probability: float) -> Pote
 
 def _tested_in_floats(largest: FourCycle, cycles: int) -> PotentialCheck:
     reason = (
-        f"In floating point, {cycles} random 4-cycles added up to at most {abs(largest.residual):.1g}, which rounding "
-        f"can explain; no error probability can be stated."
+        f"In floating point, {cycles} random 4-cycles added up to at most {float(abs(largest.residual)):.1g}, which "
+        f"rounding can explain; no error probability can be stated."
     )
     return PotentialCheck(Verdict.TESTED, reason, largest.residual)
