@@ -149,6 +149,13 @@ def test_what_is_no_number_ends_in_words(sparse, number):
         discounted_values(sp.csr_array(chain) if sparse else chain, np.array([[number], [1.0]]), 0.9, rounding=ROUNDING)
 
 
+@pytest.mark.parametrize("sparse", [True, False])
+def test_visits_that_are_no_numbers_end_in_words(sparse):
+    chain, initial = np.full((2, 2), 0.5), np.array([np.nan, 1.0])
+    with np.errstate(all="ignore"), pytest.raises(SolverError, match="occupancy could not be computed"):
+        discounted_visits(sp.csr_array(chain) if sparse else chain, initial, 0.9, rounding=ROUNDING)
+
+
 def test_a_row_that_leads_nowhere_is_refused_by_the_kernel():
     from cmpg.cmdp.kernels.choice import compiled
 

@@ -118,9 +118,13 @@ def discounted_values(
         _, middle, excess = _residual(chain, stage, discount, rounding, aim, relative)
         if excess <= 1.0:
             return RelativeValues(relative, middle / (1 - discount))
-    raise SolverError(
-        f"a discounted value could not be computed: its residual is {excess:.3g} times what rounding "
-        "explains. Use a smaller discount, or a finite horizon."
+    raise _not_computed("a discounted value", excess)
+
+
+def _not_computed(what: str, excess: float) -> SolverError:
+    return SolverError(
+        f"{what} could not be computed: its residual is {excess:.3g} times what rounding explains. Use a smaller "
+        "discount, or a finite horizon."
     )
 
 
@@ -224,7 +228,10 @@ def discounted_visits(flow: Any, initial: FloatArray, discount: float, *, roundi
     solve = _linear_solver(back, discount)
     for _ in range(MAX_REFINEMENTS):
         visits = visits + solve(initial + discount * (back @ visits) - visits)
-    return np.asarray(np.maximum(visits, 0.0))
+        left = float(np.abs(initial + discount * (back @ visits) - visits).max() / (rounding * visits.max()))
+        if left <= 1.0:
+            return np.asarray(np.maximum(visits, 0.0))
+    raise _not_computed("a discounted occupancy", left)
 
 
 def _is_slow(now: float, before: float) -> bool:
