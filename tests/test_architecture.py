@@ -103,8 +103,7 @@ def test_a_file_imports_only_from_rooms_above_its_own(path):
 NEVER_CALLED = {"eval", "exec", "compile", "__import__", "system", "popen", "load_module", "allow_pickle"}
 NEVER_IMPORTED = {"pickle", "cloudpickle", "dill", "marshal", "shelve", "yaml", "subprocess", "ctypes", "runpy", "code"}
 IMPORT_BY_NAME = {
-    "front_door.py",  # the names of a room, from a table in it
-    "interop/__init__.py",  # the same
+    "lazy.py",  # the names of a package, from the imports that it shows to type checkers
     "scenarios/__init__.py",  # scenarios, from a table
     "cli/main.py",  # commands, from a table
     "cmdp/kernels/choice.py",  # the extension, which may not be there
@@ -225,26 +224,29 @@ def test_a_constructor_takes_the_fields_of_its_class(module, name, init):
     ]
 
 
-def public_names(door):
-    module = importlib.import_module(door)
+def public_names(package):
+    module = importlib.import_module(package)
     return {name: getattr(module, name) for name in module.__all__}
 
 
-DOORS = [".".join(path.parent.relative_to(SOURCE.parent).parts) for path in sorted(SOURCE.rglob("__init__.py"))]
-FRONT_DOORS = [door for door in DOORS if hasattr(importlib.import_module(door), "__all__")]
+PACKAGES = [".".join(path.parent.relative_to(SOURCE.parent).parts) for path in sorted(SOURCE.rglob("__init__.py"))]
 
 
-@pytest.mark.parametrize("door", FRONT_DOORS)
-def test_a_type_checker_sees_the_names_that_a_front_door_lends(door):
-    """They are written twice: where they are loaded from when they are used, and as imports for type checkers."""
-    path = SOURCE.parent / door.replace(".", "/") / "__init__.py"
-    seen = set()
-    for block in parsed(path).body:
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
-            seen |= {alias.asname for each in block.body for alias in each.names if alias.asname}
-    lent = {name for name, thing in public_names(door).items() if getattr(thing, "__module__", door) != door}
-    assert lent - seen == set()
-    assert {name for name in seen if not hasattr(importlib.import_module(door), name)} == set()
+@pytest.mark.parametrize("package", [each for each in PACKAGES if hasattr(importlib.import_module(each), "__all__")])
+def test_every_exported_name_is_loaded_from_the_module_that_a_type_checker_reads(package):
+    path = SOURCE.parent / package.replace(".", "/") / "__init__.py"
+    blocks = [each for each in parsed(path).body if isinstance(each, ast.If)]
+    lines = [each for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING" for each in block.body]
+    shown = {alias.asname: each.module for each in lines for alias in each.names if alias.asname}
+    defined_here = {
+        name for name, each in public_names(package).items() if getattr(each, "__module__", package) == package
+    }
+    assert set(public_names(package)) - defined_here <= set(shown)
+    for name, home in shown.items():
+        loaded = importlib.import_module(f"{home}.{name}") if home == package else None
+        wanted = loaded or getattr(importlib.import_module(home), name)
+        found = getattr(importlib.import_module(package), name)
+        assert found is wanted or inspect.unwrap(found) is inspect.unwrap(wanted), name
 
 
 def test_the_glossary_has_every_public_noun():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg import comparison as comparison
@@ -84,92 +84,4 @@ __version__ = "0.2.0"
 # Runs are told to the loggers below "cmpg"; whoever wants to hear them adds a handler: docs/watching.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "citation": ("cite",),
-        "cmdp.exact": ("Exact",),
-        "cmdp.linear_program": ("LinearProgram",),
-        "cmdp.model": ("CMDP",),
-        "cmdp.primal_dual": ("PrimalDual",),
-        "equilibrium.ascent": (
-            "Ascent",
-            "coordinate_ascent",
-        ),
-        "equilibrium.certificate": (
-            "Certificate",
-            "Feasibility",
-            "certify",
-        ),
-        "equilibrium.starts.common_price": ("CommonPrice",),
-        "equilibrium.quality": ("quality",),
-        "equilibrium.recommendations.recommend": ("recommend",),
-        "equilibrium.result": (
-            "Result",
-            "Status",
-        ),
-        "equilibrium.loop": ("GreatestGain",),
-        "equilibrium.runs": ("Restarts",),
-        "equilibrium.solve": ("solve",),
-        "equilibrium.starts.min_cost": (
-            "MinCostStart",
-            "feasible_start",
-        ),
-        "errors": (
-            "CMPGError",
-            "FileError",
-            "GameError",
-            "InfeasibleError",
-            "PolicyError",
-            "SolverError",
-        ),
-        "files.devices": (
-            "load_device",
-            "load_recommendation",
-        ),
-        "files.games": (
-            "load_game",
-            "save_game",
-        ),
-        "files.policies": ("load_policy",),
-        "files.policy_tables": ("read_policy",),
-        "files.run_folder": ("load_run",),
-        "games.check": ("check_game",),
-        "games.game": (
-            "Game",
-            "Position",
-        ),
-        "games.counting.game": ("CountingGame",),
-        "games.devices": (
-            "Concept",
-            "CorrelatedPolicy",
-            "Rota",
-        ),
-        "games.joint.game": ("JointGame",),
-        "games.local.agent": ("LocalAgent",),
-        "games.local.game": ("LocalGame",),
-        "games.potential.check": ("check_potential",),
-        "judging.verb": ("judge",),
-        "judging.known": ("JudgedPolicy",),
-        "judging.side_by_side": ("judge_side_by_side",),
-        "policy": ("JointPolicy",),
-        "simulation.episodes": ("simulate",),
-    },
-    rooms=(
-        "comparison",
-        "duality",
-        "equilibrium",
-        "games",
-        "interop",
-        "judging",
-        "learning",
-        "operation",
-        "paper",
-        "plugins",
-        "runs",
-        "scenarios",
-        "simulation",
-        "suite",
-        "sweeps",
-    ),
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -179,7 +179,7 @@ def test_what_is_missing_is_named_with_how_to_install_it():
     assert "pip install 'cmpg[pettingzoo]'" in told
 
 
-def test_the_front_door_lists_and_loads_its_names():
+def test_the_package_lists_and_loads_its_names():
     assert set(interop.__all__) <= set(dir(interop))
     assert all(getattr(interop, name) is not None for name in interop.__all__)
     with pytest.raises(AttributeError, match="no attribute 'to_openspiel'"):

@@ -301,7 +301,7 @@ def test_constraints_that_bind_some_agents_only_are_refused_at_every_door(game, 
         door(masked, rng=np.random.default_rng(0))
 
 
-def test_every_name_of_the_front_door_opens():
+def test_every_exported_name_is_what_it_says():
     for name in learning.__all__:
         assert getattr(learning, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'lern'"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.comparison.comparison import CertifiedAscent as CertifiedAscent
@@ -20,16 +20,4 @@ if TYPE_CHECKING:
     from cmpg.comparison.record import Comparator as Comparator
     from cmpg.comparison.record import Comparison as Comparison
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "comparison": (
-            "CertifiedAscent",
-            "GameComparison",
-            "compare",
-        ),
-        "record": ("Comparison", "Comparator"),
-        "gradients": ("LagrangianGradient", "IndependentGradient", "SwitchingGradient"),
-        "methods": ("COMPARATORS", "LagrangianDual", "JointPlanner", "NashCA"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

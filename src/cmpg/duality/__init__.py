@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.duality.branch_and_bound import PrimalBound as PrimalBound
@@ -25,31 +25,4 @@ if TYPE_CHECKING:
     from cmpg.duality.gap import penalised_local_game as penalised_local_game
     from cmpg.duality.maximisers import DualMaximisers as DualMaximisers
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "branch_and_bound": (
-            "PrimalBound",
-            "best_product_policy",
-        ),
-        "dual_function": (
-            "DualValue",
-            "DualityReport",
-            "StrongDuality",
-            "analyse_duality",
-            "dual_function",
-            "dual_maximisers",
-            "dual_value",
-            "lagrangian",
-            "penalised_game",
-            "primal_value",
-        ),
-        "gap": (
-            "DualityGap",
-            "dual_function_bounds",
-            "duality_gap",
-            "penalised_local_game",
-        ),
-        "maximisers": ("DualMaximisers",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.ascent import Ascent as Ascent
@@ -47,69 +47,4 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.starts.start import StartMethod as StartMethod
     from cmpg.equilibrium.starts.start import random_start as random_start
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "ascent": (
-            "Ascent",
-            "coordinate_ascent",
-            "theorem_1_bound",
-        ),
-        "best_responses": (
-            "certify_with_best_responses",
-            "proposed_multipliers",
-        ),
-        "certificate": (
-            "Certificate",
-            "Feasibility",
-            "certify",
-        ),
-        "infeasibility": (
-            "InfeasibilityProof",
-            "prove_infeasible",
-        ),
-        "loop": (
-            "Answer",
-            "Ending",
-            "GreatestGain",
-            "OnProgress",
-            "RoundRobin",
-            "Rules",
-            "Schedule",
-            "take_turns",
-        ),
-        "quality": ("OptimalityGap",),
-        "recommendations.recommend": (
-            "Recommendation",
-            "recommend",
-        ),
-        "result": (
-            "Attempt",
-            "Incumbent",
-            "Result",
-            "Status",
-            "Step",
-        ),
-        "runs": (
-            "Restarts",
-            "by_potential",
-            "by_welfare",
-        ),
-        "solve": ("solve",),
-        "starts.common_price": (
-            "CommonPrice",
-            "WarmStart",
-        ),
-        "starts.min_cost": (
-            "MinCostStart",
-            "feasible_start",
-        ),
-        "starts.pairs": ("PairMoves",),
-        "starts.planner": ("PlannerStart",),
-        "starts.start": (
-            "Start",
-            "StartMethod",
-            "random_start",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

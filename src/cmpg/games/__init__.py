@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.games.check import GameCheck as GameCheck
@@ -54,72 +54,4 @@ if TYPE_CHECKING:
     from cmpg.games.risk import lifted as lifted
     from cmpg.games.risk import with_chances as with_chances
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "check": (
-            "GameCheck",
-            "InducedPosition",
-            "check_game",
-        ),
-        "constraints": (
-            "bind",
-            "by_window",
-        ),
-        "game": (
-            "Amount",
-            "Game",
-            "Information",
-            "Legend",
-            "Names",
-            "Objective",
-            "Planner",
-            "Playable",
-            "Position",
-            "PotentialKind",
-            "PotentialProof",
-            "Stepped",
-            "Stepper",
-            "UpperBound",
-            "potential_by_moves",
-        ),
-        "counting.vectors": (
-            "EveryCount",
-            "LargestCount",
-        ),
-        "counting.game": ("CountingGame",),
-        "joint.game": ("JointGame",),
-        "joint.tabulation": ("StepFunction",),
-        "local.agent": ("LocalAgent",),
-        "local.game": ("LocalGame",),
-        "local.to_joint": (
-            "lift_policy",
-            "to_joint",
-        ),
-        "play": ("OneByOne",),
-        "potential.near": (
-            "NearPotential",
-            "near_potential",
-        ),
-        "risk": (
-            "Chance",
-            "CostLaw",
-            "augmented_sizes",
-            "cost_law",
-            "lifted",
-            "with_chances",
-        ),
-        "potential.check": (
-            "FourCycle",
-            "PotentialCheck",
-            "Verdict",
-            "check_potential",
-            "recheck",
-        ),
-        "rest": (
-            "among",
-            "laws_at",
-            "rest_of",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.interop.enumeration import EnumeratedEnv as EnumeratedEnv
@@ -40,29 +41,4 @@ if TYPE_CHECKING:
     from cmpg.interop.watching import result_metrics as result_metrics
     from cmpg.interop.watching import tensorboard_watcher as tensorboard_watcher
 
-_HOMES = {
-    "enumeration": ("EnumeratedEnv", "EnvStep", "from_parallel_env"),
-    "environments": ("hidden_environment",),
-    "gambit": ("nfg_text", "read_nfg"),
-    "gymnasium": ("CMDPEnv", "from_toy_text", "to_gymnasium_env"),
-    "long_table": ("from_frame", "game_frame", "read_table", "table_text"),
-    "parallel_env": ("GameEnv", "to_parallel_env"),
-    "play": ("Episodes", "LearnableEnv", "PolicyRunner"),
-    "prism": ("PrismProblem", "to_prism"),
-    "replays": ("Replay", "replay"),
-    "watching": ("Watcher", "event_metrics", "mlflow_watcher", "result_metrics", "tensorboard_watcher"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = list(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: what it needs may not be installed."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'cmpg.interop' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"cmpg.interop.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.judging.audits import Audit as Audit
@@ -30,16 +30,4 @@ if TYPE_CHECKING:
     from cmpg.judging.verb import judge as judge
     from cmpg.judging.worlds import GameWorld as GameWorld
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "audits": ("Audit", "Interval", "MeasuredDeviation", "audit"),
-        "environments": ("EnvStep", "EnvironmentWorld"),
-        "verb": ("judge",),
-        "known": ("Change", "Deviation", "JudgedPolicy"),
-        "policies": ("RecurrentPolicyError", "policy_function"),
-        "single_agent": ("SingleAgentEnv",),
-        "worlds": ("GameWorld",),
-        "side_by_side": ("SideBySide", "judge_side_by_side"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.learning.a_priori import APriori as APriori
@@ -49,24 +49,4 @@ if TYPE_CHECKING:
     from cmpg.learning.slater import slater_constant as slater_constant
     from cmpg.learning.truncation import steps_for as steps_for
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "a_priori": ("APriori",),
-        "bounds": ("bounds_table",),
-        "environment": ("Environment", "EnvironmentSimulator"),
-        "generative": ("Adaptive",),
-        "ascent": ("learn", "learned_start"),
-        "local.model": ("LocalModel",),
-        "local.safe": ("learn_safely",),
-        "local.simulator": ("LocalSimulator",),
-        "outcome": ("Judgement", "LearnedResponse", "Learner", "LearnResult", "ResponseStatus", "judge"),
-        "safe": ("GivenPolicy", "OwnPolicy", "Pace", "SafeExploration", "safe_learner"),
-        "samples": ("Known", "Ledger", "Payoffs", "Played", "Samples"),
-        "shared": ("Round", "learn_shared"),
-        "problem": ("InducedProblem",),
-        "simulator": ("GameSimulator", "Simulator"),
-        "slater": ("cmdp_slack", "slater_constant"),
-        "truncation": ("steps_for",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

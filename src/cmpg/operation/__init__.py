@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.operation.day import Arrivals as Arrivals
@@ -30,21 +30,4 @@ if TYPE_CHECKING:
     from cmpg.operation.plans import first_plan as first_plan
     from cmpg.operation.plans import replan as replan
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "day": (
-            "Arrivals",
-            "Closure",
-            "ComparedDay",
-            "Fixed",
-            "Luck",
-            "OperatedDay",
-            "News",
-            "clairvoyant",
-            "compared_day",
-            "operate",
-        ),
-        "plans": ("AgentChange", "DayBudget", "Replan", "first_plan", "replan"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.paper.algorithm_2 import algorithm_2 as algorithm_2
@@ -37,13 +37,4 @@ if TYPE_CHECKING:
     from cmpg.paper.reproduction import reproduce as reproduce
     from cmpg.paper.reproduction import write as write
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "algorithm_4": ("Algorithm4", "OnlineToBatch"),
-        "claims": ("FULL", "QUICK", "CheckedClaim", "Effort", "Evidence", "PaperClaim"),
-        "reproduction": ("CLAIMS", "SECTIONS", "Reproduction", "reproduce", "write"),
-        "algorithm_2": ("algorithm_2",),
-        "algorithm_3": ("Algorithm3", "AveragedPrimalDual", "UniformFill", "primal_dual"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

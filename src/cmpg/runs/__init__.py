@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.runs.runner import Jobs as Jobs
     from cmpg.runs.runner import run_tasks as run_tasks
 
-__all__, __getattr__, __dir__ = front_door(__name__, {"runner": ("Jobs", "run_tasks")})
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

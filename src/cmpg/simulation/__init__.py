@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Episode as Episode
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation as Simulation
     from cmpg.simulation.episodes import simulate as simulate
 
-__all__, __getattr__, __dir__ = front_door(__name__, {"episodes": ("Episode", "Estimates", "Simulation", "simulate")})
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

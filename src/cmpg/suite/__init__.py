@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.suite.games import SUITE as SUITE
@@ -22,11 +22,4 @@ if TYPE_CHECKING:
     from cmpg.suite.submissions import SuiteRow as SuiteRow
     from cmpg.suite.submissions import judge_submission as judge_submission
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "games": ("SUITE", "VERSION", "content_digest", "suite_game"),
-        "references": ("Reference", "reference"),
-        "submissions": ("Submission", "SuiteRow", "judge_submission"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.sweeps.grid import Grid as Grid
@@ -21,12 +21,4 @@ if TYPE_CHECKING:
     from cmpg.sweeps.worth import SweepCurve as SweepCurve
     from cmpg.sweeps.worth import curves as curves
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "worth": ("SweepCurve", "curves"),
-        "grid": ("Grid",),
-        "rows": ("Sweep", "SweepRow", "load_sweep"),
-        "running": ("sweep",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmpg.front_door import front_door
+from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from cmpg.scenarios.readers.acn import Session as Session
@@ -28,12 +28,4 @@ if TYPE_CHECKING:
     from cmpg.scenarios.readers.tntp import read_nodes as read_nodes
     from cmpg.scenarios.readers.tntp import read_trips as read_trips
 
-__all__, __getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "acn": ("Session", "read_sessions"),
-        "dpomdp": ("TeamProblem", "read_dpomdp"),
-        "movingai": ("GridMap", "Journey", "read_map", "read_scen"),
-        "tntp": ("Network", "TripTable", "read_network", "read_nodes", "read_trips"),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)
