@@ -399,3 +399,12 @@ def test_agents_with_tables_of_one_shape_share_the_uniform_one():
     policy = JointPolicy.uniform([(2, 3, 2), (1, 1, 4), (2, 3, 2)])
     assert policy.stored[0] is policy.stored[2]
     assert policy.shapes == ((2, 3, 2), (1, 1, 4), (2, 3, 2))
+
+
+def test_potentials_are_counted_from_the_policy_that_always_plays_the_first_action():
+    policy = JointPolicy.reference([(2, 3, 4), (2, 3, 4), (1, 1, 2)])
+    assert policy.shapes == ((2, 3, 4), (2, 3, 4), (1, 1, 2))
+    assert policy.stored[0] is policy.stored[1]
+    for table in policy:
+        assert (table[..., 0] == 1).all()
+        assert not table[..., 1:].any()

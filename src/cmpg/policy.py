@@ -235,6 +235,13 @@ class JointPolicy:
         return cls(tuple(known[tuple(shape)] for shape in shapes))
 
     @classmethod
+    def reference(cls, shapes: Sequence[PolicyShape]) -> JointPolicy:
+        """Every agent always plays action 0: the policy from which potentials are counted."""
+        _check_shapes(shapes)
+        known = {shape: certain_table(np.zeros(shape[:2], dtype=np.int64), shape[2]) for shape in map(tuple, shapes)}
+        return cls(tuple(known[tuple(shape)] for shape in shapes))
+
+    @classmethod
     def random(cls, shapes: Sequence[PolicyShape], *, rng: np.random.Generator) -> JointPolicy:
         """Every row is drawn uniformly from the simplex."""
         _check_shapes(shapes)

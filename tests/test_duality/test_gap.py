@@ -6,6 +6,7 @@ import pytest
 from cmpg.duality import dual_function_bounds, duality_gap, penalised_local_game
 from cmpg.duality.dual_function import dual_function
 from cmpg.errors import GameError
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, grid_world_local, routing
 
 
@@ -30,12 +31,12 @@ def test_a_local_game_has_a_bracket_and_its_ends_are_in_order():
 
 def test_the_penalised_game_has_the_lagrangian_as_its_potential():
     game, rng = grid_world_local(), np.random.default_rng(3)
-    uniform = game.uniform_policy()
+    reference = JointPolicy.reference(game.policy_shapes)
     for price in (0.0, 0.7, 5.0):
         priced = penalised_local_game(game, [price])
         for _ in range(3):
             policy = game.random_policy(rng=rng)
-            spent = game.at(policy).costs[0] - game.at(uniform).costs[0]
+            spent = game.at(policy).costs[0] - game.at(reference).costs[0]
             assert priced.potential(policy) == pytest.approx(game.potential(policy) - price * spent, abs=1e-9)
             for agent in range(2):  # so best responses are those of an agent that pays for the whole cost
                 other = policy.replace(agent, game.random_policy(rng=rng)[agent])
@@ -51,7 +52,7 @@ def test_bounds_of_the_dual_function_hold_a_tabulated_one():
     low, high = dual_function_bounds(local, [0.0, 1.0, 3.0])
     assert (low <= high + 1e-12).all()
     joint = grid_world()
-    zero = local.at(local.uniform_policy()).values[0] + local.at(local.uniform_policy()).values[1]
+    zero = local.at(JointPolicy.reference(local.policy_shapes)).values.sum()
     above = dual_function(joint, [0.0, 1.0, 3.0])
     assert (low + zero <= above + 1e-9).all()
     with pytest.raises(GameError, match="negative"):

@@ -16,6 +16,7 @@ from cmpg.errors import GameError
 from cmpg.games.game import Information
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
+from cmpg.policy import JointPolicy
 
 MODEST = settings(deadline=None, max_examples=40)
 
@@ -199,7 +200,7 @@ def test_the_potential_rises_by_what_the_mover_gains(drawn):
         assert moved.potential - position.potential == pytest.approx(gain, abs=1e-10)
         assert game.potential(moved.policy) == moved.potential
         assert abs(gain) <= game.reward_ranges[agent] + 1e-12
-    assert game.potential(game.uniform_policy()) == 0.0
+    assert game.potential(JointPolicy.reference(game.policy_shapes)) == 0.0
 
 
 @MODEST

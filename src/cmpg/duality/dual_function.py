@@ -46,7 +46,7 @@ def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
     """Return L(π, λ) = Φ(π) + Σ_j λ_j (α_j − V^{c_j}(π)).
 
     Φ is the common value if all agents have the same reward. Otherwise a potential is defined up to a constant, and
-    Φ is `game.potential`, which is zero at the uniform policy.
+    Φ is `game.potential`, which is zero at `JointPolicy.reference`.
 
     Parameters
     ----------

@@ -136,11 +136,11 @@ def duality_gap(
 
 
 def _zero(game: Game) -> float:
-    """Return what the potential is counted from: the common value of the uniform policy, or zero."""
+    """Return what the potential is counted from: the common value of the reference, or zero."""
     joint = joint_or_none(game)
     if joint is None or not has_common_reward(joint):
         return 0.0
-    return float(joint.at(joint.uniform_policy()).values[0])
+    return float(joint.at(JointPolicy.reference(joint.policy_shapes)).values[0])
 
 
 def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:
@@ -151,7 +151,7 @@ def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:
     >>> from cmpg.scenarios import grid_world_local
     >>> game = grid_world_local()
     >>> priced, policy = penalised_local_game(game, [2.0]), game.random_policy(rng=np.random.default_rng(1))
-    >>> spent = game.at(policy).costs - game.at(game.uniform_policy()).costs
+    >>> spent = game.at(policy).costs - game.at(JointPolicy.reference(game.policy_shapes)).costs
     >>> bool(np.isclose(priced.potential(policy), game.potential(policy) - 2.0 * spent[0]))
     True
     """
@@ -174,7 +174,7 @@ def dual_function_bounds(game: LocalGame, multipliers: Any, *, epsilon: float = 
     """Return lower and upper bounds on d(λ) of a local game, for many λ: [m] each.
 
     From below by where best responses end in the penalised game, from above by agents who plan alone at common prices.
-    The potential is counted from the uniform policy.
+    The potential is counted from `JointPolicy.reference`.
 
     Parameters
     ----------
@@ -194,12 +194,12 @@ def dual_function_bounds(game: LocalGame, multipliers: Any, *, epsilon: float = 
     """
     grid = numbers("multipliers", multipliers)
     grid = grid[:, None] if grid.ndim == 1 and len(game.thresholds) == 1 else grid
-    uniform = game.at(JointPolicy.uniform(game.policy_shapes)).costs
+    reference = game.at(JointPolicy.reference(game.policy_shapes)).costs
     lower, upper = [], []
     for each in grid:
         priced = penalised_local_game(game, each)
         rest = solve(priced, epsilon=epsilon)
-        shift = float(each @ (game.thresholds - uniform))
+        shift = float(each @ (game.thresholds - reference))
         low = float(priced.potential(rest.policy)) + shift
         bound = upper_bound(priced, Objective.POTENTIAL, rest.policy, np.zeros(0))
         lower.append(low)

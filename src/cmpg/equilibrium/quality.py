@@ -83,8 +83,8 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     result
         With a policy, and its game.
     objective
-        What policies are compared by: the sum of the agents' values, or the potential, counted from that of the
-        uniform policy.
+        What policies are compared by: the sum of the agents' values, or the potential, counted from that of
+        `JointPolicy.reference`.
     time_limit
         Seconds for the bound. A local game then gives the best bound that was proved by then; others give none.
 

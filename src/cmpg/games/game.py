@@ -170,7 +170,7 @@ class Game(Protocol):
         """Return the game as it stands at a joint policy."""
 
     def potential(self, policy: JointPolicy) -> float:
-        """Return Φ(policy) − Φ(uniform policy), which is well defined where the game has a potential."""
+        """Return Φ(policy) − Φ(`JointPolicy.reference`), which is well defined where the game has a potential."""
 
     def potential_proof(self) -> PotentialProof | None:
         """Return why the game has a potential, or None where its structure does not tell."""
@@ -449,8 +449,11 @@ def cheapest_policy(game: Game, multipliers: FloatArray) -> tuple[JointPolicy, f
 
 
 def potential_by_moves(game: Game, policy: JointPolicy) -> float:
-    """Return Φ(policy) − Φ(uniform policy), by moving one agent at a time (Lemma 1); exact where a potential exists."""
-    position, total = game.at(JointPolicy.uniform(game.policy_shapes)), 0.0
+    """Return Φ(policy) − Φ(reference), by moving one agent at a time (Lemma 1); exact where a potential exists.
+
+    No agent mixes at the reference, so averages over the others are cheap on the way to a policy that mixes little.
+    """
+    position, total = game.at(JointPolicy.reference(game.policy_shapes)), 0.0
     for agent, table in enumerate(policy):
         cmdp = position.induced_cmdp(agent)
         total += float(evaluate(cmdp, table).value - evaluate(cmdp, position.policy[agent]).value)

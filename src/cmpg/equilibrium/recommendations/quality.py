@@ -31,7 +31,7 @@ def device_quality(found: Recommendation, objective: Objective, *, time_limit: f
 
 
 def average_potential(game: Game, device: Device) -> float:
-    """Return E Φ of a device, counted from the uniform policy."""
+    """Return E Φ of a device, counted from `JointPolicy.reference`."""
     if game.potential_proof() is None:
         raise GameError("this game is not known to have a potential; cmpg.check_potential says what is known.")
     if isinstance(device, Rota):
@@ -42,8 +42,8 @@ def average_potential(game: Game, device: Device) -> float:
 
     joint = shared_game(game)
     law = np.asarray(device.table, dtype=np.float64).reshape(*device.table.shape[:2], -1)
-    uniform = float(with_common_reward(joint).at(joint.uniform_policy()).values[0])
-    return float(evaluate(joint_planner(joint), law).value) - uniform
+    reference = with_common_reward(joint).at(JointPolicy.reference(joint.policy_shapes))
+    return float(evaluate(joint_planner(joint), law).value - reference.values[0])
 
 
 def _near(game: Game, device: Device) -> JointPolicy:

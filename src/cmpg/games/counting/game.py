@@ -215,7 +215,7 @@ class CountingGame:
         return CountingPosition(self, played, Counts.at(self.census, played))
 
     def potential(self, policy: JointPolicy) -> float:
-        """Return Φ(policy) − Φ(uniform), by moving one agent at a time (Lemma 1); exact where a potential exists."""
+        """Return Φ(policy) − Φ(reference), by moving one agent at a time (Lemma 1); exact where a potential exists."""
         return potential_by_moves(self, policy)
 
     def potential_proof(self) -> PotentialProof | None:
@@ -254,10 +254,10 @@ class CountingGame:
             return None
         reward = best.by_class
         if objective is Objective.POTENTIAL:
-            # If all agents play action 0, the potential is known, and with it how `potential` counts.
-            crowd = JointPolicy(tuple(certain_rows(np.zeros(shape[:2], int), shape[2]) for shape in self.policy_shapes))
+            # If all agents play action 0, the potential is what `potential` counts from.
+            crowd = JointPolicy.reference(self.policy_shapes)
             visits = occupancy(self.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
-            zero = float((visits * best.crowd).sum()) - self.potential(crowd)
+            zero = float((visits * best.crowd).sum())
             reward = reward - zero / (self.num_steps if self.discount is None else 1 / (1 - self.discount))
         labels = self.classes.of(self._samples)
         step, state = np.indices((self.num_steps, self.num_states))

@@ -198,7 +198,7 @@ class JointGame:
         return JointPosition(self, policy.floats())
 
     def potential(self, policy: JointPolicy) -> float:
-        """Return Φ(policy) − Φ(uniform): a common value, or by moving one agent at a time (Lemma 1)."""
+        """Return Φ(policy) − Φ(reference): a common value, or by moving one agent at a time (Lemma 1)."""
         from cmpg.games.joint.planner import potential_of
 
         return potential_of(self, policy)

@@ -3,8 +3,8 @@
 The three classes of games that `structure.py` proves to be Markov potential games have a reward φ with Φ = V^φ, so
 that a planner can maximise the potential by dynamic programming: the common reward (C1); stage potentials, where no
 action moves the state (C2); agent 0's reward, where the others differ from it by what no agent can influence (C4). A
-potential is defined up to a constant: for a common reward it is the common value, otherwise it is zero at the uniform
-policy, like `JointGame.potential`.
+potential is defined up to a constant: for a common reward it is the common value, otherwise it is zero at
+`JointPolicy.reference`, like `JointGame.potential`.
 
 Guarantee: a unilateral change of V^φ is that of V^{r_i}, to within the residual of the structural proof.
 """
@@ -36,9 +36,11 @@ def potential_reward(game: JointGame) -> FloatArray:
     if proof is None:
         raise _no_common_ground(game)
     if proof.kind is PotentialKind.EXOGENOUS_STATE:
-        return stage_potential(game.rewards)
+        stages = stage_potential(game.rewards)
+        first = tuple(slice(0, 1) for _ in game.num_actions)
+        return np.asarray(stages - stages[(slice(None), slice(None), *first)])
     length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
-    offset = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0])
+    offset = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0])
     return np.asarray(game.rewards[0] - offset / length)
 
 
@@ -51,7 +53,7 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
     """Return one planner who chooses all actions, for the welfare, the potential or costs alone.
 
     None where the tables are too large, or where the potential is none of stages. The potential is counted as by
-    `game.potential`, from the uniform policy.
+    `game.potential`, from `JointPolicy.reference`.
     """
     chooses = "a planner who chooses all actions"
     if objective is None:
@@ -66,7 +68,7 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
         return None
     if objective is Objective.POTENTIAL and has_common_reward(game):
         length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
-        zero = float(game.at(JointPolicy.uniform(game.policy_shapes)).values[0]) / length
+        zero = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0]) / length
     # The reward is a rounded sum over the agents.
     rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
     return Planner(game.joint_cmdp(reward - zero + rounded), game.split, chooses, partial(marginals, game))
@@ -89,11 +91,11 @@ def proof_of(game: JointGame) -> PotentialProof | None:
 
 
 def potential_of(game: JointGame, policy: JointPolicy) -> float:
-    """Return Φ(policy) − Φ(uniform): of a common reward by its values, else by moving one agent at a time (Lemma 1)."""
+    """Return Φ(policy) − Φ(reference): by the values of a common reward, or by moving one agent at a time (Lemma 1)."""
     if not has_common_reward(game):
         return potential_by_moves(game, policy)
-    uniform = JointPolicy.uniform(game.policy_shapes)
-    return float(game.at(policy).current(0).value - game.at(uniform).current(0).value)
+    reference = JointPolicy.reference(game.policy_shapes)
+    return float(game.at(policy).current(0).value - game.at(reference).current(0).value)
 
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:

@@ -396,7 +396,7 @@ class LocalGame:
         return LocalTables(agents, self.delay, self.load_costs)
 
     def potential(self, policy: JointPolicy) -> float:
-        """Return Rosenthal's potential of a policy, less that of the uniform policy."""
+        """Return Rosenthal's potential of a policy, less that of `JointPolicy.reference`."""
         return self.at(policy).potential
 
     def upper_bound(self, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
@@ -419,9 +419,9 @@ class LocalGame:
         return even if self.num_constraints < 2 else least_left(self, even, fixed=False)[1]
 
     @cached_property
-    def uniform_potential(self) -> float:
-        """Φ of the uniform policy, from which `potential` is counted."""
-        return self.at(self.uniform_policy()).rosenthal
+    def reference_potential(self) -> float:
+        """Φ of the reference, from which `potential` is counted."""
+        return self.at(JointPolicy.reference(self.policy_shapes)).rosenthal
 
     def _over_time(self, table: FloatArray) -> FloatArray:
         """Sum a table [k, H or 1, …] over all steps."""

@@ -84,8 +84,8 @@ class LocalPosition:
 
     @property
     def potential(self) -> float:
-        """Φ, less that of the uniform policy."""
-        return self.rosenthal - self.game.uniform_potential
+        """Φ, less that of `JointPolicy.reference`."""
+        return self.rosenthal - self.game.reference_potential
 
     @cached_property
     def rosenthal(self) -> float:

@@ -359,7 +359,7 @@ def local_bound(
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(position.values.sum()) if objective is Objective.WELFARE else position.rosenthal
         dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
-        shift = 0.0 if objective is Objective.WELFARE else game.uniform_potential
+        shift = 0.0 if objective is Objective.WELFARE else game.reference_potential
     if not np.isfinite(dual.value - shift):
         return None
     return UpperBound(dual.value - shift, found, "common prices: every agent plans alone and pays for what it uses")
