@@ -60,9 +60,11 @@ def test_decimals_are_read_exactly_only_where_asked(tmp_path):
     path = write_json(tmp_path / "a.json", {"x": [0.1, "1/3", 2]})
     exact = number_table("x", read_fields(path, exact=True)["x"], exact=True)
     assert exact.tolist() == [Fraction(1, 10), Fraction(1, 3), Fraction(2)]
-    rounded = number_table("x", read_fields(path)["x"])
+    rounded = number_table("x", [0.1, "1/4", 2])
     assert rounded.dtype == np.float64
-    assert rounded.tolist() == [0.1, 1 / 3, 2.0]
+    assert rounded.tolist() == [0.1, 0.25, 2.0]
+    with pytest.raises(GameError, match=r"x\[1\] is 1/3, which no float holds"):
+        number_table("x", read_fields(path)["x"])
 
 
 def test_whole_numbers_beyond_floats_stay_exact():

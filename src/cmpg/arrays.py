@@ -6,6 +6,7 @@ games round it, and keep it for the proof (`cmpg.games.rationals`), and policies
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ ROW_SUM_TOLERANCE = 1e-9
 UNIT_ROUNDOFF = 2.0**-53
 
 LEAST_FLOAT = 2.0**-1074
+
+FRACTION = re.compile(r"\s*[-+]?\d+\s*/\s*\d+\s*", re.ASCII)
 
 LARGEST_POWER = 400
 """Of ten, in a number that is given as text; floats end at 1e308."""
@@ -171,6 +174,17 @@ def rational(text: str) -> Fraction:
     if power and abs(int(power)) > LARGEST_POWER:
         raise ValueError(f"{reprlib.repr(text)} is beyond every float")
     return Fraction(text)
+
+
+def is_fraction(word: Any) -> bool:
+    """Whether a word is written as a fraction: the reader of a file then keeps its numbers as they are written.
+
+    Examples
+    --------
+    >>> is_fraction("-1/3"), is_fraction("0.1"), is_fraction("left/right")
+    (True, False, False)
+    """
+    return isinstance(word, str) and FRACTION.fullmatch(word) is not None
 
 
 def generator(rng: Any) -> np.random.Generator:

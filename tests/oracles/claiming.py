@@ -37,6 +37,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from cmpg.arrays import to_exact
 from cmpg.cli.main import main as command
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, screen
 from cmpg.equilibrium.infeasibility import prove_infeasible
@@ -173,7 +174,7 @@ class Case:
         if road == "json":
             # Python writes whole numbers of at most 4,300 digits.
             short = all(limit.denominator.bit_length() < 14_000 for limit in claim.judged.thresholds)
-            return short and not claim.large and claim.arithmetic != "rational policy"
+            return short and not claim.large
         if road == "script":
             return not claim.large
         if road in ("bounds", "potential"):
@@ -253,9 +254,8 @@ class Case:
         return self._by_command(truth, "npz")
 
     def by_json(self, truth: Truth) -> Answer:
-        """Certify files of text by the command; rationals with --exact."""
-        exact = ["--exact"] if self.claim.arithmetic == "rationals" else []
-        return self._by_command(truth, "json", *exact)
+        """Certify files of text by the command, which reads rationals as they are written."""
+        return self._by_command(truth, "json")
 
     def by_proposed(self, truth: Truth) -> Answer:
         """Certify without multipliers, so that the command proposes some; feasibility alone is compared."""
@@ -361,7 +361,12 @@ class Case:
         with tempfile.TemporaryDirectory() as folder:
             game, policy = (str(Path(folder) / f"{name}.{ending}") for name in ("game", "policy"))
             save_game(self.game(), game)
-            self.policy().save(policy, multipliers=self.claim.multipliers if multipliers else None)
+            tables, prices = self.policy(), self.claim.multipliers
+            if ending == "json" and self.claim.arithmetic != "floats":
+                # Beside a fraction, a decimal is read as it is written, which is not the float that it is short for.
+                tables = tables.exact()
+                prices = np.where(np.isinf(prices), np.inf, to_exact(np.where(np.isinf(prices), 0.0, prices)))
+            tables.save(policy, multipliers=prices if multipliers else None)
             yield game, policy
 
 

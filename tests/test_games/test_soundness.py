@@ -7,18 +7,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cmpg import load_game, solve
+from cmpg import load_game, save_game, solve
 from cmpg.arrays import to_floats
 from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.result import Status
-from cmpg.errors import GameError
-from cmpg.games.counting.classes import LargestCount
+from cmpg.errors import GameError, PolicyError
+from cmpg.files.policy_tables import read_policy
+from cmpg.games.counting.classes import EveryCount, LargestCount
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Objective, relaxed_bound
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.potential.check import Verdict, check_potential, four_cycle
+from cmpg.interop.gambit import read_nfg
+from cmpg.interop.long_table import read_table, table_text
 from cmpg.policy import JointPolicy
 from oracles.judge import judge
 
@@ -434,3 +437,107 @@ def test_whole_numbers_in_a_file_are_not_rounded(tmp_path):
         load_game(tmp_path / "game.json")
     exact = load_game(tmp_path / "game.json", exact=True)
     assert not certify(exact, JointPolicy(([[[1, 0]]],)), [[0]], exact=True).feasible
+
+
+ABOVE = Fraction(10**18 // 3, 10**18)
+"""Less than 1/3, and the same float."""
+
+
+def of_thirds(**changes):
+    """A file of a game in which action 1 gets and costs a third, and a little more than may be spent."""
+    return {
+        "format": "cmpg-game",
+        "version": 1,
+        "form": "joint",
+        "states": ["1/3"],
+        "initial": [1],
+        "transition": [[[[1], [1]]]],
+        "rewards": [[[[0, "1/3"]]]],
+        "costs": [[[[0, "1/3"]]]],
+        "thresholds": [str(ABOVE)],
+        "horizon": 1,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_a_game_that_is_written_in_fractions_is_proved_in_fractions(ending, tmp_path):
+    file = tmp_path / "game.json"
+    file.write_text(json.dumps(of_thirds()))
+    if ending == "csv":
+        file = tmp_path / "game.csv"
+        file.write_text(table_text(load_game(tmp_path / "game.json")))
+    game = read_table(file) if ending == "csv" else load_game(file)
+    assert float(ABOVE) == 1 / 3
+    certificate = certify(game, JointPolicy((np.array([[[0.0, 1.0]]]),)), [[1.0]])
+    assert certificate.feasibility is Feasibility.VIOLATED
+    assert certificate.arithmetic == "exact"
+
+
+def test_numbers_beside_a_fraction_are_what_is_written(tmp_path):
+    file = tmp_path / "game.json"
+    file.write_text(json.dumps(of_thirds(rewards=[[[[0, 0.3]]]], thresholds=[0.3], costs=[[[[0, "3/10"]]]])))
+    assert certify(load_game(file), JointPolicy((np.array([[[0.0, 1.0]]]),)), [[0.0]]).feasible
+    file.write_text(json.dumps(of_thirds() | {"horizon": None, "discount": "9/10"}).replace('"horizon": null, ', ""))
+    assert load_game(file).rationals["discount"] == Fraction(9, 10)
+
+
+def test_names_that_look_like_fractions_are_names(tmp_path):
+    file = tmp_path / "game.json"
+    file.write_text(json.dumps(of_thirds(rewards=[[[[0, 1]]]], costs=[[[[0, 1]]]], thresholds=[0.3])))
+    assert load_game(file).rationals is None
+
+
+@pytest.mark.parametrize("ending", ["json", "plain json", "csv"])
+def test_a_policy_that_is_written_in_fractions_is_proved_in_fractions(ending, tmp_path):
+    file = tmp_path / f"policy.{ending[-4:].strip('.')}"
+    rows = [[["2/3", "1/3"]]]
+    heading = {} if ending == "plain json" else {"format": "cmpg-policy", "version": 1}
+    lines = ["agent,step,state,action,probability", "0,0,0,0,2/3", "0,0,0,1,1/3"]
+    file.write_text("\n".join(lines) if ending == "csv" else json.dumps(heading | {"agent_0": rows}))
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)),
+        rewards=[[[[0.0, 1.0]]]],
+        costs=[[[[0.0, 1.0]]]],
+        thresholds=[1 / 3],  # a little less than a third
+        initial=[1.0],
+        horizon=1,
+    )
+    policy, _ = read_policy(file, game)
+    assert certify(game, policy, [[1.0]]).feasibility is Feasibility.VIOLATED
+    with pytest.raises(PolicyError, match="in decimals"):
+        certify(game, policy, [[1.0]], model_error=0.01)
+
+
+def test_a_strategic_form_that_is_written_in_fractions_keeps_them(tmp_path):
+    file = tmp_path / "game.nfg"
+    file.write_text('NFG 1 R "" { "one" }\n{ { "a" "b" } }\n""\n0.1 1/3\n')
+    assert read_nfg(file).rationals["rewards"].ravel().tolist() == [Fraction(1, 10), Fraction(1, 3)]
+    file.write_text('NFG 1 D "" { "one" }\n{ { "a" "b" } }\n""\n0.1 0.3\n')
+    assert read_nfg(file).rationals is None
+
+
+def test_a_local_game_refuses_a_fraction_that_no_float_holds(tmp_path):
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0.0, 1.0]]], uses=[[[[0], [1]]]], initial=[1.0])
+    game = LocalGame(agents=(agent,), delay=np.zeros((1, 1, 2)), load_costs=[[[[0, 1.0]]]], thresholds=[1.0], horizon=1)
+    save_game(game, tmp_path / "game.json")
+    fields = json.loads((tmp_path / "game.json").read_text())
+    (tmp_path / "game.json").write_text(json.dumps(fields | {"thresholds": ["1/4"]}))
+    assert load_game(tmp_path / "game.json").thresholds.tolist() == [0.25]
+    (tmp_path / "game.json").write_text(json.dumps(fields | {"thresholds": ["1/3"]}))
+    with pytest.raises(GameError, match=r"thresholds\[0\] is 1/3, which no float holds"):
+        load_game(tmp_path / "game.json")
+
+
+def test_a_threshold_that_an_overflowing_cost_would_lower_beyond_every_float_ends_in_a_status():
+    game = CountingGame(
+        rewards=np.zeros((1, 1, 1, 3)),
+        classes=EveryCount(),
+        transition=np.ones((1, 1, 1, 1)),
+        costs=[[[[2.5e306]]]],
+        thresholds=[1e308],
+        initial=[1.0],
+        discount=1 - 2.0**-20,
+    )
+    with np.errstate(all="ignore"):
+        assert solve(game).status is not Status.CERTIFIED

@@ -125,7 +125,7 @@ def certify(
                 progress.stop()
                 _conclude(judged, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
             tables, multipliers = policy_of(policy, game, exact=exact)
-        if exact and rescaling.rows:
+        if rescaling.rows:
             remark(told_rescaling(rescaling.rows))
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")

@@ -13,7 +13,7 @@ import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Seed
-from cmpg.cli.output import show
+from cmpg.cli.output import remark, show
 from cmpg.cli.targets import GameArgument, joint_form, policy_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def convert(
     """Convert a game, or a policy, to another file format."""
     from cmpg.errors import FileError
     from cmpg.files.containers import check_new_file
+    from cmpg.games.rationals import is_exact
 
     kind = output.suffix.lower()
     if kind not in (".json", ".npz", ".nfg", ".csv", ".prism"):
@@ -60,6 +61,8 @@ def convert(
         return
     game = target.build(seed=seed, exact=exact)
     if kind in (".json", ".npz"):
+        if kind == ".npz" and is_exact(game):
+            remark("a .npz holds floats: numbers that are none are rounded; .json, .nfg and .csv keep them")
         from cmpg.files.games import save_game
 
         save_game(game, output)

@@ -377,7 +377,7 @@ def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, 
     except OutOfTimeError:
         _show_unbuilt(as_json=as_json)
         raise typer.Exit(1) from None
-    if exact and rescaling.rows:
+    if rescaling.rows:
         remark(told_rescaling(rescaling.rows))
     return game
 

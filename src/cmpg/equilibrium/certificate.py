@@ -200,8 +200,11 @@ def certify(
         multipliers = proposed_multipliers(game, policy.floats())
     given = check_multipliers(game, multipliers)
     if model_error:
-        if exact or verified:
-            raise PolicyError("a claim with a model error is judged in floats: leave `exact` and `verified` out.")
+        if exact or verified or holds_rationals(game, policy):
+            raise PolicyError(
+                "a claim with a model error is judged in floats: leave `exact` and `verified` out, and give game and "
+                "policy in decimals."
+            )
         return _robust(game, policy, given, model_error)
     if verified:
         return _verified(game, policy, given, certify(game, policy, given, exact=exact))
@@ -221,8 +224,8 @@ def certify(
         return as_certificate(game, given, judge_exactly(claim), judged_by=RATIONALS)
     except TooLarge:
         raise GameError(
-            "the claim is too large for exact arithmetic; leave `exact` out, and pass floats instead of rationals: "
-            "rounding is bounded then."
+            "the claim is too large for exact arithmetic; leave `exact` out, and give floats instead of rationals, or "
+            "decimals in files: rounding is bounded then."
         ) from None
 
 

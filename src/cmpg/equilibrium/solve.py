@@ -268,7 +268,10 @@ def _moved_inside(game: Game, result: Result, context: RunContext, generator: np
     room = 4 * played.at(start).cost_rounding + 4 * played.at(result.policy).cost_rounding
     with suppress(OutOfTimeError), limited(context.deadline):
         # Subnormal rooms would be lost in the subtraction.
-        inner = played.with_thresholds(np.nextafter(played.thresholds - room, -np.inf))
+        lowered = np.nextafter(played.thresholds - room, -np.inf)
+        if not np.isfinite(lowered).all():  # a cost overflows, and nothing can be said about it
+            return result
+        inner = played.with_thresholds(lowered)
         if not is_feasible(inner.at(start)):
             found = MinCostStart()(inner, deadline=context.deadline).policy
             if found is None:

@@ -30,7 +30,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_held, frozen, numbers, rational, to_exact, to_floats
+from cmpg.arrays import FloatArray, check_held, frozen, is_fraction, numbers, rational, to_exact, to_floats
 from cmpg.errors import CMPGError, FileError, GameError
 
 Fields = dict[str, Any]
@@ -59,6 +59,9 @@ MAX_AXES = 32
 
 SMALL_DECIMALS = re.compile(r"[eE]-0*[1-9]\d\d|0{300}")
 """This pattern matches in every text with a decimal that a float may round to zero."""
+
+WORDS = ("agents", "states", "actions", "constraints", "resources", "legend")
+"""Fields of words, which may look like numbers."""
 
 BLOCK = 2**20
 """This many bytes are unpacked at a time."""
@@ -115,6 +118,30 @@ def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = Fals
     if kind is not None:
         check_kind(source, fields, kind=kind)
     return fields
+
+
+def read_numbers(path: str | Path, *, kind: str | None = None, exact: bool = False) -> tuple[Fields, bool]:
+    """Read a file as `read_fields` does, and say whether its numbers are to be kept as they are written.
+
+    They are if that is asked for, or if one of them is written as a fraction: no float is 1/3, and what is proved of
+    a float next to it need not be true of 1/3.
+    """
+    fields = read_fields(path, kind=kind, exact=exact)
+    if exact or not any(_holds_fraction(value) for name, value in fields.items() if name not in WORDS):
+        return fields, exact
+    return read_fields(path, kind=kind, exact=True), True
+
+
+def _holds_fraction(value: Any) -> bool:
+    """Whether a fraction is written somewhere in nested lists."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            left.extend(each)
+        elif is_fraction(each):
+            return True
+    return False
 
 
 def file_kind(path: str | Path) -> str | None:
@@ -273,7 +300,9 @@ def check_kind(path: str | Path, fields: Fields, *, kind: str) -> None:
 
 
 def number_table(name: str, value: Any, *, exact: bool = False, error: type[CMPGError] = GameError) -> FloatArray:
-    """Return a field as a read-only array of finite floats or, with `exact`, of Fractions; "1/3" is one third.
+    """Return a field as a read-only array of finite floats or, with `exact`, of Fractions; "1/4" is a quarter.
+
+    Without `exact`, a fraction that no float holds is refused.
 
     Examples
     --------
@@ -300,7 +329,12 @@ def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError
             table = raw.astype(np.float64)
             check_held(name, raw, table, error)
             return numbers(name, table, error=error)
-    return numbers(name, raw, error=error)
+    table = numbers(name, raw, error=error)
+    for index, entry in np.ndenumerate(raw):
+        if not exact and is_fraction(entry) and float(table[index]) != table[index]:
+            advice = f"This table has floats: write the one that you mean, {float(table[index])}."
+            raise error(f"{name}{list(index)} is {entry}, which no float holds. {advice}")
+    return table
 
 
 def _checked_ending(path: Path) -> str:

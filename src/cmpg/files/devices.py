@@ -31,6 +31,7 @@ from cmpg.files.containers import (
     number_table,
     plain,
     read_fields,
+    read_numbers,
     write_fields,
     write_text,
 )
@@ -74,7 +75,7 @@ def load_device(path: str | Path, *, exact: bool = False) -> tuple[Device, Float
     >>> device.recommended(0).tolist(), concept.word
     ([[[0.5, 0.5]]], 'correlated')
     """
-    fields = read_fields(path, kind=KIND, exact=exact)
+    fields, exact = read_numbers(path, kind=KIND, exact=exact)
     try:
         concept = choice("concept", str(fields["concept"]).upper(), Concept)
         multipliers = read_multipliers(f"{path}: multipliers", fields["multipliers"], exact=exact)

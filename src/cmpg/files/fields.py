@@ -99,16 +99,16 @@ def whole_numbers(name: str, value: Any) -> IntArray:
     return table.astype(np.int64)
 
 
-def length_of_time(fields: Fields) -> dict[str, Any]:
-    """Return `horizon` as an int and `discount` as a float, each None where it is left out."""
+def length_of_time(fields: Fields, *, exact: bool) -> dict[str, Any]:
+    """Return `horizon` as an int and `discount` as a number, each None where it is left out."""
     horizon, discount = fields.get("horizon"), fields.get("discount")
     if discount is not None:
-        discount = number_table("discount", discount)
+        discount = number_table("discount", discount, exact=exact)
         if discount.ndim:
             raise GameError(f"discount has shape {list(discount.shape)}; a single number is required.")
     return {
         "horizon": None if horizon is None else whole_number("horizon", horizon),
-        "discount": None if discount is None else float(discount),
+        "discount": None if discount is None else discount.item(),
     }
 
 

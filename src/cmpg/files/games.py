@@ -38,7 +38,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import CMPGError, FileError, GameError, UnsupportedError
-from cmpg.files.containers import Fields, number_table, read_fields, write_fields
+from cmpg.files.containers import Fields, number_table, read_fields, read_numbers, write_fields
 from cmpg.files.fields import (
     checked_csr,
     dense_table,
@@ -94,7 +94,7 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     exact
         Keep the numbers of a joint or a counting game as rationals, by which claims about it are judged. Numbers in a
         `.json` are then what is written there: 0.1 is 1/10, and "1/3" is one third; a float in a `.npz` is the rational
-        that it stands for.
+        that it stands for. A file with a number such as "1/3" is always read like this.
 
     Examples
     --------
@@ -105,13 +105,15 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
     ...     load_game(f"{folder}/game.json", exact=True).rationals["thresholds"]
     array([Fraction(1, 2)], dtype=object)
     """
-    fields = read_fields(path, kind="cmpg-game", exact=exact)
+    fields, kept = read_numbers(path, kind="cmpg-game", exact=exact)
+    if kept and not exact and fields.get("form") == "local":  # has floats alone
+        fields, kept = read_fields(path, kind="cmpg-game"), False
     forms, form = _forms(), fields.get("form")
     if not isinstance(form, str) or form not in forms:
         raise FileError(f"{path}: its form is {reprlib.repr(form)}; one of {', '.join(forms)} is required.")
     body = {name: value for name, value in fields.items() if name not in ("format", "version", "form", "binds")}
     try:
-        game = cast(Game, forms[form].from_fields(body, exact=exact))
+        game = cast(Game, forms[form].from_fields(body, exact=kept))
         if "binds" not in fields:
             return game
         from cmpg.games.constraints import bind  # few games have private constraints
@@ -217,7 +219,7 @@ def _common_fields(game: JointGame | CountingGame) -> Fields:
 def _common_from_fields(fields: Fields, *, exact: bool) -> Fields:
     given = {"costs": [], "thresholds": [], **fields}
     tables = {name: number_table(name, given[name], exact=exact) for name in TABLES}
-    return tables | length_of_time(fields) | read_names(fields, NAMES, by_agent=("actions",))
+    return tables | length_of_time(fields, exact=exact) | read_names(fields, NAMES, by_agent=("actions",))
 
 
 LOCAL_NAMES = {

@@ -21,7 +21,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
-from cmpg.files.containers import as_path, number_table, read_fields, write_fields
+from cmpg.files.containers import as_path, number_table, read_numbers, write_fields
 from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
 from cmpg.sizes import memory_left, told_bytes
 
@@ -131,7 +131,8 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     path
         A `.json` or `.npz` file.
     exact
-        Keep the numbers of a `.json` as the rationals that are written there.
+        Keep the numbers of a `.json` as the rationals that are written there. If one of them is a fraction such as
+        "1/3", they are kept in any case.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     >>> policy[0], multipliers
     (array([[[0.5, 0.5]]]), array([[1.5]]))
     """
-    fields = read_fields(path, kind="cmpg-policy", exact=exact)
+    fields, exact = read_numbers(path, kind="cmpg-policy", exact=exact)
     tables, known = (_tables if fields["version"] == 1 else _compact_tables)(path, fields, exact)
     strange = ", ".join(repr(name) for name in sorted(set(fields) - known - {"format", "version", "multipliers"})[:5])
     if strange:

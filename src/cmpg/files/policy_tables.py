@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, rational
+from cmpg.arrays import FloatArray, is_fraction, rational
 from cmpg.errors import FileError, PolicyError
-from cmpg.files.containers import as_path, check_regular, number_table, read_fields
+from cmpg.files.containers import as_path, check_regular, number_table, read_fields, read_numbers
 from cmpg.files.policies import load_policy
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy, policy_table
@@ -39,7 +39,8 @@ def read_policy(path: str | Path, game: Game, *, exact: bool = False) -> tuple[J
     game
         Whose policy it is: sizes, and the names of the agents.
     exact
-        Keep numbers as the rationals that are written there.
+        Keep numbers as the rationals that are written there. If one of them is a fraction such as 1/3, they are kept
+        in any case.
 
     Raises
     ------
@@ -61,8 +62,9 @@ def read_policy(path: str | Path, game: Game, *, exact: bool = False) -> tuple[J
     multipliers: FloatArray | None = None
     if source.suffix.lower() == ".csv":
         policy = _from_rows(source, game, exact=exact)
-    elif source.suffix.lower() == ".json" and "format" not in (fields := read_fields(source, exact=exact)):
-        policy = _from_tables(source, fields, game, exact=exact)
+    elif source.suffix.lower() == ".json" and "format" not in read_fields(source):
+        fields, kept = read_numbers(source, exact=exact)
+        policy = _from_tables(source, fields, game, exact=kept)
     else:
         policy, multipliers = load_policy(source, exact=exact)
     try:
@@ -95,6 +97,8 @@ def _from_rows(source: Path, game: Game, *, exact: bool) -> JointPolicy:
             if listed[agent][entry]:
                 raise FileError(f"{place}: this action is listed a second time.")
             listed[agent][entry] = True
+            if not exact and is_fraction(row["probability"]):
+                return _from_rows(source, game, exact=True)
             tables[agent][entry] = _probability(place, row["probability"], exact=exact)
     except csv.Error as problem:
         raise FileError(f"{source}, line {rows.line_num}: {problem}.") from None

@@ -184,7 +184,7 @@ def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
         advice = "What is spent so far has no last step in it. Use a finite horizon."
         raise UnsupportedError("discounted game", "has no budgets on probabilities", advice)
     if is_exact(joint):
-        raise GameError("an augmented game is built from floats: leave `exact` out here, and judge its claims exactly.")
+        raise GameError("an augmented game is built from floats: leave `exact` out, and give decimals, not fractions.")
     if joint.binds is not None:
         raise GameError("budgets on probabilities bind all agents; this game has constraints that bind some only.")
     if not budgets:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import rational, to_floats
+from cmpg.arrays import is_fraction, rational, to_floats
 from cmpg.errors import FileError, GameError
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
@@ -48,7 +48,7 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     FileError
         With the file and the line: it is not a strategic form, is cut short, or a number cannot be read.
     """
-    words = _Words(path)
+    words = _Words(path, keep=exact)
     words.expect("NFG")
     words.expect("1")
     words.any_of("R", "D")
@@ -74,7 +74,7 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     with blaming(path):
         return JointGame(
             transition=np.ones((1, 1, *sizes, 1)),
-            rewards=(table if exact else table.astype(np.float64))[:, None, None],
+            rewards=(table if words.keep else table.astype(np.float64))[:, None, None],
             costs=np.zeros((0, 1, 1, *sizes)),
             thresholds=[],
             initial=[1.0],
@@ -132,8 +132,9 @@ def _words(lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
 class _Words:
     """The words of a file, one after the other, each with its line."""
 
-    def __init__(self, path: FilePath) -> None:
+    def __init__(self, path: FilePath, *, keep: bool) -> None:
         self._path = path
+        self.keep = keep  # whether numbers are kept as they are written; they are if one of them is a fraction
         self._words = _words(read_lines(path))
         self._ahead = next(self._words, None)
         self._last = Line(path, 1, "")
@@ -186,6 +187,7 @@ class _Words:
     def number(self) -> Fraction:
         """Read a number that a float can come near to, exactly."""
         word = self._take("a number")
+        self.keep |= is_fraction(word)
         try:
             number = rational(word)
             float(number)

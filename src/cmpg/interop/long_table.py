@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import rational
+from cmpg.arrays import is_fraction, rational
 from cmpg.cells import cell, text_of_cell
 from cmpg.errors import FileError
 from cmpg.games.game import Game
@@ -189,7 +189,9 @@ class _Reader:
     def game(
         self, listed: Iterable[tuple[str, Row]], *, exact: bool, check: Callable[[int], None] = lambda _: None
     ) -> JointGame:
-        """Build the game."""
+        """Build the game, in exact numbers if one of them is written as a fraction."""
+        listed = list(listed)
+        exact = exact or any(is_fraction(row["value"]) for _, row in listed)
         sorted_rows: dict[str, list[tuple[str, Row]]] = {name: [] for name in QUANTITIES}
         for place, row in listed:
             if str(row["quantity"]) not in sorted_rows:
@@ -228,7 +230,7 @@ class _Reader:
             thresholds=np.array(limits, dtype=kind),
             initial=np.array(read, dtype=kind),
             horizon=horizon,
-            discount=None if unit == "horizon" else float(length),
+            discount=None if unit == "horizon" else length if exact else float(length),
             agent_names=self.agents,
             state_names=list(self.states),
             action_names=[list(own) for own in self.actions],
