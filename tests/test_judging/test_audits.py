@@ -136,7 +136,7 @@ def test_what_was_never_tried_has_the_largest_value():
     ceilings = Ceilings(world, 0, outcomes(seen), np.bincount(seen.states[0], minlength=2), 100, 0.1)
     most = 2 * float(game.rewards[0].max())
     assert ceilings.values(np.zeros(1))[0][0] == pytest.approx([most, most])
-    assert ceilings.untried[0] * 2 == ceilings.untried[1]
+    assert ceilings.effort.untried * 2 == ceilings.effort.entries
 
 
 def test_a_ceiling_rises_with_its_values():
@@ -194,10 +194,8 @@ def test_an_environment_and_its_game_are_judged_alike():
 
 def spectrum_world(**options):
     game = cmpg.scenarios.spectrum()
-    return EnvironmentWorld(
-        to_parallel_env(game), horizon=game.horizon, reward_range=(0, float(game.rewards.max())),
-        thresholds=game.thresholds, **options,
-    )  # fmt: skip
+    options = {"reward_range": (0, float(game.rewards.max()))} | options
+    return EnvironmentWorld(to_parallel_env(game), horizon=game.horizon, thresholds=game.thresholds, **options)
 
 
 def test_policies_with_memory_are_judged_by_episodes_alone():
@@ -484,3 +482,38 @@ def test_feasibility_is_proved_violated_or_open(p, q):
     policy = JointPolicy(([[[1 - p, p]]], [[[1 - q, q]]]))
     found = audit(GameWorld(game), policy, episodes=300, rng=seeded())
     assert (found.feasible, found.violated) == (p * q < 0.25, p * q > 0.25)
+
+
+def test_a_useless_upper_bound_says_why_and_what_would_help():
+    """Few episodes leave most of the declared range, and as many as are advised do not."""
+    rng = seeded()
+    game = random_game(rng, states=3, horizon=3, threshold=3.0)
+    world = GameWorld(game)
+    policy = cmpg.solve(game).policy
+    few = audit(world, policy, episodes=60, rng=seeded())
+    assert few.exploitability.upper > 1.0
+    assert "60 exploring episodes are too few for 18 met (step, state, action)" in few.vacuous
+    assert "where the declared ranges alone allow" in few.vacuous
+    printed = str(few)
+    assert f"the upper bound is vacuous here, because {few.vacuous}" in printed
+    assert f"what would help: {few.remedy}" in printed
+    advised = int(few.remedy.split(" episodes")[0].removeprefix("about ").replace(",", ""))
+    many = audit(world, policy, episodes=advised, rng=seeded())
+    assert 500 < advised < 20_000
+    assert (many.vacuous, many.remedy) == ("", "")
+    assert many.exploitability.upper < few.exploitability.upper / 2
+
+
+def test_a_range_of_rewards_that_is_too_wide_is_named():
+    world = spectrum_world(reward_range=(0.0, 50.0))
+    found = audit(world, lambda *_: 0, episodes=100, rng=seeded())
+    assert "no step of the exploring episodes paid" in found.remedy
+    assert "50 is declared" in found.remedy
+
+
+def test_a_cost_at_its_threshold_stays_open_and_that_is_said():
+    game = cmpg.scenarios.counter_example(threshold=0.25)
+    found = audit(GameWorld(game), game.uniform_policy(), episodes=300, rng=seeded())
+    assert not found.feasible
+    assert not found.violated
+    assert "is kept is open: the threshold lies within the interval" in str(found)

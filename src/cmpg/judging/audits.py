@@ -43,8 +43,8 @@ ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 WANDERING = 0.2
 """The probability with which an exploring agent plays any action, in half of its episodes."""
 
-VACUOUS = 0.95
-"""An upper bound that is this close to what the declared ranges allow says nothing."""
+VACUOUS = 0.25
+"""An interval that is wider than this share of what the declared ranges alone allow says nothing of use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,8 @@ class Audit:
     gains: tuple[Interval, ...]  # [n]: upper is infinite where there is no bound
     deviations: tuple[MeasuredDeviation | None, ...]  # [n]: what proves the lower ends; None where nothing does
     tried: tuple[MeasuredDeviation, ...]  # all that were measured
-    vacuous: str  # why the upper bound says nothing; empty if it says something
+    vacuous: str  # why the upper bound says nothing of use; empty if it does
+    remedy: str  # what would help then
     samples: Mapping[str, int]  # steps of the world, by purpose
     assumptions: tuple[str, ...]
     names: Names
@@ -200,7 +201,7 @@ def audit(
     gains: list[Interval] = [Interval(0.0, math.inf) for _ in range(n)]
     best: list[MeasuredDeviation | None] = [None] * n
     tried: list[MeasuredDeviation] = []
-    reasons: list[str] = []
+    reasons: list[tuple[float, Vacuity]] = []  # with the upper end that each explains
     for agent in chosen:
         on_progress(f"exploring deviations of {world.names.agent(agent)}")
         explorer = _Explorer(world, prepared, agent, episodes, delta / 2 / n, rng)
@@ -221,9 +222,13 @@ def audit(
         lower = max([0.0, *(each.gain.lower for each in mine)])
         gains[agent] = Interval(lower, max(upper, lower))
         # An upper end near the largest possible number says something if the lower end is near it, too.
-        reasons += [reason] if reason and lower < upper / 2 else []
+        if reason is not None and lower < upper / 2:
+            reasons.append((upper, reason))
     if len(chosen) < n:
-        reasons.append(f"the deviations of {len(chosen)} of {n} agents were looked at")
+        looked_at = f"the deviations of {len(chosen)} of {n} agents were looked at"
+        reasons.append((math.inf, Vacuity(looked_at, "look at all agents")))
+    # The reason of the largest upper end is the one that exploitability suffers from.
+    nothing = max(reasons, key=lambda each: each[0])[1] if reasons else Vacuity("", "")
     return Audit(
         name=name,
         delta=delta,
@@ -233,7 +238,8 @@ def audit(
         gains=tuple(gains),
         deviations=tuple(best),
         tried=tuple(tried),
-        vacuous=reasons[0] if reasons else "",
+        vacuous=nothing.reason,
+        remedy=nothing.remedy,
         samples=samples,
         assumptions=world.assumptions,
         names=world.names,
@@ -334,24 +340,58 @@ class _Explorer:
         return Ceilings(self.world, self.agent, outcomes(self.seen), first, self.episodes, self.delta)
 
 
-def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, str]:
-    """Return an upper bound on the gain, and why it says nothing if it does not."""
+@dataclass(frozen=True)
+class Vacuity:
+    """Why an upper bound says nothing of use, and what would help."""
+
+    reason: str
+    remedy: str
+
+
+def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, Vacuity | None]:
+    """Return an upper bound on the gain, and why it says nothing of use if it does not."""
     if world.no_ceiling:
-        return math.inf, world.no_ceiling
+        return math.inf, Vacuity(world.no_ceiling, world.remedy)
     ceilings = explorer.ceilings()
     found = ceilings.least(explorer.multipliers)
     explorer.multipliers = found.multipliers
     bounds = world.reward_bounds[explorer.agent]
     most = world.horizon * float(bounds[1])
     most = max(most, 0.0) if world.may_end else most
+    allowed = most - present.lower  # what the declared ranges and the agent's own value allow it to gain
     upper = max(min(found.value, most) - present.lower, 0.0)
     # An agent that has nearly all there is cannot gain much, and that is said by the ranges and by its own value.
-    small = upper <= (1 - VACUOUS) * world.horizon * float(bounds[1] - bounds[0])
-    if not small and upper >= VACUOUS * (most - present.lower):
-        untried, entries = ceilings.untried
-        reason = f"{explorer.episodes:,} exploring episodes are too few for {entries:,} met (step, state, action)"
-        return upper, reason + (f", of which {untried:,} were never tried" if untried else "")
-    return upper, ""
+    small = upper <= 0.05 * world.horizon * float(bounds[1] - bounds[0])
+    if small or upper < VACUOUS * allowed:
+        return upper, None
+    return upper, _vacuity(ceilings, upper, allowed)
+
+
+def _vacuity(ceilings: Ceilings, upper: float, allowed: float) -> Vacuity:
+    """Say what an upper bound suffers from: entries without a visit, few visits, wide ranges."""
+    effort = ceilings.effort
+    agent = ceilings.world.names.agent(ceilings.agent)
+    untried = f", of which {effort.untried:,} were never tried" if effort.untried else ""
+    reason = (
+        f"it is {upper:.4g} for {agent}, where the declared ranges alone allow {allowed:.4g}: "
+        f"{ceilings.max_episodes:,} exploring episodes are too few for {effort.entries:,} met (step, state, action)"
+        f"{untried}; the others have {effort.visits:,} visits in the median, and about {effort.needed:,} are needed"
+    )
+    # An episode visits one entry of each step, so the step with the most entries decides.
+    helps = [f"about {_two_digits(effort.needed * effort.widest):,} episodes", "fewer states or a shorter horizon"]
+    declared, seen = float(ceilings.world.reward_bounds[ceilings.agent, 1]), effort.largest_reward
+    if seen < declared:
+        helps.append(
+            f"a narrower range of rewards, if there is one (no step of the exploring episodes paid {agent} more than "
+            f"{seen:.4g}, and {declared:.4g} is declared)"
+        )
+    return Vacuity(reason, "; ".join(helps))
+
+
+def _two_digits(number: int) -> int:
+    """Round up to two significant digits: rules of thumb have no more."""
+    unit = int(10 ** max(len(str(number)) - 2, 0))
+    return -(-number // unit) * unit
 
 
 # --- Deviations -------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ before the first visit to it and adds up to at most δ. If the number S of state
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,6 +87,18 @@ def _step_outcomes(now: IntArray, after: IntArray, seen: Seen, h: int) -> StepOu
     return StepOutcomes(
         entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64), rewards, costs, following, counts
     )
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What was tried of what an agent met, in (step, state, action)."""
+
+    entries: int  # of the states that were met
+    untried: int
+    visits: int  # to those that were tried, in the median
+    needed: int  # visits to each, about, for a bound that says something
+    widest: int  # entries of the step that has the most
+    largest_reward: float  # of a step that was seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +205,24 @@ class Ceilings:
         return np.stack(tables)
 
     @property
-    def untried(self) -> tuple[int, int]:
-        """How many (step, state, action) of visited states were never tried, and how many there are."""
-        actions = self.world.num_actions[self.agent]
-        visited = sum(len(np.unique(step.states)) for step in self.steps)
-        return visited * actions - sum(len(step.states) for step in self.steps), visited * actions
+    def effort(self) -> Effort:
+        """How much was tried of what was met, and how much it takes for bounds that say something.
+
+        After n visits that all brought the same, a ceiling is still 1 − δ^(1/n) of the way from there to the largest
+        possible value. Over H steps these shares add up: 1/(8H) each leave an eighth of the range, and the spread of
+        what was seen is given as much.
+        """
+        actions, horizon = self.world.num_actions[self.agent], self.world.horizon
+        met = [len(np.unique(step.states)) * actions for step in self.steps]
+        visits = np.concatenate([step.counts.sum(axis=1) for step in self.steps])
+        known = np.concatenate([step.states for step in self.steps])
+        largest = max((float(step.rewards[step.counts > 0].max(initial=-np.inf)) for step in self.steps), default=0.0)
+        share = float(np.median(self._entry_deltas(known)))
+        return Effort(
+            entries=sum(met),
+            untried=sum(met) - len(visits),
+            visits=int(np.median(visits)),
+            needed=math.ceil(math.log(share) / math.log1p(-1 / (8 * horizon))),
+            widest=max(met),
+            largest_reward=largest,
+        )

@@ -290,13 +290,33 @@ class EnvironmentWorld:
     @property
     def no_ceiling(self) -> str:
         """Why there can be no upper bound here."""
+        return self._obstacle[0]
+
+    @property
+    def remedy(self) -> str:
+        """What would make one possible."""
+        return self._obstacle[1]
+
+    @property
+    def _obstacle(self) -> tuple[str, str]:
+        """What stands against an upper bound, and what would help; empty if nothing does."""
         if self.memory:
-            return "the policy has memory, so that the agents who deviate do not face a Markov decision process"
+            return (
+                "the policy has memory, so that the agents who deviate do not face a Markov decision process",
+                "an environment whose observations include what the policy remembers",
+            )
         if not self.markov:
-            return "the observations are not declared to be the state (markov=True)"
+            return (
+                "the observations are not declared to be the state (markov=True)",
+                "markov=True, if given what all agents observe and the step the past does not matter; or observations "
+                "that include what is hidden",
+            )
         if self.overflowed:
-            return f"more than {self.max_states:,} different observations were met: they are taken to be continuous"
-        return ""
+            return (
+                f"more than {self.max_states:,} different observations were met: they are taken to be continuous",
+                "observations that are rounded to fewer values in a wrapper, or a larger max_states if they are finite",
+            )
+        return "", ""
 
     def prepared(self, policy: Any) -> PolicyFunction:
         """Return a policy as a function of (number of the agent, observation, step)."""

@@ -109,6 +109,10 @@ class PlayedWorld(Protocol):
     def no_ceiling(self) -> str:
         """Why there can be no upper bound here; empty if there can."""
 
+    @property
+    def remedy(self) -> str:
+        """What would make an upper bound possible; empty if it is."""
+
     def prepared(self, policy: Any) -> Any:
         """Return a policy as `play` takes it, or raise if it cannot be played here."""
 
@@ -192,6 +196,11 @@ class GameWorld:
     @property
     def no_ceiling(self) -> str:
         """Nothing stands against an upper bound."""
+        return ""
+
+    @property
+    def remedy(self) -> str:
+        """Nothing is needed."""
         return ""
 
     @cached_property

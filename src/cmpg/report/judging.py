@@ -109,8 +109,15 @@ def audit_summary(found: Audit) -> Summary:
             for j, each in enumerate(found.costs)
         ]
         parts.append(Table(("constraint", "cost", "threshold"), tuple(limits)))
+        parts += [
+            f"whether {found.names.constraint(j)} is kept is open: the threshold lies within the interval, which four "
+            "times as many episodes halve"
+            for j, each in enumerate(found.costs)
+            if each.lower <= found.thresholds[j] < each.upper
+        ][:MAX_COSTS]
     if found.vacuous:
         parts.append(f"the upper bound is vacuous here, because {found.vacuous}")
+        parts.append(f"what would help: {found.remedy}")
     unproved = [each for each in found.tried if not each.within_budget]
     if unproved:
         parts.append(
@@ -150,6 +157,7 @@ def audit_record(found: Audit) -> dict[str, Any]:
         "costs": [pair(cost) for cost in found.costs],
         "thresholds": found.thresholds.tolist(),
         "vacuous": found.vacuous or None,
+        "remedy": found.remedy or None,
         "samples": dict(found.samples),
         "assumptions": list(found.assumptions),
     }
@@ -164,7 +172,8 @@ def audit_table(found: Sequence[Audit]) -> Table:
             f"{_ends(cost)}/{limit:.4g}" for cost, limit in zip(each.costs[:MAX_COSTS], each.thresholds, strict=False)
         )
         total = Interval(sum(value.lower for value in each.values), sum(value.upper for value in each.values))
-        rows.append((each.name, _ends(each.exploitability), costs or "none", _ends(total), verdict_word))
+        gain = _ends(each.exploitability) + (" (vacuous)" if each.vacuous else "")
+        rows.append((each.name, gain, costs or "none", _ends(total), verdict_word))
     return Table(("policy", "exploitability", "cost", "total value", "verdict"), tuple(rows))
 
 
