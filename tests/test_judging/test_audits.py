@@ -20,6 +20,7 @@ from cmpg.judging.single_agent import SingleAgentEnv
 from cmpg.judging.worlds import ENDED, GameWorld
 from cmpg.learning.confidence import fixed_bets, mean_ceiling
 from cmpg.policy import JointPolicy
+from cmpg.report.judging import WIDE, audits_page
 from command_line import cmpg as command
 
 
@@ -437,6 +438,10 @@ def test_the_command_judges_an_environment(monkeypatch, tmp_path):
     assert "exploitability in [" in ran.out
     assert (tmp_path / "table.csv").read_text().startswith("policy,exploitability")
     assert '"cmpg-audit"' in command("judge", "spectrum", *quiet, "--json").out
+    command("judge", "spectrum", *quiet, "--seed", "1", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "judged_envs:quiet" in page
+    assert "the upper bound is vacuous here, because" in page
     for words, told in (
         (("--env", "judged_envs:nothing", *quiet), "EnvironmentWorld is required"),
         (("spectrum", "--env", "judged_envs:make", *quiet), "and not both"),
@@ -509,6 +514,23 @@ def test_a_range_of_rewards_that_is_too_wide_is_named():
     found = audit(world, lambda *_: 0, episodes=100, rng=seeded())
     assert "no step of the exploring episodes paid" in found.remedy
     assert "50 is declared" in found.remedy
+
+
+def test_a_page_of_audits_draws_what_is_proved():
+    """Red is a cost that is proved to exceed; a bar without an upper end goes to the edge."""
+    game = cmpg.scenarios.counter_example(threshold=0.25)
+    both = JointPolicy.from_callable(game.policy_shapes, lambda *_: 1)
+    kept, broken, blind = (
+        audit(GameWorld(game), game.uniform_policy(), episodes=300, rng=seeded(), name="<kept>"),
+        audit(GameWorld(game), both, episodes=300, rng=seeded()),
+        audit(GameWorld(game), both, episodes=300, rng=seeded(), agents=[0]),
+    )
+    assert [audits_page([each], title="t").count("bar over") for each in (kept, broken)] == [0, 1]
+    assert "&lt;kept&gt;" in audits_page([kept], title="t")
+    page = audits_page([blind], title="t")
+    assert f'width="{WIDE:.1f}"' in page
+    assert ", ∞]" in page
+    assert "nan" not in page
 
 
 def test_a_cost_at_its_threshold_stays_open_and_that_is_said():

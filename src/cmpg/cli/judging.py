@@ -181,14 +181,13 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
     """Judge policies by playing them, print what was found, and exit."""
     import numpy as np
 
+    from cmpg.files.containers import write_text
     from cmpg.interop.environments import environment_world, named_policy
     from cmpg.judging.audits import audit
     from cmpg.judging.worlds import GameWorld
-    from cmpg.report.judging import audit_record, audit_summary, audit_table
+    from cmpg.report.judging import audit_record, audit_summary, audit_table, audits_page
     from cmpg.summaries import Summary
 
-    if how.output is not None and how.output.suffix.lower() == ".html":
-        raise _refusal("a page is written of policies that are judged by proof; name a .csv, .tex or .md file.")
     if how.output is not None:
         _check_out(how.output)
     with ProgressLine("building the world") as progress:
@@ -212,7 +211,9 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
             for place, (name, policy) in enumerate(given.items())
         ]
     table = audit_table(found)
-    if how.output is not None:
+    if how.output is not None and how.output.suffix.lower() == ".html":
+        write_text(how.output, audits_page(found, title=f"Policies of {how.env or target.name}, judged by episodes"))
+    elif how.output is not None:
         _write_table(table, how.output)
     if how.as_json:
         show_json([audit_record(each) for each in found])

@@ -90,7 +90,7 @@ def _step_outcomes(now: IntArray, after: IntArray, seen: Seen, h: int) -> StepOu
 
 
 @dataclass(frozen=True)
-class Effort:
+class Visited:
     """What was tried of what an agent met, in (step, state, action)."""
 
     entries: int  # of the states that were met
@@ -205,7 +205,7 @@ class Ceilings:
         return np.stack(tables)
 
     @property
-    def effort(self) -> Effort:
+    def effort(self) -> Visited:
         """How much was tried of what was met, and how much it takes for bounds that say something.
 
         After n visits that all brought the same, a ceiling is still 1 − δ^(1/n) of the way from there to the largest
@@ -218,7 +218,7 @@ class Ceilings:
         known = np.concatenate([step.states for step in self.steps])
         largest = max((float(step.rewards[step.counts > 0].max(initial=-np.inf)) for step in self.steps), default=0.0)
         share = float(np.median(self._entry_deltas(known)))
-        return Effort(
+        return Visited(
             entries=sum(met),
             untried=sum(met) - len(visits),
             visits=int(np.median(visits)),

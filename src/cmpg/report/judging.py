@@ -340,14 +340,14 @@ def side_by_side_page(together: SideBySide, *, title: str) -> str:
             f"<p>No feasible policy is worth more than {bound.value:.6g} in total ({escape(bound.proof)}).</p>"
         )
     for judged in together.judged:
-        summary = judged_summary(judged)
-        shown = [_part(part) for part in summary.parts]
-        picture = _picture(judged)
-        parts.append(
-            f"<section><h2>{escape(plain(judged.name))}</h2><p><b>{escape(summary.word)}</b>: "
-            f"{escape(plain(summary.sentence))}</p>{picture}{''.join(shown)}</section>"
-        )
+        parts.append(_section(judged.name, judged_summary(judged), _picture(judged)))
     return PAGE.format(title=escape(plain(title)), body="\n".join(parts))
+
+
+def _section(name: str, summary: Summary, picture: str) -> str:
+    shown = "".join(_part(part) for part in summary.parts)
+    head = f"<h2>{escape(plain(name))}</h2><p><b>{escape(summary.word)}</b>: {escape(plain(summary.sentence))}</p>"
+    return f"<section>{head}{picture}{shown}</section>"
 
 
 def _part(part: str | Table) -> str:
@@ -357,31 +357,67 @@ def _part(part: str | Table) -> str:
 
 
 def _picture(judged: JudgedPolicy) -> str:
-    """Draw bars: what each agent has and could get, and what each constraint costs beside its threshold."""
+    """Draw bars: what each agent could gain, and what each constraint costs beside its threshold."""
     agents, limits = largest(judged.gains, MOST_ROWS), largest(-judged.certificate.slacks, MOST_ROWS)
-    bars: Bars = [(judged.names.agent(i), judged.gains[i], None) for i in agents]
-    spent: Bars = [(judged.names.constraint(j), judged.costs[j], judged.certificate.thresholds[j]) for j in limits]
+    bars: Bars = [(judged.names.agent(i), None, float(judged.gains[i]), None) for i in agents]
+    spent: Bars = [
+        (judged.names.constraint(j), None, float(judged.costs[j]), float(judged.certificate.thresholds[j]))
+        for j in limits
+    ]
     return _bars("what each agent could gain", bars) + (_bars("what each constraint costs", spent) if spent else "")
 
 
-Bars = list[tuple[str, float, float | None]]
-"""Names, numbers, and what the number should not exceed."""
+def audits_page(found: Sequence[Audit], *, title: str) -> str:
+    """Return one self-contained page of policies that were judged by episodes: the table, and each with its picture."""
+    parts = [
+        f'<div class="scroll">{table_html(audit_table(found))}</div>',
+        f"<p>Each row holds with probability {1 - found[0].delta:g}: all of its intervals together contain the truth. "
+        "Lower ends are deviations that were played and are proved to keep the budget; upper ends hold for every "
+        "deviation that keeps it.</p>",
+    ]
+    for each in found:
+        parts.append(_section(each.name, audit_summary(each), _audit_picture(each)))
+    return PAGE.format(title=escape(plain(title)), body="\n".join(parts))
+
+
+def _audit_picture(found: Audit) -> str:
+    """Draw intervals: what each agent could gain, and what each constraint costs beside its threshold."""
+    agents = largest(np.array([gain.upper for gain in found.gains]), MOST_ROWS)
+    bars: Bars = [(found.names.agent(i), found.gains[i].lower, found.gains[i].upper, None) for i in agents]
+    limits = largest(np.array([cost.upper for cost in found.costs]) - found.thresholds, MOST_ROWS)
+    spent: Bars = [
+        (found.names.constraint(j), found.costs[j].lower, found.costs[j].upper, float(found.thresholds[j]))
+        for j in limits
+    ]
+    return _bars("what each agent could gain", bars) + (_bars("what each constraint costs", spent) if spent else "")
+
+
+Bars = list[tuple[str, float | None, float, float | None]]
+"""Names, the lower end of an interval if it is one, the number or upper end, and what that should not exceed."""
+
+LEFT, WIDE = 160, 300
+"""Where bars begin, and how long the longest is, in a picture that is 600 wide."""
 
 
 def _bars(title: str, bars: Bars) -> str:
-    ends = [float(end) for _, value, limit in bars for end in (value, limit) if end is not None]
-    most = 1.1 * max([1e-12, *(abs(end) for end in ends if math.isfinite(end))])
+    ends = [end for _, *row in bars for end in row if end is not None and math.isfinite(end)]
+    scale = WIDE / (1.1 * max([1e-12, *map(abs, ends)]))
     rows, height = [], 22
-    for place, (name, value, limit) in enumerate(bars):
-        y, width = 20 + height * place, 300 * max(min(_rounded(float(value)), most), 0.0) / most
-        over = " over" if limit is not None and value > limit else ""
+    for place, (name, lower, upper, limit) in enumerate(bars):
+        y = 20 + height * place
+        begin, end = (scale * max(_rounded(each), 0.0) for each in (lower or 0.0, upper))
+        end = min(end, WIDE)  # without an upper end the bar goes to the edge
+        # Red is what is proved to exceed; an interval with the threshold inside is neither.
+        over = " over" if limit is not None and (upper if lower is None else lower) > limit else ""
         rows.append(f'<text x="0" y="{y + 14}">{escape(plain(name)[:22])}</text>')
-        rows.append(f'<rect class="bar{over}" x="160" y="{y + 3}" width="{width:.1f}" height="14"/>')
-        shown_text = f"{_rounded(float(value)):.4g}" + ("" if limit is None else f" of {float(limit):.4g}")
-        end = max(width, 0.0 if limit is None else 300 * float(limit) / most)
-        rows.append(f'<text x="{166 + end:.1f}" y="{y + 14}">{shown_text}</text>')
+        width = max(end - begin, 0.0 if lower is None else 2.0)  # an interval of no width is still there
+        rows.append(f'<rect class="bar{over}" x="{LEFT + begin:.1f}" y="{y + 3}" width="{width:.1f}" height="14"/>')
+        shown = f"{_rounded(upper):.4g}" if lower is None else _ends(Interval(_rounded(lower), _rounded(upper)))
+        shown += "" if limit is None else f" of {limit:.4g}"
+        after = max(begin + width, 0.0 if limit is None else scale * limit)
+        rows.append(f'<text x="{LEFT + 6 + after:.1f}" y="{y + 14}">{shown}</text>')
         if limit is not None:
-            x = 160 + 300 * float(limit) / most
+            x = LEFT + scale * limit
             rows.append(f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 20}"/>')
     label = f'<text x="0" y="12" font-weight="bold">{escape(title)}</text>'
     size = 24 + height * len(bars)
