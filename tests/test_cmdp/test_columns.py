@@ -13,6 +13,14 @@ from cmpg.errors import SolverError
 SEEDS = st.integers(0, 2**32 - 1)
 
 
+@pytest.fixture(autouse=True, params=["any", "numpy"], scope="module")
+def _kernels(request):
+    """Every test of this file twice: by the compiled kernel, if there is one, and by its twin."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CMPG_KERNELS", request.param)
+        yield
+
+
 def random_program(seed, rows, columns, *, degenerate):
     """Maximise c·x with A·x + s = b, s ≥ 0; bounded by a last row Σ x + s = 1. The slacks are a feasible basis."""
     rng = np.random.default_rng(seed)

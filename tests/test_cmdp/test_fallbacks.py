@@ -45,7 +45,7 @@ def test_a_program_without_a_mixture_is_an_error():
 def test_pivots_come_to_an_end(monkeypatch):
     monkeypatch.setattr(columns, "MAX_PIVOTS", 0)
     program = SmallProgram(np.array([1.0, 0.0]), np.ones((1, 2)), np.ones(1), np.zeros(2, dtype=bool))
-    with pytest.raises(SolverError, match="a linear program of 1 rows was not solved by 0 pivots"):
+    with pytest.raises(SolverError, match="was not solved"):
         best_corner(program, np.array([1]))
 
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.kernels.choice import compiled
 from cmpg.errors import SolverError
 
 IMPROVEMENT = 1e-11
@@ -73,18 +74,25 @@ class MasterProgram(Generic[ColumnT]):
         self.margins = margins
         self.weights = np.zeros(0)
         self._values = np.zeros(0)  # of the plans
-        self._costs = np.zeros((0, len(thresholds)))
+        self._excess = np.zeros((0, len(thresholds)))  # what each plan spends beyond the thresholds
         self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
         for each in plans:
             self.add(each)
 
-    def add(self, new: ColumnT) -> None:
-        """Add a plan as a column, unless it is one already."""
-        if not self.knows(new):
-            self.plans.append(new)
-            self.weights = np.append(self.weights, 0.0)
-            self._values = np.append(self._values, new.value)
-            self._costs = np.concatenate([self._costs, new.costs[None]])
+    def add(self, new: ColumnT) -> bool:
+        """Add a plan as a column, unless it is one already; return whether it was added."""
+        if self.knows(new):
+            return False
+        self.plans.append(new)
+        self.weights = np.append(self.weights, 0.0)
+        self._values = np.append(self._values, new.value)
+        self._excess = np.concatenate([self._excess, (new.costs - self.thresholds)[None]])
+        self._measure()
+        return True
+
+    def _measure(self) -> None:
+        """Note how large values and excesses are: what is rounding is told by that."""
+        self._largest_value, self._largest_excess = np.abs(self._values).max(), np.abs(self._excess).max(axis=0)
 
     def knows(self, column: ColumnT) -> bool:
         """Whether only rounding holds a plan's value and costs apart from those of a column.
@@ -93,20 +101,20 @@ class MasterProgram(Generic[ColumnT]):
         """
         if not self.plans:
             return False
-        values = self._values
-        same = np.abs(values - column.value) <= 1e-14 * np.abs(values).max()
-        near = np.abs(self._excess - (column.costs - self.thresholds)) <= self.margins
-        return bool((same & near.all(axis=1)).any())
-
-    def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
-        """Whether a plan is new, and its V^r − λ·(V^c − thresholds) at the master's multipliers above its value."""
-        worth = float(column.value - multipliers @ (column.costs - self.thresholds))
-        return not self.reaches(worth, multipliers) and not self.knows(column)
+        same = np.abs(self._values - column.value) <= 1e-14 * self._largest_value
+        if not same.any():
+            return False
+        near = np.abs(self._excess[same] - (column.costs - self.thresholds)) <= self.margins
+        return bool(near.all(axis=1).any())
 
     def reaches(self, bound: float, multipliers: FloatArray) -> bool:
         """Whether the value is as good as a bound, such as the Lagrangian of a plan that is optimal for r − λ·c."""
-        scale = float(np.abs(self._values).max() + multipliers @ np.abs(self._excess).max(axis=0))
+        scale = float(self._largest_value + multipliers @ self._largest_excess)
         return bound <= float(self.weights @ self._values) + IMPROVEMENT * scale
+
+    def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
+        """Whether a plan's V^r − λ·(V^c − thresholds) at the master's multipliers is above the master's value."""
+        return not self.reaches(float(column.value - multipliers @ (column.costs - self.thresholds)), multipliers)
 
     def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
@@ -132,31 +140,29 @@ class MasterProgram(Generic[ColumnT]):
 
     def move_thresholds(self, thresholds: FloatArray) -> None:
         """Change the thresholds; the next solution starts afresh."""
+        self._excess = np.array([each.costs - thresholds for each in self.plans])
         self.thresholds = thresholds
         self._basis = None
-
-    @property
-    def _excess(self) -> FloatArray:
-        """What each plan spends beyond the thresholds: [plans, k]."""
-        return self._costs - self.thresholds
+        self._measure()
 
     def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
         """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
         excess = self._excess
         plans, constraints = excess.shape
-        unit = min(float(np.abs(excess / self.units).max()), 1 / LEAST_UNIT)
+        unit = min(float((self._largest_excess / self.units).max()), 1 / LEAST_UNIT)
         unit = unit if unit > LEAST_UNIT else 1.0
         # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
-        scale = np.maximum(np.maximum(np.abs(excess).max(axis=0), 1e-4 * unit * self.units), LEAST_UNIT)
+        scale = np.maximum(np.maximum(self._largest_excess, 1e-4 * unit * self.units), LEAST_UNIT)
         table = np.zeros((constraints + 1, plans + 1 + constraints))
         table[:-1, :plans] = (excess / scale).T
         table[:-1, plans] = unit * self.units / scale
         table[:-1, plans + 1 :] = np.eye(constraints)
         table[-1, :plans] = 1.0
-        objective = np.concatenate([values, [1.0 if slack_counts else 0.0], np.zeros(constraints)])
+        objective, right = np.zeros(table.shape[1]), np.zeros(constraints + 1)
+        objective[:plans], objective[plans], right[-1] = values, slack_counts, 1.0
         free = np.zeros(len(objective), dtype=np.bool_)
         free[plans] = slack_counts
-        program = SmallProgram(objective, table, np.append(np.zeros(constraints), 1.0), free)
+        program = SmallProgram(objective, table, right, free)
         corner = self._corner(program, self._basis if not slack_counts else self._start(excess))
         weights = np.maximum(corner.values[:plans], 0.0)
         if not 0 < weights.sum() < np.inf:
@@ -205,6 +211,10 @@ def _by_highs(program: SmallProgram) -> Corner:
 
 # --- A primal simplex method for very few rows ------------------------------------------------------------------------
 
+OUT_OF_PIVOTS = "a small linear program was not solved within the largest number of pivots."
+SINGULAR = "the basis of a small linear program became singular. Rescale the costs, or use LinearProgram()."
+UNBOUNDED = "a small linear program is unbounded: its columns are not plans of one CMDP."
+
 
 @dataclass(frozen=True, eq=False)
 class Corner:
@@ -235,7 +245,14 @@ def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
     >>> best_corner(program, np.array([2])).values
     array([0., 4., 0.])
     """
-    basis = basis.copy()
+    basis = basis.astype(np.int64)  # a copy
+    if (kernels := compiled()) is not None:
+        values, duals = np.empty(len(basis)), np.empty(len(basis))
+        tables = (program.objective, program.matrix, program.right, program.free.view(np.int8))
+        ending = kernels.corner(*tables, MAX_PIVOTS, PATIENCE, NO_STEP, basis, values, duals)
+        if ending:
+            raise SolverError((OUT_OF_PIVOTS, SINGULAR, UNBOUNDED)[ending - 1])
+        return _corner(program, basis, values, duals)
     idle = 0
     for _ in range(MAX_PIVOTS):
         # Updating a factorisation would be cheaper for many rows; here a fresh solve costs microseconds, and no error
@@ -252,7 +269,7 @@ def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
         leaving = first[np.argmin(basis[first]) if idle > PATIENCE else np.argmax(direction[first])]
         idle = idle + 1 if ratios.min() <= NO_STEP else 0
         basis[leaving] = entering
-    raise SolverError(f"a linear program of {len(basis)} rows was not solved by {MAX_PIVOTS} pivots.")
+    raise SolverError(OUT_OF_PIVOTS)
 
 
 def _corner(program: SmallProgram, basis: IntArray, values: FloatArray, duals: FloatArray) -> Corner:
@@ -265,9 +282,7 @@ def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
     try:
         return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
     except np.linalg.LinAlgError:
-        raise SolverError(
-            "the basis of a small linear program became singular. Rescale the costs, or use LinearProgram()."
-        ) from None
+        raise SolverError(SINGULAR) from None
 
 
 def _entering(program: SmallProgram, basis: IntArray, duals: FloatArray, *, careful: bool) -> int | None:
@@ -287,7 +302,7 @@ def _ratios(values: FloatArray, direction: FloatArray, stays: npt.NDArray[np.boo
     # A pivot that small would make the next basis singular; a free variable may become negative.
     falls = (direction > 1e-10 * np.abs(direction).max()) & ~stays
     if not falls.any():
-        raise SolverError("a small linear program is unbounded: its columns are not plans of one CMDP.")
+        raise SolverError(UNBOUNDED)
     ratios = np.full(len(values), np.inf)
     ratios[falls] = np.maximum(values[falls], 0.0) / direction[falls]
     return ratios

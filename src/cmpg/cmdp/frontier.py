@@ -361,8 +361,7 @@ def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram
             bound = float(column.value - tried @ excess)
             if bound < least:
                 centre, least = tried, bound
-            if master.improves(column, multipliers):
-                master.add(column)
+            if master.improves(column, multipliers) and master.add(column):
                 if smoothed:
                     rises = excess @ (multipliers - tried) < 0
                     share = share + 0.1 * (1 - share) if rises else max(share - 0.1, 0.0)
@@ -441,9 +440,8 @@ def widest_slack(
         least = float(multipliers @ column.costs)
         if not np.isfinite(slack - least):
             break  # costs beyond all floats cannot be weighed
-        if slack > enough or multipliers @ thresholds - least <= slack + tolerance or master.knows(column):
+        if slack > enough or multipliers @ thresholds - least <= slack + tolerance or not master.add(column):
             break
-        master.add(column)
     mixture = program.mix(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
     achieved = float((thresholds - mixture.costs).min())
     return Slack(mixture, achieved, multipliers, least, tuple(master.plans), master.weights, made)

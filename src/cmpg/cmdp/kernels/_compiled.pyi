@@ -69,3 +69,15 @@ def relative_sweeps(
     relative: FloatArray,
     middle: FloatArray,
 ) -> bool: ...
+def corner(
+    objective: FloatArray,
+    matrix: FloatArray,
+    right: FloatArray,
+    free: Any,
+    pivots: int,
+    patience: int,
+    no_step: float,
+    basis: IntArray,
+    values: FloatArray,
+    duals: FloatArray,
+) -> int: ...

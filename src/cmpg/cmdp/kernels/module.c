@@ -1,7 +1,8 @@
 /* The extension module: the kernels by name. Each file of kernels ends with the methods that it brings. */
 #include "arrays.h"
 
-extern PyMethodDef box_kernels[], discounted_kernels[], planning_kernels[], policy_kernels[], process_kernels[];
+extern PyMethodDef box_kernels[], corner_kernels[], discounted_kernels[], planning_kernels[], policy_kernels[],
+    process_kernels[];
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see `choice.py`.", -1, NULL, NULL, NULL, NULL, NULL,
@@ -9,7 +10,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *files[] = {box_kernels, discounted_kernels, planning_kernels, policy_kernels, process_kernels, NULL};
+    PyMethodDef *files[] = {box_kernels,    corner_kernels,  discounted_kernels, planning_kernels,
+                            policy_kernels, process_kernels, NULL};
     PyObject *module = PyModule_Create(&definition);
     for (int file = 0; module != NULL && files[file] != NULL; file++) {
         if (PyModule_AddFunctions(module, files[file]) < 0) {
