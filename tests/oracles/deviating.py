@@ -63,8 +63,8 @@ class Program:
         self.rows.append(entries)
         self.right.append(right)
 
-    def best(self, thresholds: Any, bound: Any) -> float:
-        """The optimum, subject to the thresholds that bind."""
+    def best(self, thresholds: Any, bound: Any, *, empty: float | None = None) -> float:
+        """The optimum, subject to the thresholds that bind; `empty` where nothing is feasible, if that is allowed."""
         equations = np.zeros((len(self.rows), len(self.worth)))
         for r, entries in enumerate(self.rows):
             for c, each in entries.items():
@@ -80,6 +80,8 @@ class Program:
             method="highs-ds",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
+        if found.status == 2 and empty is not None:
+            return empty
         assert found.status == 0, found.message
         return float(-found.fun)
 

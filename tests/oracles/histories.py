@@ -7,6 +7,7 @@ are whole numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -24,11 +25,25 @@ def unit_of(game: Game) -> int:
 
 def probability_above(game: Game, policy: Any, levels: int, limit: int) -> Fraction:
     """P(sum of cost 0 > limit), by walking through every history."""
+    return mean_of(game, policy, levels, lambda spent: Fraction(int(spent > limit)))
+
+
+def cvar_of(game: Game, policy: Any, levels: int, level: float) -> Fraction:
+    """CVaR of the sum of cost 0: the least t + E(C − t)⁺/(1 − level), by walking through every history for each t."""
+    largest = int(game["costs"].max()) * game["horizon"]
+    return min(
+        t + mean_of(game, policy, levels, lambda spent, t=t: Fraction(max(spent - t, 0))) / (1 - Fraction(level))
+        for t in range(largest + 1)
+    )
+
+
+def mean_of(game: Game, policy: Any, levels: int, worth: Callable[[int], Fraction]) -> Fraction:
+    """E worth(sum of cost 0), by walking through every history."""
     unit = unit_of(game)
 
     def walk(step: int, state: int, spent: int, mass: Fraction) -> Fraction:
         if step == game["horizon"]:
-            return mass if spent > limit else Fraction(0)
+            return mass * worth(spent)
         _, costs, moves = joint_tables(game, step)
         total, row = Fraction(0), state * levels + min(spent // unit, levels - 1)
         for actions in product(*(range(table.shape[2]) for table in policy)):
@@ -47,7 +62,29 @@ def probability_above(game: Game, policy: Any, levels: int, limit: int) -> Fract
 
 def best_deviation(game: Game, policy: Any, agent: int, levels: int, limit: int, probability: float) -> float:
     """The most that an agent gets by a strategy of its whole history with P(sum of cost 0 > limit) ≤ probability."""
-    program, unit = Program(1), unit_of(game)
+    found = best_with(game, policy, agent, levels, lambda spent: float(spent > limit), probability)
+    assert found > -np.inf
+    return found
+
+
+def best_with_cvar(game: Game, policy: Any, agent: int, levels: int, level: float, at_most: float) -> float:
+    """The most that an agent gets by a strategy of its whole history with CVaR ≤ at_most: the best over every t."""
+    found = max(
+        best_with(game, policy, agent, levels, lambda spent, t=t: max(spent - t, 0.0), (1 - level) * (at_most - t))
+        for t in range(int(at_most) + 1)
+    )
+    assert found > -np.inf
+    return found
+
+
+def best_with(
+    game: Game, policy: Any, agent: int, levels: int, worth: Callable[[int], float], threshold: float
+) -> float:
+    """The most that an agent gets by a strategy of its whole history with E worth(sum of cost 0) ≤ threshold.
+
+    What the sum is worth is charged at the last step, from the whole sum; −∞ if no strategy is feasible.
+    """
+    program, unit, last = Program(1), unit_of(game), game["horizon"] - 1
     inflow: dict[Any, dict[int, float]] = {}
     nodes = {(s, 0, ()): float(p) for s, p in enumerate(game["initial"]) if p}
     for step in range(game["horizon"]):
@@ -56,18 +93,18 @@ def best_deviation(game: Game, policy: Any, agent: int, levels: int, limit: int,
         for (state, spent, past), first in nodes.items():
             row, entries = state * levels + min(spent // unit, levels - 1), {}
             for own in range(policy[agent].shape[2]):
-                worth, passes, goes = 0.0, 0.0, {}
+                gained, charged, goes = 0.0, 0.0, {}
                 others = [range(t.shape[2]) if i != agent else (own,) for i, t in enumerate(policy)]
                 for actions in product(*others):
                     chance = np.prod([policy[i][step, row, a] for i, a in enumerate(actions) if i != agent])
                     paid = spent + int(costs[(0, state, *actions)])
-                    worth += chance * rewards[(agent, state, *actions)]
-                    passes += chance * (spent <= limit < paid)
+                    gained += chance * rewards[(agent, state, *actions)]
+                    charged += chance * worth(paid) if step == last else 0.0
                     for after, p in enumerate(moves[(state, *actions)]):
                         if chance * p:
                             key = (after, paid, (*past, (state, spent, own)))
                             goes[key] = goes.get(key, 0.0) + chance * p
-                column = program.column(worth, [passes])
+                column = program.column(gained, [charged])
                 entries[column] = 1.0
                 for key, p in goes.items():
                     ahead.setdefault(key, {})[column] = p
@@ -75,7 +112,7 @@ def best_deviation(game: Game, policy: Any, agent: int, levels: int, limit: int,
                 entries[column] = entries.get(column, 0.0) - p
             program.row(entries, first if step == 0 else 0.0)
         inflow, nodes = ahead, dict.fromkeys(ahead, 0.0)
-    return program.best([probability], [True])
+    return program.best([threshold], [True], empty=-np.inf)
 
 
 def draw_risky_game(seed: int) -> tuple[Game, int]:

@@ -8,11 +8,14 @@ import pytest
 
 import cmpg
 from cmpg import JointGame
+from cmpg.equilibrium.cvar import Box, certify_cvar, propose_boxes
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
-from cmpg.games import Chance, augmented_sizes, cost_law, lifted, with_chances
+from cmpg.games import Chance, CVaR, augmented_sizes, cost_law, lifted, with_chances, with_cvar
+from cmpg.proof.alternatives import AlternativesClaim
+from cmpg.proof.claim import ClaimError
 from cmpg.scenarios import charging, congestion_game_exogenous, grid_world
 from command_line import cmpg as run
-from oracles.histories import best_deviation, draw_risky_game, probability_above
+from oracles.histories import best_deviation, best_with_cvar, cvar_of, draw_risky_game, probability_above
 
 TABLES = ("transition", "rewards", "costs", "thresholds", "initial", "horizon")
 
@@ -143,3 +146,149 @@ def test_the_command_solves_prints_the_law_and_draws_it(tmp_path):
     assert "how likely each sum is" in (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "collisions&gt;" not in run("solve", "grid-world", "--chance", "nonsense").err
     assert run("solve", "grid-world", "--chances-only").code == 2
+
+
+# --- Budgets on CVaR --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_certified_policy_keeps_its_cvar_and_no_deviation_with_memory_gains_at_any_t(seed):
+    game, _ = draw_risky_game(seed)
+    level, limit = (0.0, 0.5, 0.75, 0.9)[seed % 4], (0.0, 0.5, 1.0, 2.5, 3.25)[seed % 5]
+    risky = with_cvar(built(game), CVaR(0, level, limit), keep_expected=False)
+    result = cmpg.solve(risky, epsilon=1e-7)
+    assert result.certified, result.message
+    levels, policy = risky.base.num_states // len(game["initial"]), [np.asarray(table) for table in result.policy]
+    exact = cvar_of(game, policy, levels, level)
+    assert exact <= Fraction(limit) + Fraction(1, 10**12)  # rows of floats, not divided by their sums
+    assert result.costs[0] == pytest.approx(float(exact), abs=1e-9)
+    for agent in range(len(policy)):
+        assert best_with_cvar(game, policy, agent, levels, level, limit) <= result.values[agent] + 1e-6
+    judged = cmpg.certify(risky, result.policy, exact=True)
+    assert judged.proves(1e-7)
+    assert judged.arithmetic == "exact"
+
+
+@pytest.mark.parametrize("seed", [8, 12, 24, 34])
+def test_an_equilibrium_at_one_t_is_refused_where_an_agent_gains_at_another(seed):
+    game, _ = draw_risky_game(seed)
+    risky = with_cvar(built(game), CVaR(0, 0.75, 2.5), keep_expected=False)
+    at_zero = cmpg.solve(risky.at((0,)))
+    assert at_zero.certified
+    judged = cmpg.certify(risky, at_zero.policy)
+    levels, policy = risky.base.num_states // len(game["initial"]), [np.asarray(t) for t in at_zero.policy]
+    gains = [best_with_cvar(game, policy, i, levels, 0.75, 2.5) - at_zero.values[i] for i in range(len(policy))]
+    assert judged.feasible
+    assert max(gains) > 0.1
+    np.testing.assert_allclose(judged.gains, gains, atol=1e-8)  # for each t multipliers of its own: nothing is lost
+    one = propose_boxes(risky, at_zero.policy, epsilon=0.0, thorough=True).boxes[-1].multipliers
+    boxes = [Box(t, t, one) for t in risky.all_levels()]
+    assert certify_cvar(risky, at_zero.policy, boxes).epsilon >= max(gains) - 1e-9
+    with pytest.raises(GameError, match="leave out t"):
+        certify_cvar(risky, at_zero.policy, boxes[:-1])
+
+
+def heavy_game(agents=2):
+    """Twelve steps; a choice between doing nothing and acts that cost 7 and 17, or 3 more if the other acts, too."""
+    rewards = np.broadcast_to(np.array([0.0, 1.0, 2.0])[:, None] + np.array([0.0, 0.5]), (1, 1, 3, 2))
+    costs = [[[[[0.0, 3.0], [7.0, 11.0], [17.0, 23.0]]]]]
+    return JointGame(
+        transition=np.ones((1, 1, 3, 2, 1)), rewards=np.stack([rewards] * agents), costs=costs, thresholds=[1e9],
+        initial=[1.0], horizon=12,
+    )  # fmt: skip
+
+
+def test_few_relaxed_games_prove_what_many_values_of_t_would():
+    risky = with_cvar(heavy_game(), CVaR(0, 0.9, 100.0), keep_expected=False)
+    result = cmpg.solve(risky)
+    assert result.certified
+    assert len(risky.all_levels()) == 101
+    boxes = propose_boxes(risky, result.policy, epsilon=1e-6, thorough=True).boxes
+    assert len(boxes) < 20
+    for low, high in (((10,), (30,)), ((0,), (100,))):  # the relaxed game costs less, and allows more
+        for t in (low, high, ((low[0] + high[0]) // 2,)):
+            wide, point = risky.between(low, high), risky.at(t)
+            assert (wide.costs <= point.costs).all()
+            assert wide.thresholds[0] >= point.thresholds[0]
+
+
+def test_what_is_beyond_the_last_level_counts_in_full():
+    """One lottery: 50 with probability 0.1. Its mean is within 6, and the mean of its worst tenth is not."""
+    moves = np.zeros((1, 3, 2, 3))
+    moves[0, :, 0, 0] = 1.0
+    moves[0, 0, 1] = [0.9, 0.0, 0.1]
+    moves[0, 1:, 1, 0] = 1.0
+    rewards, costs = np.zeros((1, 2, 3, 2)), np.zeros((1, 2, 3, 2))
+    rewards[0, 0, 0, 1], costs[0, 1, 2] = 1.0, 50.0
+    game = JointGame(transition=moves, rewards=rewards, costs=costs, thresholds=[99.0], initial=[1, 0, 0], horizon=2)
+    for level, limit, value in ((0.0, 6.0, 1.0), (0.0, 2.5, 0.5), (0.9, 6.0, 0.12), (0.9, 50.0, 1.0), (0.5, 5.0, 0.5)):
+        result = cmpg.solve(with_cvar(game, CVaR(0, level, limit), keep_expected=False))
+        assert result.certified
+        assert result.values[0] == pytest.approx(value)
+        assert result.costs[0] <= limit
+
+
+def test_cvar_is_mixed_with_chances_and_expected_thresholds():
+    risky = with_cvar(grid_world(), CVaR("collisions", 0.9, 0.4), Chance("collisions", 0, 0.03))
+    assert risky.constraint_names == ("collisions", "P(collisions > 0)", "CVaR 0.9 of collisions")
+    result = cmpg.solve(risky)
+    assert result.certified
+    assert result.values[0] == pytest.approx(23.03)
+    np.testing.assert_allclose(result.certificate.thresholds, [0.1, 0.03, 0.4])
+    np.testing.assert_allclose(result.costs, [0.03, 0.03, 0.3], atol=1e-9)
+    assert result.quality().bound.value == pytest.approx(46.06)
+
+
+def test_cvar_that_nothing_keeps_is_infeasible_and_what_is_no_budget_is_refused():
+    unavoidable = JointGame(
+        transition=np.ones((1, 1, 2, 1)), rewards=np.ones((1, 1, 1, 2)), costs=np.ones((1, 1, 1, 2)), thresholds=[9.0],
+        initial=[1.0], horizon=3,
+    )  # fmt: skip
+    ended = cmpg.solve(with_cvar(unavoidable, CVaR(0, 0.5, 2.0)))
+    assert ended.status is cmpg.Status.INFEASIBLE
+    assert "t = 2" in str(ended)
+    game = grid_world()
+    for budget, match in ((CVaR(0, 1.0, 1.0), "level"), (CVaR(0, 0.5, -1.0), "at_most"), (CVaR("odd", 0, 1), "odd")):
+        with pytest.raises(GameError, match=match):
+            with_cvar(game, budget)
+    with pytest.raises(GameError, match="with_cvar"):
+        with_chances(game, CVaR(0, 0.5, 1.0))
+    with pytest.raises(GameError, match="with_chances"):
+        with_cvar(game, Chance(0, 0, 0.1))
+    for words in ("collisions:0.9", "collisions:x:1", "collisions:0.9:1/0"):
+        with pytest.raises(GameError):
+            CVaR.of(words)
+
+
+def test_claims_about_other_games_or_policies_and_proofs_by_support_are_no_alternatives():
+    risky = with_cvar(heavy_game(), CVaR(0, 0.9, 30.0), keep_expected=False)
+    from cmpg.games.claims import claim_of
+
+    game, policy = risky.at((0,)), risky.base.uniform_policy()
+    claim = claim_of(game, policy, np.zeros((2, 1)))
+    AlternativesClaim(claim, (claim,))
+    other = claim_of(game.with_rewards(2 * game.rewards), policy, np.zeros((2, 1)))
+    moved = claim_of(game, game.random_policy(rng=np.random.default_rng(0)), np.zeros((2, 1)))
+    hard = claim_of(game, policy, np.full((2, 1), np.inf))
+    for wrong in (other, moved, hard):
+        with pytest.raises(ClaimError):
+            AlternativesClaim(claim, (wrong,))
+    with pytest.raises(ClaimError):
+        AlternativesClaim(claim, ())
+
+
+def test_the_command_solves_and_certifies_cvar_in_the_users_words(tmp_path):
+    done = run("solve", "grid-world", "--cvar", "collisions:0.9:0.5", "--chances-only", "--out", str(tmp_path / "run"))
+    assert done.code == 0
+    assert "CVaR 0.9 of collisions" in done.out
+    assert "law of a cost" in done.out
+    files = [str(tmp_path / "run" / name) for name in ("game.npz", "policy.npz")]
+    for more, code in (([], 0), (["--exact"], 0), (["--epsilon", "0"], 1)):
+        assert run("certify", *files, "--cvar", "collisions:0.9:0.5", "--chances-only", *more).code == code
+    assert run("certify", *files, "--cvar", "collisions:0.9:0.4", "--chances-only").code == 1
+    assert run("certify", *files, "--cvar", "collisions:0.9:0.5", "--verified").code == 2
+    record = json.loads(run("solve", "grid-world", "--cvar", "collisions:0.9:0.5", "--json").out)
+    assert record["constraint_names"] == ["collisions", "CVaR 0.9 of collisions"]
+    assert record["thresholds"] == [0.1, 0.5]
+    assert record["costs"][1] == pytest.approx(0.5)
+    assert run("solve", "grid-world", "--cvar", "nonsense").code == 2

@@ -13,6 +13,7 @@ import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
+from cmpg.cli.risk import Chances, CVaRs, with_budgets
 from cmpg.cli.targets import GameArgument, finite, policy_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,14 @@ def certify(
             metavar="<float>", help="Prove it for every model whose transition probabilities are off by this."
         ),
     ] = 0.0,
+    chance: Chances = None,
+    cvar: CVaRs = None,
+    chances_only: Annotated[
+        bool,
+        typer.Option(
+            "--chances-only", help="Drop the threshold on the expected cost where there is a --chance or a --cvar."
+        ),
+    ] = False,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -108,6 +117,7 @@ def certify(
     from cmpg.files.devices import KIND as DEVICE
     from cmpg.files.devices import load_device
     from cmpg.files.records import names_record
+    from cmpg.games.risk import CVaRGame
     from cmpg.report.certificates import verification_summary
 
     finite("epsilon", epsilon)
@@ -116,8 +126,19 @@ def certify(
         raise CMPGError("--model-error is judged in floats: leave --verified out.")
     with ProgressLine("building the game") as progress:
         with counted_rescaling() as rescaling:
-            game = target.build(seed=seed, exact=exact)
+            game = target.build(seed=seed, exact=exact and not (chance or cvar))
+            risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
             progress.begin("checking the claim")
+            if isinstance(risky, CVaRGame):
+                if verified or model_error:
+                    raise CMPGError(
+                        "--cvar is judged in floats or with --exact: leave --verified and --model-error out."
+                    )
+                judged = judge(risky, policy_of(policy, risky.base, exact=exact)[0], exact=exact)
+                names = {**names_record(game), "constraint_names": list(risky.constraint_names)}
+                progress.stop()
+                _conclude(judged, names, epsilon, allow_rounding=allow_rounding, as_json=as_json)
+            game = risky
             if file_kind(policy) == DEVICE:
                 device, prices, concept = load_device(policy, exact=exact)
                 device.check_fits(game)

@@ -33,6 +33,7 @@ from cmpg.cli.options import (
     jobs_of,
 )
 from cmpg.cli.output import ProgressLine, progress_line, remark, show, show_json, told_rescaling
+from cmpg.cli.risk import Chances, CVaRs, deliver_cvar, law_record, laws_of, with_budgets
 from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.runs import Restarts
     from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.games.game import Game
-    from cmpg.games.risk import CostLaw
+    from cmpg.games.risk import CostLaw, CVaRGame
     from cmpg.scenarios import Origin
 
 
@@ -157,19 +158,14 @@ def solve(
             autocompletion=lambda: list(NAMED["improve"]),
         ),
     ] = "auto",
-    chance: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="<cost>limit:p>",
-            help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
-        ),
-    ] = None,
+    chance: Chances = None,
+    cvar: CVaRs = None,
     chances_only: Annotated[
         bool,
         typer.Option(
             "--chances-only",
             rich_help_panel=FURTHER,
-            help="Drop the threshold on the expected cost where there is a --chance.",
+            help="Drop the threshold on the expected cost where there is a --chance or a --cvar.",
         ),
     ] = False,
     concept: Annotated[
@@ -190,6 +186,9 @@ def solve(
     """Find a feasible policy that no agent gains by deviating from."""
     import numpy as np
 
+    from cmpg.equilibrium.cvar import relaxed
+    from cmpg.games.risk import CVaRGame
+
     check_out(output, resume=False)
     if _named("concept", concept) is not _named("concept", "nash"):
         _refuse_for_devices(
@@ -205,6 +204,7 @@ def solve(
                 "improve": improve != "auto",
                 "selfish": selfish,
                 "chance": bool(chance),
+                "cvar": bool(cvar),
                 "tensorboard": tensorboard is not None,
             },
         )
@@ -239,49 +239,27 @@ def solve(
     )
     with ProgressLine("building the game") as progress:
         game = _built(target, request, seed=seed, exact=exact, as_json=as_json)
-        game = _with_chances(game, chance or [], only=chances_only)
-        solved = _solved(game, request, _Reporter(progress, game, tensorboard), selfish=selfish)
+        budgets = [*(chance or []), *(cvar or [])]
+        risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
+        game = relaxed(risky) if isinstance(risky, CVaRGame) else risky
+        solved = _solved(risky, request, _Reporter(progress, game, tensorboard), selfish=selfish)
         progress.begin("computing the upper bound")
         gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
         progress.stop()
         result = replace(solved.result, settings={**solved.result.settings, **known})
-        delivery = _Delivery(game, result, _origin(target, seed, chance or []), gaps, with_laws=bool(chance))
-        delivery.deliver(output=output, seed=request.seed, as_json=as_json)
+        laws = laws_of(risky, result) if budgets else ()
+        delivery = Delivery(game, result, _origin(target, seed, budgets), gaps, laws)
+        if isinstance(risky, CVaRGame):
+            deliver_cvar(risky, delivery, chance or [], cvar or [], only=chances_only, output=output, as_json=as_json)
+        else:
+            delivery.deliver(output=output, seed=request.seed, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
-
-
-def _with_chances(game: Game, words: Sequence[str], *, only: bool) -> Game:
-    """Return the augmented game, if there are budgets on probabilities, and say how large it is."""
-    from cmpg.errors import CMPGError
-
-    if not words:
-        if only:
-            raise CMPGError("--chances-only means something with --chance alone.")
-        return game
-    from cmpg.cli.targets import joint_form
-    from cmpg.games.risk import Chance, augmented_sizes, with_chances
-
-    budgets = [Chance.of(each) for each in words]
-    joint = joint_form(game, wanted="has no budgets on probabilities")
-    states, entries = augmented_sizes(joint, *budgets)
-    remark(
-        f"what was spent so far is part of the state: {joint.num_states:,} states become {states:,} "
-        f"({entries:,} entries)"
-    )
-    augmented = with_chances(joint, *budgets, keep_expected=not only)
-    if joint.potential_proof() is not None and augmented.potential_proof() is None:
-        remark("the game has a potential; with what was spent in the state it is not known to have one any more")
-    return augmented
 
 
 def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
     """Return where the game comes from; an augmented one is no longer the scenario, and has no picture of it."""
     origin = target.origin(seed=seed)
     return replace(origin, name=f"{origin.name} with {', '.join(words)}") if words else origin
-
-
-def _law_record(law: CostLaw) -> dict[str, Any]:
-    return {"cost": law.name, "mean": law.mean, "sums": law.sums.tolist(), "probabilities": law.probabilities.tolist()}
 
 
 def _refuse_for_devices(concept: str, given: Mapping[str, bool]) -> None:
@@ -382,10 +360,13 @@ def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, 
     return game
 
 
-def _solved(game: Game, request: _Request, reporter: _Reporter, *, selfish: bool) -> _Solved:
+def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, selfish: bool) -> _Solved:
     """Solve the game, and the game without its constraints if that is to be shown, too."""
-    free = _without_constraints(game) if selfish else None
-    start = _start(request, game)
+    from cmpg.games.risk import CVaRGame
+
+    base = game.base if isinstance(game, CVaRGame) else game
+    free = _without_constraints(base) if selfish else None
+    start = _start(request, base)
     began = time.monotonic()
     reporter.begin("looking for a feasible start")
     result = cmpg.solve(
@@ -526,14 +507,14 @@ class _Reporter:
 
 
 @dataclass(frozen=True, eq=False)
-class _Delivery:
+class Delivery:
     """What there is to show and to keep."""
 
     game: Game
     result: Result
     origin: Origin
     gaps: Sequence[OptimalityGap]
-    with_laws: bool = False
+    laws: Sequence[CostLaw] = ()  # of every cost, if there are budgets on risk
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
@@ -551,34 +532,26 @@ class _Delivery:
             from cmpg.files.records import result_record
 
             known = record or result_record(self.result, self.game, quality=self.gaps, seed=seed)
-            show_json({**known, "laws": [_law_record(law) for law in self._laws()]} if self.with_laws else known)
+            show_json({**known, "laws": [law_record(law) for law in self.laws]} if self.laws else known)
         else:
-            self._show()
+            self.show()
         if failure is not None:
             raise failure
         if output is not None and not as_json:
             show(f"written to {output}/{self._advice(output)}")
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Show the result, and the laws of its costs."""
         from cmpg.report.display import result_summary, selfish_line, translation_lines
         from cmpg.summaries import table_text
 
         show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
         if self.result.selfish is not None:
             show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
-        if laws := self._laws():
+        if self.laws:
             from cmpg.games.risk import law_rows
 
-            show(table_text(law_rows(laws)))
-
-    def _laws(self) -> tuple[CostLaw, ...]:
-        """Return the law of every cost, if there are budgets on probabilities and a policy."""
-        if not self.with_laws or self.result.incumbent is None:
-            return ()
-        from cmpg.games.joint.game import as_joint
-        from cmpg.games.risk import cost_law
-
-        return cost_law(as_joint(self.game, wanted="has no law of costs"), self.result.policy)
+            show(table_text(law_rows(self.laws)))
 
     def _advice(self, output: Path) -> str:
         """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""

@@ -43,6 +43,7 @@ from cmpg.games.game import (
     forbidden,
 )
 from cmpg.games.rationals import is_exact
+from cmpg.games.risk import CVaRGame
 from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.verdict import Feasibility as Feasibility
@@ -128,7 +129,7 @@ class Certificate:
 
 
 def certify(
-    game: Game,
+    game: Game | CVaRGame,
     policy: JointPolicy | Device,
     multipliers: Any = None,
     *,
@@ -142,7 +143,8 @@ def certify(
     Parameters
     ----------
     game
-        Any game; with `exact`, one that has tables.
+        Any game; with `exact`, one that has tables; or a game with budgets on CVaR, whose multipliers are always
+        proposed by best responses, for every t.
     policy
         One table per agent; or a `Rota`, or a `CorrelatedPolicy`.
     multipliers : [n, k]
@@ -181,6 +183,12 @@ def certify(
     >>> certify(game, policy, [[0.0], [0.0]]).epsilon < 1e-12
     True
     """
+    if isinstance(game, CVaRGame):
+        from cmpg.equilibrium.cvar import certify_cvar  # few games have such budgets
+
+        if not isinstance(policy, JointPolicy) or multipliers is not None or verified or model_error:
+            raise PolicyError("a claim about CVaR is (game, joint policy), judged in floats or with `exact`.")
+        return certify_cvar(game, policy, exact=exact)
     if isinstance(policy, Rota | CorrelatedPolicy):
         from cmpg.equilibrium.recommendations.certificate import certify_device  # few claims are about devices
 

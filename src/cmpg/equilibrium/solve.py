@@ -28,6 +28,7 @@ from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
 from cmpg.games.game import Game, Information, Objective, check_is_game, planner
+from cmpg.games.risk import CVaRGame
 from cmpg.policy import JointPolicy
 
 LARGE = 1_000_000
@@ -37,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def solve(
-    game: Game,
+    game: Game | CVaRGame,
     *,
     epsilon: float = 1e-6,
     start: JointPolicy | StartMethod | None = None,
@@ -53,7 +54,7 @@ def solve(
     Parameters
     ----------
     game
-        Any game.
+        Any game; or one with budgets on CVaR, which is solved at several t.
     epsilon
         No agent shall gain more than this.
     start
@@ -85,6 +86,11 @@ def solve(
     >>> result.status.name, result.certificate.feasible
     ('CERTIFIED', True)
     """
+    if isinstance(game, CVaRGame):
+        from cmpg.equilibrium.cvar import solve_cvar  # few games have such budgets
+
+        terms = {"start": start, "method": method, "restarts": restarts, "improve": improve, "rng": rng}
+        return solve_cvar(game, epsilon=epsilon, time_limit=time_limit, on_progress=on_progress, **terms)
     began = time.monotonic()
     generator = _check_arguments(game, start, restarts, time_limit, rng)
     _check_method(epsilon, method, improve, on_progress)

@@ -49,9 +49,12 @@ if TYPE_CHECKING:
     from cmpg.games.rest import rest_of as rest_of
     from cmpg.games.risk import Chance as Chance
     from cmpg.games.risk import CostLaw as CostLaw
+    from cmpg.games.risk import CVaR as CVaR
+    from cmpg.games.risk import CVaRGame as CVaRGame
     from cmpg.games.risk import augmented_sizes as augmented_sizes
     from cmpg.games.risk import cost_law as cost_law
     from cmpg.games.risk import lifted as lifted
     from cmpg.games.risk import with_chances as with_chances
+    from cmpg.games.risk import with_cvar as with_cvar
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

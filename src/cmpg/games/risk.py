@@ -1,10 +1,18 @@
-"""Budgets on probabilities: an augmented game, whose states also say what has been spent so far; and the law of a cost.
+"""Budgets on risk: augmented games, whose states also say what has been spent so far; and the law of a cost.
 
 `Chance("collisions", at_most=0, probability=0.02)` demands P(Σ_h c_h > 0) ≤ 0.02. In the game whose states are (s, x),
 x the cost so far in whole units, that is an expected cost: 1 at the step at which the sum passes `at_most`. Since no
 cost is negative, what exceeds the limit stays above it, so x is cut one unit above the limit: the states grow by as
 many levels as there are units below it. Several budgets on one cost share a counter; several costs have one each, and
 the states are the product.
+
+`CVaR("collisions", level=0.9, at_most=0.5)` demands that the worst 10 % of episodes cost at most 0.5 on average:
+min_t t + E(C − t)⁺/(1 − β) ≤ α. For a given t that is an expected cost as well, E(C − t)⁺ ≤ (1 − β)(α − t), paid as the
+sum passes t; and the minimum is attained at a sum t that can occur, which is at most α. So a policy keeps the budget
+if and only if it is feasible in *one* of the games t = 0, …, α (`CVaRGame`), and a deviation may choose another t than
+the policy: a certificate needs multipliers for each. Where there are many t, one relaxed game stands for all of an
+interval [t₁, t₂], since E(C − t₂)⁺ ≤ E(C − t)⁺ ≤ (1 − β)(α − t) ≤ (1 − β)(α − t₁) for every t in it. Beyond t a step
+adds what it costs, in full; so x need not be known above the largest t, and is cut there, while costs are not.
 
 *Class of policies.* A policy of the augmented game depends on (h, s, x): every agent sees what was spent so far. (s, x)
 is a Markov state, and the probability an expected cost on it; so a certificate says that no agent gains by any
@@ -30,8 +38,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import product
 from math import floor, lcm, prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -87,6 +97,42 @@ class Chance:
         return f"P({cost} > {self.at_most:g})"
 
 
+@dataclass(frozen=True)
+class CVaR:
+    """The worst 1 − level of all episodes cost at most `at_most` on average: CVaR_level(Σ_h c_h) ≤ at_most.
+
+    Examples
+    --------
+    >>> CVaR.of("collisions:0.9:0.5")
+    CVaR(cost='collisions', level=0.9, at_most=0.5)
+    """
+
+    cost: str | int  # the name of a constraint of the game, or its number
+    level: float  # β, from 0 (the mean of all episodes) to less than 1
+    at_most: float
+
+    @classmethod
+    def of(cls, words: str) -> CVaR:
+        """Read `cost:level:limit`, as the command line writes it."""
+        found = re.fullmatch(r"\s*(.+?)\s*:\s*([-+0-9.eE/]+)\s*:\s*([-+0-9.eE/]+)\s*", words)
+        if found is None:
+            raise GameError(f"{words!r} is no budget on a CVaR; write it as 'collisions:0.9:0.5'.")
+        try:
+            level, limit = (float(Fraction(each)) for each in found.groups()[1:])
+        except (ValueError, ZeroDivisionError):
+            raise GameError(
+                f"{words!r}: {found[2]} and {found[3]} must be numbers, as in 'collisions:0.9:0.5'."
+            ) from None
+        return cls(found[1], level, limit)
+
+    def name(self, cost: str) -> str:
+        """Return what the constraint is called in certificates."""
+        return f"CVaR {self.level:g} of {cost}"
+
+
+Budget: TypeAlias = Chance | CVaR
+
+
 @dataclass(frozen=True, eq=False)
 class Counter:
     """What has been spent of one cost so far, in whole units, up to one unit above the largest limit."""
@@ -94,7 +140,7 @@ class Counter:
     cost: int  # the number of the constraint
     unit: Fraction
     levels: int
-    amounts: IntArray  # [H or 1, S, ΠA]: what a step adds, in units, cut at the last level
+    amounts: IntArray  # [H or 1, S, ΠA]: what a step adds, in units
 
     __repr__ = fields_line
 
@@ -125,27 +171,33 @@ def with_chances(game: JointGame, *budgets: Chance, keep_expected: bool = True) 
     >>> risky.num_states, risky.constraint_names, risky.thresholds
     (512, ('collisions', 'P(collisions > 0)'), array([0.1 , 0.02]))
     """
-    joint = _checked(game, budgets)
+    if any(isinstance(each, CVaR) for each in budgets):
+        raise GameError("a budget on a CVaR is kept in one of several games: use `with_cvar`.")
+    return _built(_checked(game, budgets), budgets, keep_expected=keep_expected)
+
+
+def _built(joint: JointGame, budgets: Sequence[Budget], *, keep_expected: bool) -> JointGame:
+    """Return the game on (s, x), with the expected costs that stay and a constraint for each chance."""
     counters = _counters(joint, budgets)
+    chances = [each for each in budgets if isinstance(each, Chance)]
     levels = tuple(each.levels for each in counters)
     _require_size(joint, levels)
     cells = prod(levels)
     places = np.array(np.unravel_index(np.arange(cells), levels))  # [counters, cells]
-    steps = max(
-        joint.num_steps if joint.is_sparse else len(joint.transition), *(len(each.amounts) for each in counters)
-    )
+    steps = _num_tables(joint, counters)
     matrices, charges = [], []
     for step in range(steps):
         after = np.stack(
             [
-                np.minimum(place + _at(each.amounts, step)[..., None], each.levels - 1)  # [S, ΠA, cells]
+                np.minimum(place + _cut(each, step)[..., None], each.levels - 1)  # [S, ΠA, cells]
                 for each, place in zip(counters, places, strict=True)
             ]
         )
         matrices.append(_augmented(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
-        charges.append(_passing(joint, budgets, counters, places, after))
+        charges.append(_passing(joint, chances, counters, places, after))
     costs, limits, names = _expected(joint, budgets, cells, keep=keep_expected)
-    chance = np.moveaxis(np.stack(charges), 0, 1).reshape(len(budgets), steps, -1, *joint.num_actions)
+    chance = np.moveaxis(np.stack(charges), 0, 1)
+    chance = chance.reshape(len(chances), steps, joint.num_states * cells, *joint.num_actions)
     every = max(costs.shape[1], steps)
     stretched = [np.broadcast_to(each, (len(each), every, *each.shape[2:])) for each in (costs, chance)]
     rewards = np.repeat(to_floats(joint.rewards), cells, axis=2)
@@ -153,14 +205,195 @@ def with_chances(game: JointGame, *budgets: Chance, keep_expected: bool = True) 
         transition=tuple(matrices),
         rewards=rewards,
         costs=np.concatenate(stretched),
-        thresholds=[*limits, *(budget.probability for budget in budgets)],
+        thresholds=[*limits, *(budget.probability for budget in chances)],
         initial=np.kron(to_floats(joint.initial), np.eye(cells)[0]),
         horizon=joint.horizon,
         agent_names=joint.agent_names,
         state_names=_state_names(joint, counters, places),
         action_names=joint.action_names,
-        constraint_names=[*names, *(each.name(_name(joint, _number(joint, each))) for each in budgets)],
+        constraint_names=[*names, *(each.name(_name(joint, _number(joint, each))) for each in chances)],
     )
+
+
+def _num_tables(game: JointGame, counters: Sequence[Counter]) -> int:
+    """Return how many steps have tables of their own."""
+    kept = game.num_steps if game.is_sparse else len(game.transition)
+    return max(kept, *(len(each.amounts) for each in counters))
+
+
+def _cut(counter: Counter, step: int) -> IntArray:
+    """Return what a step adds to a counter, in units, cut at its last level: [S, ΠA]."""
+    cut: IntArray = np.minimum(_at(counter.amounts, step), counter.levels - 1)
+    return cut
+
+
+Levels: TypeAlias = tuple[int, ...]  # t of each CVaR budget, in units of its cost
+
+
+@dataclass(frozen=True, eq=False)
+class CVaRGame:
+    """A game with budgets on CVaR: what is feasible in it is what is feasible in one of the games `at(t)`.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> risky = with_cvar(grid_world(), CVaR("collisions", level=0.5, at_most=1.0))
+    >>> risky.last, risky.at((0,)).constraint_names
+    ((1,), ('collisions', 'E(collisions − 0)⁺'))
+    """
+
+    original: JointGame
+    budgets: tuple[CVaR, ...]
+    base: JointGame  # on (s, x): expected costs that stay, and chances
+    counters: tuple[Counter, ...]  # of all costs that are counted
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """What the constraints are called in the user's words: those of the base, then the CVaR budgets."""
+        own = [each.name(_name(self.original, _number(self.original, each))) for each in self.budgets]
+        return (*self.base.names.all_constraints(self.base.num_constraints), *own)
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """The limits in the user's words, in the order of `constraint_names`."""
+        return np.array([*self.base.thresholds, *(each.at_most for each in self.budgets)])
+
+    @cached_property
+    def units(self) -> tuple[Fraction, ...]:
+        """The unit of each budget's cost."""
+        return tuple(self._counter(each).unit for each in self.budgets)
+
+    @property
+    def last(self) -> Levels:
+        """The largest t of each budget, in units: a larger one is more than its limit, or than any sum."""
+        counters = [self._counter(each) for each in self.budgets]
+        limits = zip(self.budgets, counters, strict=True)
+        return tuple(min(floor(Fraction(budget.at_most) / own.unit), own.levels - 2) for budget, own in limits)
+
+    def _counter(self, budget: CVaR) -> Counter:
+        number = _number(self.original, budget)
+        return next(each for each in self.counters if each.cost == number)
+
+    def limits(self, low: Levels) -> list[Fraction]:
+        """Return (1 − β)(α − t) of each budget, in units, exactly."""
+        return [
+            (1 - Fraction(budget.level)) * (Fraction(budget.at_most) / unit - t)
+            for budget, unit, t in zip(self.budgets, self.units, low, strict=True)
+        ]
+
+    def at(self, t: Levels) -> JointGame:
+        """Return the game whose feasible policies keep every budget by these t; its limits are rounded down."""
+        return self.between(t, t, up=False)
+
+    def between(self, low: Levels, high: Levels, *, up: bool = True) -> JointGame:
+        """Return a game in which everything is feasible that is so at a t from `low` to `high`; rounded up or down."""
+        charges = [self._charges(budget, t) for budget, t in zip(self.budgets, high, strict=True)]
+        every = max(self.base.costs.shape[1], *(each.shape[1] for each in charges))
+        stretched = [np.broadcast_to(each, (len(each), every, *each.shape[2:])) for each in (self.base.costs, *charges)]
+        limits = [_rounded(each, up=up) for each in self.limits(low)]
+        costs = (_name(self.original, _number(self.original, each)) for each in self.budgets)
+        told = zip(costs, self.units, high, strict=True)
+        names = [f"E({cost} − {float(unit * t):g})⁺" for cost, unit, t in told]
+        names = [f"{name} ({j + 1})" if names.count(name) > 1 else name for j, name in enumerate(names)]
+        return self.base.with_constraints(
+            np.concatenate(stretched),
+            [*self.base.thresholds, *limits],
+            [*self.base.names.all_constraints(self.base.num_constraints), *names],
+        )
+
+    def _charges(self, budget: CVaR, t: int) -> FloatArray:
+        """Return what a step adds to (x − t)⁺, in units: [1, H or 1, S·cells, *A]."""
+        place = [each.cost for each in self.counters].index(_number(self.original, budget))
+        levels = tuple(each.levels for each in self.counters)
+        spent = np.array(np.unravel_index(np.arange(prod(levels)), levels))[place]  # [cells]
+        found = []
+        for step in range(len(self.counters[place].amounts)):
+            amounts = _at(self.counters[place].amounts, step).astype(np.float64)[:, None, :]  # [S, 1, ΠA]
+            short = np.maximum(t - spent, 0)[None, :, None]  # above t every unit counts, wherever x is cut
+            found.append(np.maximum(amounts - short, 0.0))
+        table = np.stack(found).reshape(1, len(found), self.base.num_states, *self.base.num_actions)
+        return np.asarray(table)
+
+    def chosen(self, policy: JointPolicy) -> list[Levels]:
+        """Return where the CVaR under a policy is attained, as far as t is allowed; several t where they tie."""
+        laws = self.laws(policy)
+        found = []
+        for budget, unit, last in zip(self.budgets, self.units, self.last, strict=True):
+            law = laws[_number(self.original, budget)]
+            known = sorted({min(round(each / float(unit)), last) for each in law.sums.tolist()})
+            worth = [law.beyond(budget.level, float(unit * t)) for t in known]
+            tied = [
+                t for t, each in zip(known, worth, strict=True) if each <= min(worth) + 1e-9 * (1 + abs(min(worth)))
+            ]
+            found.append(tied[-2:])  # the last t has the least rounding in it
+        return list(product(*found))
+
+    def laws(self, policy: JointPolicy) -> tuple[CostLaw, ...]:
+        """Return the distribution of every cost of the original game under a policy on (s, x)."""
+        return cost_law(self.paying, policy)
+
+    @cached_property
+    def paying(self) -> JointGame:
+        """The game on (s, x) with the costs of the original: what is played and measured."""
+        cells = self.base.num_states // self.original.num_states
+        costs = np.repeat(to_floats(self.original.costs), cells, axis=2)
+        names = self.original.names.all_constraints(self.original.num_constraints)
+        return self.base.with_constraints(costs, self.original.thresholds, names)
+
+    def told(self, t: Levels) -> str:
+        """Return t in the units of the costs."""
+        return ", ".join(f"{float(unit * each):g}" for unit, each in zip(self.units, t, strict=True))
+
+    def all_levels(self) -> list[Levels]:
+        """Return every t."""
+        return list(product(*(range(last + 1) for last in self.last)))
+
+    def summary(self) -> Summary:
+        """Return what to show: the budgets and the sizes."""
+        told = ", ".join(
+            f"{name} ≤ {limit:g}" for name, limit in zip(self.constraint_names, self.thresholds, strict=True)
+        )
+        number = prod(last + 1 for last in self.last)
+        return Summary("game with budgets on CVaR", f"{told}; {self.base.num_states:,} states, {number:,} values of t")
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+
+def _rounded(limit: Fraction, *, up: bool) -> float:
+    """Return a float on one side of an exact limit."""
+    near = float(limit)
+    if (Fraction(near) >= limit) if up else (Fraction(near) <= limit):
+        return near
+    return float(np.nextafter(near, np.inf if up else -np.inf))
+
+
+def with_cvar(game: JointGame, *budgets: Budget, keep_expected: bool = True) -> CVaRGame:
+    """Return a game with budgets on CVaR, and on probabilities if there are some; `solve` and `certify` take it.
+
+    Parameters
+    ----------
+    game
+        A joint game with a finite horizon, whose costs are not negative and have a common unit.
+    budgets
+        Limits on CVaR, at least one, and on probabilities.
+    keep_expected
+        Keep the thresholds on expected costs beside the budgets; False leaves them out for costs that have a budget.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> from cmpg.scenarios import grid_world
+    >>> risky = with_cvar(grid_world(), CVaR("collisions", level=0.9, at_most=0.5), keep_expected=False)
+    >>> result = cmpg.solve(risky)
+    >>> result.status.name, result.values.round(6), result.costs.round(6)
+    ('CERTIFIED', array([23.05, 23.05]), array([0.5]))
+    """
+    joint = _checked(game, budgets)
+    limited = tuple(each for each in budgets if isinstance(each, CVaR))
+    if not limited:
+        raise GameError("no budget on a CVaR is given: use `with_chances`.")
+    base = _built(joint, budgets, keep_expected=keep_expected)
+    return CVaRGame(joint, limited, base, tuple(_counters(joint, budgets)))
 
 
 def lifted(policy: JointPolicy, augmented: JointGame) -> JointPolicy:
@@ -172,36 +405,40 @@ def lifted(policy: JointPolicy, augmented: JointGame) -> JointPolicy:
     return JointPolicy([np.repeat(np.asarray(table), cells, axis=1) for table in policy])
 
 
-def augmented_sizes(game: JointGame, *budgets: Chance) -> tuple[int, int]:
+def augmented_sizes(game: JointGame, *budgets: Budget) -> tuple[int, int]:
     """Return how many states the augmented game would have, and how many entries its transition: before it is built."""
     joint = _checked(game, budgets)
     return _sizes(joint, tuple(each.levels for each in _counters(joint, budgets)))
 
 
 def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
-    joint = as_joint(game, wanted="has no budgets on probabilities")
+    joint = as_joint(game, wanted="has no budgets on risk")
     if joint.horizon is None:
         advice = "What is spent so far has no last step in it. Use a finite horizon."
-        raise UnsupportedError("discounted game", "has no budgets on probabilities", advice)
+        raise UnsupportedError("discounted game", "has no budgets on risk", advice)
     if is_exact(joint):
         raise GameError("an augmented game is built from floats: leave `exact` out, and give decimals, not fractions.")
     if joint.binds is not None:
-        raise GameError("budgets on probabilities bind all agents; this game has constraints that bind some only.")
+        raise GameError("budgets on risk bind all agents; this game has constraints that bind some only.")
     if not budgets:
         raise GameError("no budget is given, such as Chance('collisions', at_most=0, probability=0.02).")
     for budget in budgets:
-        if not isinstance(budget, Chance):
+        if not isinstance(budget, Budget):
             advice = f"Chance.of({budget!r})" if isinstance(budget, str) else "such as Chance.of('collisions>0:0.02')"
-            raise GameError(f"a budget is a {type(budget).__name__}; a Chance is required: {advice}.")
+            raise GameError(f"a budget is a {type(budget).__name__}; a Chance or a CVaR is required: {advice}.")
         _number(joint, budget)
-        if not 0 <= budget.probability <= 1:
+        if isinstance(budget, Chance) and not 0 <= budget.probability <= 1:
             raise GameError(f"the probability of {budget} is {budget.probability}; a number from 0 to 1 is required.")
-        if budget.at_most < 0:
-            raise GameError(f"at_most of {budget} is negative, and no cost is: that probability is always one.")
+        if isinstance(budget, CVaR) and not 0 <= budget.level < 1:
+            raise GameError(f"the level of {budget} is {budget.level}; at least 0 and less than 1 is required.")
+        if not 0 <= budget.at_most < np.inf:
+            raise GameError(
+                f"at_most of {budget} is {budget.at_most}; a number of at least 0 is required: no cost is negative."
+            )
     return joint
 
 
-def _number(game: JointGame, budget: Chance) -> int:
+def _number(game: JointGame, budget: Budget) -> int:
     names = game.names.all_constraints(game.num_constraints)
     if isinstance(budget.cost, int):
         if not 0 <= budget.cost < len(names):
@@ -234,7 +471,7 @@ def units_of(costs: FloatArray) -> tuple[Fraction, IntArray]:
     return Fraction(common, bottom), amounts[places.ravel()].reshape(costs.shape)
 
 
-def _counters(game: JointGame, budgets: Sequence[Chance]) -> list[Counter]:
+def _counters(game: JointGame, budgets: Sequence[Budget]) -> list[Counter]:
     found = []
     for j in sorted({_number(game, budget) for budget in budgets}):
         table = to_floats(game.costs[j])
@@ -249,8 +486,9 @@ def _counters(game: JointGame, budgets: Sequence[Chance]) -> list[Counter]:
                 f"the costs of {_name(game, j)} are multiples of {float(unit):.3g}, and up to {limit:g} there are "
                 f"{levels:,} levels; {MAX_LEVELS:,} are allowed. State the costs in coarser units."
             )
-        cut = np.minimum(amounts, levels - 1).astype(np.int64)
-        found.append(Counter(j, unit, levels, cut.reshape(len(cut), game.num_states, -1)))
+        if most >= 2**53:  # amounts are entries of tables of floats, and sums of them are to be exact
+            raise TooLargeError(f"the costs of {_name(game, j)} add up to {most} units; state them in coarser units.")
+        found.append(Counter(j, unit, levels, amounts.astype(np.int64).reshape(len(amounts), game.num_states, -1)))
     return found
 
 
@@ -304,11 +542,11 @@ def _passing(
         limit = floor(Fraction(budget.at_most) / counters[number].unit)
         passes = (places[number] <= limit) & (after[number] > limit)  # [S, ΠA, cells]
         found.append(np.moveaxis(passes, 2, 1).reshape(-1, passes.shape[1]).astype(np.float64))
-    return np.stack(found)
+    return np.array(found).reshape(len(found), game.num_states * places.shape[1], after.shape[2])
 
 
 def _expected(
-    game: JointGame, budgets: Sequence[Chance], cells: int, *, keep: bool
+    game: JointGame, budgets: Sequence[Budget], cells: int, *, keep: bool
 ) -> tuple[FloatArray, list[float], list[str]]:
     """Return the expected costs that stay, on the augmented states, with thresholds and names."""
     limited = {_number(game, budget) for budget in budgets}
@@ -363,7 +601,10 @@ class CostLaw:
 
     def cvar(self, level: float) -> float:
         """Return the mean of the worst 1 − level of all episodes: min_t t + E(C − t)⁺ / (1 − level)."""
-        t = self.quantile(level)
+        return self.beyond(level, self.quantile(level))
+
+    def beyond(self, level: float, t: float) -> float:
+        """Return t + E(C − t)⁺ / (1 − level), which no CVaR exceeds."""
         return t + float(np.maximum(self.sums - t, 0.0) @ self.probabilities) / (1 - level)
 
     def summary(self) -> Summary:

@@ -6,6 +6,7 @@
 - `check`: the check in floats.
 - `exact`: the check in rationals.
 - `infeasible`: the check that no policy is feasible, in floats and in rationals.
+- `alternatives`: claims where what is feasible is a union, such as budgets on CVaR.
 - `verdict`: what is proved, in floats or in rationals.
 - `format`: claims as proof files.
 - `run_files`, `script`: claims from a run's files, and the check in floats as one script of numpy alone.

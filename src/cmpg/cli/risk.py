@@ -1,0 +1,117 @@
+"""Budgets on risk, as `solve` and `certify` take them: `--chance` and `--cvar`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cmpg.cli.options import DEFAULT_EPSILON
+from cmpg.cli.output import remark, show, show_json
+
+if TYPE_CHECKING:
+    from cmpg.cli.solve import Delivery
+    from cmpg.equilibrium.result import Result
+    from cmpg.games.game import Game
+    from cmpg.games.risk import CostLaw, CVaRGame
+
+Chances = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="<cost>limit:p>",
+        help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
+    ),
+]
+CVaRs = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="<cost:level:limit>",
+        help="Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
+    ),
+]
+
+
+def with_budgets(game: Game, chances: Sequence[str], cvars: Sequence[str], *, only: bool = False) -> Game | CVaRGame:
+    """Return the augmented game, if there are budgets on risk, and say how large it is."""
+    from cmpg.errors import CMPGError
+
+    if not chances and not cvars:
+        if only:
+            raise CMPGError("--chances-only means something with --chance or --cvar alone.")
+        return game
+    from cmpg.cli.targets import joint_form
+    from cmpg.games.risk import Chance, CVaR, augmented_sizes, with_chances, with_cvar
+
+    limits = [Chance.of(each) for each in chances]
+    budgets: list[Chance | CVaR] = [*limits, *(CVaR.of(each) for each in cvars)]
+    joint = joint_form(game, wanted="has no budgets on risk")
+    states, entries = augmented_sizes(joint, *budgets)
+    remark(
+        f"what was spent so far is part of the state: {joint.num_states:,} states become {states:,} "
+        f"({entries:,} entries)"
+    )
+    worst = with_cvar(joint, *budgets, keep_expected=not only) if cvars else None
+    augmented = with_chances(joint, *limits, keep_expected=not only) if worst is None else worst.base
+    if joint.potential_proof() is not None and augmented.potential_proof() is None:
+        remark("the game has a potential; with what was spent in the state it is not known to have one any more")
+    return augmented if worst is None else worst
+
+
+def laws_of(game: Game | CVaRGame, result: Result) -> tuple[CostLaw, ...]:
+    """Return the law of every cost, if there is a policy."""
+    from cmpg.games.joint.game import as_joint
+    from cmpg.games.risk import CVaRGame, cost_law
+
+    if result.incumbent is None:
+        return ()
+    if isinstance(game, CVaRGame):
+        return game.laws(result.policy)
+    return cost_law(as_joint(game, wanted="has no law of costs"), result.policy)
+
+
+def law_record(law: CostLaw) -> dict[str, Any]:
+    """Return the law of a cost as plain numbers."""
+    return {"cost": law.name, "mean": law.mean, "sums": law.sums.tolist(), "probabilities": law.probabilities.tolist()}
+
+
+def deliver_cvar(
+    game: CVaRGame,
+    delivery: Delivery,
+    chances: Sequence[str],
+    cvars: Sequence[str],
+    *,
+    only: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Show a result with budgets on CVaR, and keep game, policy and certificate in a folder if one is named."""
+    from cmpg.files.containers import json_text, new_folder, plain, write_text
+    from cmpg.files.games import save_game
+    from cmpg.files.records import certificate_record, result_record
+
+    result = delivery.result
+    # What is printed of costs and limits is in the user's words, not in those of the games that were solved.
+    words = {"constraint_names": list(game.constraint_names), "thresholds": plain(game.thresholds)}
+    record = {**result_record(result, delivery.game, quality=delivery.gaps), **words}
+    record |= {"budgets": {"chance": list(chances), "cvar": list(cvars), "expected": not only}}
+    record |= {"laws": [law_record(law) for law in delivery.laws]}
+    if output is not None:
+        with new_folder(output):
+            save_game(game.original, output / "game.npz")
+            if result.incumbent is not None:
+                result.policy.save(output / "policy.npz")
+                write_text(output / "certificate.json", json_text(certificate_record(result.certificate)))
+            write_text(output / "result.json", json_text(record))
+    if as_json:
+        show_json(record)
+        return
+    delivery.show()
+    if output is not None:
+        options = [word for each in chances for word in ("--chance", each)]
+        options += [word for each in cvars for word in ("--cvar", each)] + ["--chances-only"] * only
+        options += [] if result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{result.epsilon}"]
+        check = shlex.join(["cmpg", "certify", f"{output}/game.npz", f"{output}/policy.npz", *options])
+        show(f"written to {output}/" + ("" if result.incumbent is None else f"; check it with: {check}"))
