@@ -49,6 +49,7 @@ ON_DEMAND = {
     ("duality/dual_function.py", "cmpg.report.display"),
     ("equilibrium/quality.py", "cmpg.report.display"),
     ("equilibrium/certificate.py", "cmpg.report.certificates"),
+    ("equilibrium/crowds/certificate.py", "cmpg.report.crowds"),
     ("equilibrium/recommendations/recommend.py", "cmpg.files.devices"),
     ("equilibrium/recommendations/recommend.py", "cmpg.report.recommendations"),
     ("equilibrium/result.py", "cmpg.files.containers"),

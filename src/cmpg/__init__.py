@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from cmpg.files.run_folder import load_run as load_run
     from cmpg.games.check import check_game as check_game
     from cmpg.games.counting.game import CountingGame as CountingGame
+    from cmpg.games.crowd.game import CrowdGame as CrowdGame
+    from cmpg.games.crowd.policy import CrowdPolicy as CrowdPolicy
     from cmpg.games.devices import Concept as Concept
     from cmpg.games.devices import CorrelatedPolicy as CorrelatedPolicy
     from cmpg.games.devices import Rota as Rota

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.claims import claim_of, has_tables
+from cmpg.games.crowd.game import CrowdGame
+from cmpg.games.crowd.policy import CrowdPolicy
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.games.game import (
     Game,
@@ -52,6 +54,7 @@ from cmpg.summaries import Summary, counted, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Restricted
+    from cmpg.equilibrium.crowds.certificate import CrowdCertificate
 
 MAX_KERNEL_SECONDS = 1.0
 """Claims that the kernel would check for longer than about this are judged by the engine of the game."""
@@ -128,6 +131,9 @@ class Certificate:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
+@overload
+def certify(game: CrowdGame, policy: CrowdPolicy, multipliers: Any = None) -> CrowdCertificate: ...
+@overload
 def certify(
     game: Game | CVaRGame,
     policy: JointPolicy | Device,
@@ -137,16 +143,26 @@ def certify(
     exact: bool = False,
     verified: bool = False,
     model_error: float = 0.0,
-) -> Certificate:
+) -> Certificate: ...
+def certify(
+    game: Any,
+    policy: Any,
+    multipliers: Any = None,
+    *,
+    concept: Concept | None = None,
+    exact: bool = False,
+    verified: bool = False,
+    model_error: float = 0.0,
+) -> Certificate | CrowdCertificate:
     """Check a joint policy or a device: does it meet the constraints, and how much could an agent gain by deviating?
 
     Parameters
     ----------
     game
         Any game; with `exact`, one that has tables; or a game with budgets on CVaR, whose multipliers are always
-        proposed by best responses, for every t.
+        proposed by best responses, for every t. A `CrowdGame` is judged by groups.
     policy
-        One table per agent; or a `Rota`, or a `CorrelatedPolicy`.
+        One table per agent; or a `Rota`, or a `CorrelatedPolicy`; of a crowd, a `CrowdPolicy`.
     multipliers : [n, k]
         The multipliers that prove the gains. If they are not given, the best response of each agent is computed and
         proposes them, so that the gains are as small as they can be proved; multipliers of zero prove the gain of an
@@ -189,6 +205,15 @@ def certify(
         if not isinstance(policy, JointPolicy) or multipliers is not None or verified or model_error:
             raise PolicyError("a claim about CVaR is (game, joint policy), judged in floats or with `exact`.")
         return certify_cvar(game, policy, exact=exact)
+    if isinstance(game, CrowdGame):
+        from cmpg.equilibrium.crowds.certificate import certify_crowd  # few games are crowds
+
+        if exact or verified or model_error or concept not in (None, Concept.NASH):
+            raise PolicyError(
+                "a crowd is judged in floats, with an allowance that is proved: leave exact, verified, model_error and "
+                "concept out, or spread out a small crowd: game.spread(), policy.spread()."
+            )
+        return certify_crowd(game, policy, multipliers)
     if isinstance(policy, Rota | CorrelatedPolicy):
         from cmpg.equilibrium.recommendations.certificate import certify_device  # few claims are about devices
 

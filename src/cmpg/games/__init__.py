@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame as CountingGame
     from cmpg.games.counting.vectors import EveryCount as EveryCount
     from cmpg.games.counting.vectors import LargestCount as LargestCount
+    from cmpg.games.crowd.game import CrowdGame as CrowdGame
+    from cmpg.games.crowd.game import LoadCurve as LoadCurve
+    from cmpg.games.crowd.game import crowd_of as crowd_of
+    from cmpg.games.crowd.policy import CrowdPolicy as CrowdPolicy
     from cmpg.games.game import Amount as Amount
     from cmpg.games.game import Game as Game
     from cmpg.games.game import Information as Information

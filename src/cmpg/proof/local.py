@@ -51,7 +51,7 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | No
     agents = range(len(claim.policy))
     closed = [closed_local(claim, game, i, reached, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
     prices = [loads.prices(i) for i in agents]  # each [1 + k, H, E]
-    best, raised = _best(claim, game, prices, multipliers, closed)
+    best, raised = best_of_all(claim, game, prices, multipliers, closed)
     values, bounds = [], np.full(len(agents), np.inf)
     for i, price in enumerate(prices):
         values.append(forward.values[i] - (forward.used[i] * price[0]).sum())
@@ -309,7 +309,7 @@ def _beside(first: Ball, second: Ball) -> Ball:
     return Ball(np.hstack([first.mid, second.mid]), np.hstack([first.rad, second.rad]))
 
 
-def _best(
+def best_of_all(
     claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, closed: list[Any]
 ) -> tuple[list[Ball], Array]:
     """Return max V^{r − λ·c} of each agent among what is allowed, from above, and how much of it is rounding [n]."""

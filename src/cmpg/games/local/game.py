@@ -65,7 +65,7 @@ from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 from cmpg.summaries import Summary, html, line, text
 
 if TYPE_CHECKING:
-    from cmpg.proof.claim import LocalTables
+    from cmpg.proof.claim import AgentTables, LocalTables
 
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
 
@@ -376,24 +376,9 @@ class LocalGame:
 
     @cached_property
     def _claim_tables(self) -> LocalTables:
-        from cmpg.proof.claim import AgentTables, Csr, LocalTables
+        from cmpg.proof.claim import LocalTables
 
-        known: dict[int, tuple[Csr, ...]] = {}
-        single: dict[int, Csr] = {}  # steps share what they share here, too
-
-        def matrices(given: Any) -> tuple[Csr, ...]:
-            if id(given) not in known:
-                for each in distinct(given):
-                    if id(each) not in single:
-                        single[id(each)] = Csr(each.indptr, each.indices, each.data, each.shape[1])
-                known[id(given)] = tuple(single[id(each)] for each in given)
-            return known[id(given)]
-
-        agents = tuple(
-            AgentTables(each.initial, matrices(each.transition), matrices(each.uses), each.reward, each.costs)
-            for each in self.agents
-        )
-        return LocalTables(agents, self.delay, self.load_costs)
+        return LocalTables(plain_agents(self.agents), self.delay, self.load_costs)
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Rosenthal's potential of a policy, less that of `JointPolicy.reference`."""
@@ -468,3 +453,24 @@ class Account:
 
 
 explained(LocalGame)
+
+
+def plain_agents(agents: Sequence[LocalAgent]) -> tuple[AgentTables, ...]:
+    """Return agents as a proof reads them; they share there what they share here."""
+    from cmpg.proof.claim import AgentTables, Csr
+
+    known: dict[int, tuple[Csr, ...]] = {}
+    single: dict[int, Csr] = {}  # steps share what they share here, too
+
+    def matrices(given: Any) -> tuple[Csr, ...]:
+        if id(given) not in known:
+            for each in distinct(given):
+                if id(each) not in single:
+                    single[id(each)] = Csr(each.indptr, each.indices, each.data, each.shape[1])
+            known[id(given)] = tuple(single[id(each)] for each in given)
+        return known[id(given)]
+
+    return tuple(
+        AgentTables(each.initial, matrices(each.transition), matrices(each.uses), each.reward, each.costs)
+        for each in agents
+    )

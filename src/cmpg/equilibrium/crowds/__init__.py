@@ -1,0 +1,1 @@
+"""Equilibria of crowds: how groups are found (search), and the certificate that decides."""
