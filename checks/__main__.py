@@ -41,6 +41,7 @@ CHECKS = {
     "risk": ("checks.risk", "budgets on probabilities before an enumeration of all histories"),
     "sample-files": ("checks.sample_files", "write the package's sample files again, byte for byte"),
     "sanitize": ("checks.sanitize", "the tests of the C kernels under AddressSanitizer and UBSan"),
+    "screens": ("checks.screens", "pictures of every kind of page, wide and narrow, light and dark, in build/screens"),
     "signals": ("checks.signals", "SIGINT, SIGTERM and SIGHUP at random moments of every long command"),
     "suite": ("checks.suite", "prove the references of the suite again, or write them"),
     "sweep": ("checks.sweep", "random games before an exact judge"),

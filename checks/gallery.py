@@ -104,20 +104,25 @@ def kinds() -> list[Shown]:
     ]
 
 
+def made(shown: Shown, folder: Path) -> Path:
+    """Run the commands of a page in an empty folder, and return the page."""
+    for words in shown.commands:
+        # The commands name run, run2 and page.html; here these are in a folder of their own.
+        ran = cmpg(
+            *(
+                f"{folder}/{word}" if word.split("/")[0] in ("run", "run2", "page.html") else word
+                for word in shlex.split(words)
+            )
+        )
+        if ran.code not in (0, 1):
+            raise SystemExit(f"cmpg {words}: {ran.err}")
+    return folder / shown.html
+
+
 def taken(shown: Shown, browser: Browser) -> Image.Image:
     """Make the page in an empty folder, and return its picture."""
     with tempfile.TemporaryDirectory() as folder:
-        for words in shown.commands:
-            # The commands name run and page.html; here these are in a folder of their own.
-            ran = cmpg(
-                *(
-                    f"{folder}/{word}" if word.split("/")[0] in ("run", "page.html") else word
-                    for word in shlex.split(words)
-                )
-            )
-            if ran.code not in (0, 1):
-                raise SystemExit(f"cmpg {words}: {ran.err}")
-        browser.open(Path(folder) / shown.html, fragment=shown.fragment)
+        browser.open(made(shown, Path(folder)), fragment=shown.fragment)
         browser.until(shown.ready)
         browser.run("window.scrollTo(0, 0)")
         # What a scenario is about is its policy; other pages are known by their beginning.

@@ -54,14 +54,15 @@ def sweep(
     words = {**target.options, **({} if threshold is None else {"threshold": threshold})}
     name, grid, epsilon, restarts = _asked(target.name, words, seed, finite("epsilon", epsilon), restarts)
     where = jobs_of(jobs, backend, scheduler)
-    told = partial(_told_kept, output, len(Grid.of(grid)))
+    total = len(Grid.of(grid))
+    told = partial(_told_kept, output, total)
     on_interrupt(told)
     found: Sweep | None = None
     with suppress(KeyboardInterrupt), ProgressLine("building the games") as progress:
 
         def tell(row: SweepRow, count: int) -> None:
-            progress.begin(f"{count} runs are there")
-            progress.show(f"run {row.run}: {_told(row)}  ({count} there)")
+            progress.begin(f"{count} of {total} runs done")
+            progress.show(f"run {row.run}: {_told(row)}  ({count} of {total})")
 
         found = run_sweep(
             name, grid, epsilon=epsilon, restarts=restarts, out=output, resume=resume, jobs=where, on_row=tell

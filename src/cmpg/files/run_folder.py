@@ -42,6 +42,7 @@ from cmpg.files.records import (
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
 from cmpg.games.game import Game
 from cmpg.games.rationals import is_exact
+from cmpg.policy import JointPolicy
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, drawing_of
 from cmpg.summaries import Summary, headline_line, html, text
@@ -180,6 +181,14 @@ def load_run(folder: str | Path) -> FinishedRun:
         raise FileError(str(problem) if str(source) in str(problem) else f"{path}: {problem}") from None
     except TypeError as problem:
         raise FileError(f"{path}: a field is not what it should be ({problem}). Solve again.") from None
+
+
+def read_drawn(folder: Path) -> tuple[Game, JointPolicy, Drawing | None]:
+    """Read what is drawn of a run: game, policy, and how; nothing is proved of them."""
+    game = load_game(folder / "game.npz")
+    policy, _ = load_policy(folder / "policy.npz")
+    policy.check_fits(game.policy_shapes)
+    return game, policy, _read_origin(folder, game)[1]
 
 
 def read_game(folder: Path) -> Game:

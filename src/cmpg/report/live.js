@@ -42,8 +42,6 @@
     part("picture").hidden = !answer.view;
     if (answer.view) {
       const steps = answer.view.steps.length, old = earlier("view");
-      part("step").max = String(steps - 1);
-      part("steps").hidden = part("play").hidden = steps < 2;
       // The step that was looked at stays, as long as there is one.
       const first = old && old.dataset.step && Number(old.dataset.step) < steps ? Number(old.dataset.step) : answer.view.first || 0;
       startViewer(answer.view, part, first);

@@ -159,13 +159,66 @@
     line.replaceChildren(button);
   }
 
-  const view = read("view-data");
-  if (view) startViewer(view, find);
+  // A sweep: sliders choose the run whose numbers and picture are shown.
+  async function startChooser(swept) {
+    const part = (name) => document.querySelector(`[data-part="${name}"]`), sliders = [];
+    const bytes = Uint8Array.from(atob(swept.views), (letter) => letter.charCodeAt(0));
+    const unpacked = new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+    const views = await unpacked.json().catch(() => ({}));
+    const rows = [...document.querySelectorAll("#runs tbody tr")];
+    const rowOf = new Map(rows.map((row) => [row.cells[0].textContent, row]));
+
+    function choose() {
+      const run = swept.runs.find((each) => each.at.every((place, axis) => place === Number(sliders[axis].value)));
+      swept.axes.forEach((axis, i) => {
+        const text = axis.values[Number(sliders[i].value)];
+        sliders[i].setAttribute("aria-valuetext", text);
+        sliders[i].closest("label").querySelector("output").textContent = text;
+      });
+      rows.forEach((row) => row.classList.toggle("now", run !== undefined && row === rowOf.get(String(run.run))));
+      find("chosen-facts").replaceChildren(...(run ? run.facts : [["run", "missing"]]).map(([label, value]) => {
+        const fact = document.createElement("li"), bold = document.createElement("b");
+        bold.textContent = value;
+        fact.append(label + " ", bold);
+        return fact;
+      }));
+      find("chosen").dataset.run = run ? String(run.run) : "";
+      find("chosen-words").textContent = run ? run.words : "";
+      const view = run && views[run.run], old = part("view") && part("view").dataset.step;
+      const agent = part("agent") && part("agent").value;
+      find("chosen-view").replaceChildren(...(view ? [find("run-view").content.cloneNode(true)] : []));
+      if (!view) return;
+      // The step and the agent that were looked at stay, as long as they are there.
+      startViewer(view, part, old !== null && Number(old) < view.steps.length ? Number(old) : view.first || 0);
+      if (agent && [...part("agent").options].some((each) => each.value === agent)) {
+        part("agent").value = agent;
+        part("agent").dispatchEvent(new Event("change"));
+      }
+    }
+
+    swept.axes.forEach((axis, i) => {
+      const label = document.createElement("label"), slider = document.createElement("input"), value = document.createElement("output");
+      label.className = "slider";
+      Object.assign(slider, { type: "range", min: 0, max: axis.values.length - 1, step: 1 });
+      slider.value = String(swept.first[i]);
+      slider.dataset.option = axis.name;
+      slider.addEventListener("input", choose);
+      label.append(axis.name, slider, value);
+      label.hidden = axis.values.length < 2;
+      sliders.push(slider);
+      find("choose").append(label);
+    });
+    find("chosen").hidden = false;
+    choose();
+  }
+
+  const view = read("view-data"), swept = read("swept");
+  if (view) startViewer(view, (name) => document.querySelector(`[data-part="${name}"]`));
   const named = () => tabs.find((tab) => "#" + tab.getAttribute("aria-controls") === location.hash);
   document.querySelector(".tabs").hidden = false;
   open(named() || tabs[0]);
   addEventListener("hashchange", () => open(named() || tabs[0]));
   addEventListener("load", startCheck);
   addEventListener("beforeprint", () => document.querySelectorAll(".chart").forEach((div) => drawn.has(div) || draw(div)));
-  document.documentElement.dataset.ready = "yes";
+  (swept ? startChooser(swept) : Promise.resolve()).then(() => { document.documentElement.dataset.ready = "yes"; });
 })();

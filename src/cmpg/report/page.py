@@ -91,6 +91,9 @@ MAX_UNASKED_CLAIM = 1_500_000
 MAX_LAW_STATES, MAX_LAW_BARS = 2_000, 60
 """Laws of costs are drawn for games of at most so many states, and with at most so many bars."""
 
+MIN_COURSE = 1e-3
+"""An ascent that raises the potential by less than this share of the values is not among what a user looks at first."""
+
 MOST_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
 
@@ -180,6 +183,8 @@ def _renderer() -> Callable[[dict[str, Any]], str]:
 
     def render(context: dict[str, Any]) -> str:
         safe = {name: Markup(context[name]) for name in raw}
+        if context["chosen"] is not None:
+            safe["chosen"] = Markup(inside_script(context["chosen"]))
         if context["view"] is not None:
             context["view"]["json"] = Markup(context["view"]["json"])
         return template.render(context | safe)
@@ -243,6 +248,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "seeds": None,
         "sweep": None,
         "knees": None,
+        "chosen": None,
         "recommended": None,
         "chart_groups": [],
         "script": _has_script(run),
@@ -260,7 +266,10 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     }
     # The decision first; how it was found is for those who check it.
     names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Course", "proof": "Proof"}
-    missing = {"course": context["course"], "policy": context["view"], "budget": context["budget"]}
+    course = context["course"]
+    told = course is not None and bool(course["charts"] or course["search_charts"] or context["equilibria_charts"])
+    missing = {"course": told, "policy": context["view"], "budget": context["budget"]}
+    context["course_told"] = told
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
     context["figures"] = inside_script(json.dumps(gallery.figures, separators=(",", ":")))
     return context
@@ -302,7 +311,8 @@ def _without_claim(
     gallery = _Gallery()
     nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
     context = (
-        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "recommended")}
+        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "chosen", "recommended")}
+        | {"course_told": False}
         | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
         | context
     )
@@ -417,11 +427,14 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
         costs = cost_charts(ascent, constraints, thresholds, along="iteration")[:MOST_CONSTRAINTS]
         return [potential_chart(ascent), gains_chart(ascent, agents, epsilon=run.result.epsilon), *costs]
 
+    drawn, size = gallery.hang(charts), float(np.abs(run.result.values).sum())
+    telling = len(ascent) > 0 and abs(ascent[-1].potential - ascent[0].potential) > MIN_COURSE * size
     return {
         "words": course_words(run.result, rounds, ascent),
         "search_charts": gallery.hang(search),
         "search": search_table(rounds, names) if rounds else None,
-        "charts": gallery.hang(charts),
+        "charts": drawn if telling else [],
+        "digits": [] if telling else drawn,  # among the proofs: a user sees nothing in them
         "trace": ascent_table(ascent, names) if ascent else None,
         "left_out": MOST_ROWS if max(len(ascent), len(rounds)) > MOST_ROWS else 0,
     }

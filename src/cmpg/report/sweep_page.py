@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from cmpg import __version__
+from cmpg.errors import CMPGError
+from cmpg.files.run_folder import read_drawn
 from cmpg.report.charts import Chart, ChartGroup, chart_along, line_of
+from cmpg.report.viewer import view_of
 from cmpg.report.wording import Headline
-from cmpg.summaries import Cell, Summary, Table, significant
+from cmpg.summaries import Cell, Summary, Table, plain, significant
 from cmpg.sweeps.rows import Sweep, SweepRow
 from cmpg.sweeps.worth import SweepCurve, curves, numeric_options, worth_of_options
 
@@ -28,6 +35,9 @@ MOST_LINES = 6
 
 MOST_CELLS = 9
 """Columns of a heat map that has its numbers in it."""
+
+MAX_PICTURES, MAX_PICTURED = 60, 6_000_000
+"""Runs whose policies are drawn on the page, and characters that they may take before they are compressed."""
 
 Multiples = dict[str, list[SweepCurve]]
 """Curves by what small multiples differ in."""
@@ -97,8 +107,7 @@ def fall_lines(found: Sweep) -> list[str]:
                 lines.append(
                     f"at {option} {_shown(following.options[option])}{where} the welfare is {following.welfare:.6g}, "
                     f"and the policy of {option} {_shown(row.options[option])} would bring {row.carried[option]:.6g} "
-                    "there: "
-                    "another equilibrium, which more --restarts may find"
+                    "there; more --restarts may find a better equilibrium"
                 )
     return lines[:MOST_FALLS]
 
@@ -113,9 +122,9 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
     ended = f"{certified} of {len(found.rows)} runs are certified"
     others = sorted({row.status for row in found.rows if not row.certified})
     detail = (
-        "“Worth” is by how much the welfare rises per unit up to the next value of the option, all agents having "
-        "settled anew. “Envelope” is what one unit is worth at the margin to the agent who would pay most, while the "
-        "others keep to their policies. “Bound”: no feasible policy has a greater welfare."
+        "“Worth” is by how much the welfare rises per unit up to the next value of the option, with an equilibrium "
+        "of its own for each. “Envelope” is what one unit is worth at the margin to the agent that would pay most, "
+        "while the others keep to their policies. “Bound”: no feasible policy has a greater welfare."
     )
     good = certified == len(found.rows)
     told = ended + (f"; the others ended {', '.join(others)}." if others else ".")
@@ -129,14 +138,76 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
         },
         "provenance": _provenance(found),
         "sweep": rows_table(found, found.rows),
-        "knees": _knee_words([*knee_lines(found), *fall_lines(found)]),
+        "knees": [f"{line[:1].upper()}{line[1:]}." for line in (*knee_lines(found), *fall_lines(found))],
+        "chosen": json.dumps(_chosen(found), separators=(",", ":")) if found.rows else None,
     }
     return context, _charts(found)
 
 
-def _knee_words(lines: Sequence[str]) -> str:
-    told = "; ".join(lines)
-    return f"{told[:1].upper()}{told[1:]}." if told else ""
+def _chosen(found: Sweep) -> dict[str, Any]:
+    """Return what the sliders choose from: the values of each option, and the numbers and the picture of each run."""
+    axes = {name: list(dict.fromkeys(values)) for name, values in found.grid.axes.items()}
+    views = _views(found)
+    knees = [curve.rows[curve.knee] for name in numeric_options(found) for curve in curves(found, name) if curve.knee]
+    first = (knees or [row for row in found.rows if row.welfare is not None] or list(found.rows))[0]
+
+    def place(row: SweepRow) -> list[int]:
+        return [values.index(row.options[name]) for name, values in axes.items()]
+
+    every = ",".join(f'"{run}":{view}' for run, view in views.items())
+    packed = gzip.compress(f"{{{every}}}".encode(), mtime=0)
+    return {
+        "axes": [{"name": plain(name), "values": [plain(_shown(each)) for each in axes[name]]} for name in axes],
+        "first": place(first),
+        "runs": [
+            {"run": row.run, "at": place(row), "facts": _facts(row), "words": _words(found, row, row.run in views)}
+            for row in found.rows
+        ],
+        "views": base64.b64encode(packed).decode(),
+    }
+
+
+def _views(found: Sweep) -> dict[int, str]:
+    """Return the picture of each run as JSON, evenly among all if there are many; none for runs that were not kept."""
+    views: dict[int, str] = {}
+    pictured = [row for row in found.rows if row.welfare is not None] if found.folder is not None else []
+    room = MAX_PICTURED
+    for row in pictured[:: -(-len(pictured) // MAX_PICTURES) or 1]:
+        try:
+            game, policy, drawing = read_drawn(_run_folder(found, row))
+            view = view_of(game, policy.floats(), drawing).to_json()
+        except CMPGError:  # no folder, or it is too large to be drawn: the numbers stand without it
+            continue
+        room -= len(view)
+        if room < 0:
+            break
+        views[row.run] = view
+    return views
+
+
+def _run_folder(found: Sweep, row: SweepRow) -> Path:
+    return Path(found.folder or ".") / "runs" / f"{row.run:04d}"
+
+
+def _facts(row: SweepRow) -> list[tuple[str, str]]:
+    several = len(row.thresholds) > 1
+    facts = [("run", str(row.run)), ("status", row.status)]
+    facts += [
+        (name, f"{value:.5g}") for name, value in (("welfare", row.welfare), ("bound", row.bound)) if value is not None
+    ]
+    for j, (cost, threshold) in enumerate(zip(row.costs, row.thresholds, strict=False)):
+        facts.append((f"cost {j}" if several else "cost", f"{cost:.4g} of {threshold:.4g}"))
+    facts += [(f"price {j}" if several else "price", f"{price:.4g}") for j, price in enumerate(row.prices)]
+    return [(name, text.replace("-", "−")) for name, text in facts]
+
+
+def _words(found: Sweep, row: SweepRow, pictured: bool) -> str:
+    """Say what there is beyond the numbers of a run."""
+    if row.welfare is None:
+        return plain(row.message)
+    if pictured or found.folder is None:
+        return ""
+    return plain(f"Its picture: cmpg report {_run_folder(found, row)}")
 
 
 def _span(values: Sequence[Any]) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 // The viewer of a policy: one function per kind of game, from a step to panels. `view` is what report/viewer.py lays
-// out, `find` returns the elements by name (step, step-name, step-word, play, who, agent, view), and `first` is the
-// step that is shown first.
+// out, `find` returns the elements by name (steps, step, step-name, step-word, play, who, agent, view), and `first` is
+// the step that is shown first.
 function startViewer(view, find, first = view.first || 0) {
   const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
   const exactly = (thousandths) => (thousandths / 1000).toFixed(3);
@@ -246,6 +246,8 @@ function startViewer(view, find, first = view.first || 0) {
   const word = (view.words && view.words.step) || "step";
   find("step-word").textContent = word[0].toUpperCase() + word.slice(1);
   find("step-name").hidden = view.steps.length < 2;
+  slider.max = String(view.steps.length - 1);
+  find("steps").hidden = play.hidden = view.steps.length < 2;
   slider.value = String(first);
   let timer = null;
   const stop = () => {
