@@ -89,7 +89,7 @@ def test_policies_that_are_kept_as_actions_need_little_memory_and_no_time_limit(
     """Three hundred robots on a map of 64 x 64 cells: a gigabyte of tables, and seconds a round."""
     game = cmpg.scenarios.robots(num_agents=4, horizon=30)
     steps, states, actions = game.policy_shapes[0]
-    monkeypatch.setattr(sizes, "MOST_STEPS", 4 * steps * states * actions - 1)
+    monkeypatch.setattr(sizes, "MAX_ENTRIES", 4 * steps * states * actions - 1)
     monkeypatch.setattr(sizes, "memory_left", lambda: 64.0 * steps * states * actions - 1)
     sizes.require_solve(game, math.inf)
     monkeypatch.setenv("CMPG_KERNELS", "numpy")
@@ -121,7 +121,7 @@ def test_tables_and_pictures_that_do_not_fit_are_refused_with_the_number(monkeyp
 
 
 def test_a_page_leaves_out_what_is_too_large_to_draw_and_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(viewer, "MOST_STEPS", 5)
+    monkeypatch.setattr(viewer, "MAX_ENTRIES", 5)
     cmpg.solve(cmpg.scenarios.grid_world()).report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "This is not drawn: 6 steps are not drawn one by one" in page

@@ -1,4 +1,4 @@
-"""Array types, tolerances, read-only arrays, and the checks that every table passes once, at the door.
+"""Array types, tolerances, read-only arrays, and the checks that every table passes once, when it is given.
 
 What is computed with are 64-bit floats. A table that is given as `fractions.Fraction`s is an array of dtype object:
 games round it, and keep it for the proof (`cmpg.games.rationals`), and policies keep it until they are played.
@@ -47,8 +47,8 @@ LARGEST_WHOLE = 2.0**53
 def numbers(name: str, value: Any, *, error: type[CMPGError] = GameError) -> FloatArray:
     """Return `value` as a read-only array of finite floats, or of Fractions where it holds any.
 
-    An array that is read-only already is taken as it is: whoever froze it gave it away. A read-only view of one that
-    can still change is copied; axes that repeat the same numbers go on repeating them, and take no memory.
+    An array that is read-only already is taken as it is. A read-only view of one that can still change is copied; axes
+    that repeat the same numbers go on repeating them, and take no memory.
 
     Examples
     --------

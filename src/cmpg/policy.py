@@ -1,7 +1,7 @@
 """Joint policies: one table per agent, and nothing that changes in place.
 
 A large table in which most rows play one action for sure is kept as those actions, one or two bytes each, and the rows
-that mix (`CompactTable`); the table [H, S, A] appears when somebody asks for it, `policy[i]`, with the same bits.
+that mix (`CompactTable`); the table [H, S, A] is computed on demand, `policy[i]`, with the same bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cmpg.arrays import (
     to_floats,
 )
 from cmpg.errors import PolicyError
-from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, fixed, html, largest, line, shown_of, text
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, html, largest, line, shown_of, text
 
 PolicyShape = tuple[int, int, int]
 """Steps, states, actions of one agent's table."""
@@ -216,14 +216,13 @@ class JointPolicy:
         """Return what to show: every row where there are few, else how many rows of each agent mix."""
         mixed = np.array([_rows_that_mix(table) for table in self.stored])
         rows = sum(steps * states for steps, states, _ in self.shapes)
-        told = f"{len(self)} agents" if len(self) != 1 else "1 agent"
-        told += f", {int(mixed.sum()):,} of {rows:,} rows mix"
-        if rows <= MOST_ROWS and len({actions for _, _, actions in self.shapes}) == 1:
-            return Summary(told, parts=(_rows_table(self),))
+        headline = f"{counted(len(self), 'agent')}, {int(mixed.sum()):,} of {rows:,} rows mix"
+        if rows <= MAX_ROWS and len({actions for _, _, actions in self.shapes}) == 1:
+            return Summary(headline, parts=(_rows_table(self),))
         shown = largest(mixed)
         sizes = tuple((f"agent {i}", *map(str, self.shapes[i]), f"{mixed[i]:,}") for i in shown)
         columns = ("agent", "steps", "states", "actions", "rows that mix")
-        return Summary(told, parts=(Table(columns, sizes, shown_of(shown, len(self), "agents who mix most")),))
+        return Summary(headline, parts=(Table(columns, sizes, shown_of(shown, len(self), "agents who mix most")),))
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -348,7 +347,7 @@ class JointPolicy:
         return draw(to_floats(self.row(agent, step, state)), rng)
 
     def replace(self, agent: int, table: Numbers) -> JointPolicy:
-        """Return the joint policy in which one agent plays `table` and nobody else changes."""
+        """Return the joint policy in which one agent plays `table` and no other agent changes."""
         return self._with(agent, _checked(f"policy[{agent}]", table))
 
     def move(self, agent: int, table: Numbers) -> JointPolicy:
@@ -462,8 +461,8 @@ def action_probabilities(answer: Any, num_actions: int, where: str = "the policy
 
 
 def _told(answer: Any) -> str:
-    told = repr(answer)
-    return told if len(told) <= 60 else told[:59] + "…"
+    shown = repr(answer)
+    return shown if len(shown) <= 60 else shown[:59] + "…"
 
 
 def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:

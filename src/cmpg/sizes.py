@@ -1,7 +1,7 @@
 """Sizes before they are paid for: what tables, solves and files need, and what this process may still use.
 
-A machine that has no more memory ends a process without a word. So whoever is about to make something large says how
-large first, and is refused with the number and a way out. What is left is the least of the limit on the address space
+A machine that has no more memory ends a process without a word. So what is about to be made says how large it is
+first, and is refused with the number and a way out. What is left is the least of the limit on the address space
 (ulimit -v), the limit of the control group (containers), and what the system has to give.
 """
 
@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from cmpg.errors import TooLargeError
 
-MOST_STEPS = 100_000_000
+MAX_ENTRIES = 100_000_000
 """Entries of policies that one round over all agents may touch without a time limit: seconds to minutes."""
 
-MOST_COMPILED_STEPS = 100 * MOST_STEPS
+MAX_COMPILED_ENTRIES = 100 * MAX_ENTRIES
 """The same where compiled kernels plan for agents who keep their policies as actions."""
 
 OBJECT = 600
@@ -55,15 +55,15 @@ def require_memory(what: str, num_bytes: float, *, advice: str) -> None:
     """
     left = memory_left()
     if not num_bytes <= left:
-        raise TooLargeError(f"{what} would need {told_bytes(num_bytes)}, and {told_bytes(left)} may be used. {advice}")
+        raise TooLargeError(f"{what} would need {bytes_text(num_bytes)}, and {bytes_text(left)} may be used. {advice}")
 
 
-def told_bytes(num_bytes: float) -> str:
+def bytes_text(num_bytes: float) -> str:
     """Write a number of bytes for people.
 
     Examples
     --------
-    >>> told_bytes(24e9), told_bytes(1_500_000)
+    >>> bytes_text(24e9), bytes_text(1_500_000)
     ('24 GB', '1.5 MB')
     """
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
@@ -153,7 +153,7 @@ def require_solve(game: Sized, time_limit: float) -> None:
     # Two policies, and the reward, the costs and the transition of one CMDP: no solve gets by with less.
     policies = 2 * sum(float(steps) * states for steps, states, _ in game.policy_shapes) if lean else 16 * steps
     require_memory(what, policies + 8 * max(entries) * (2 + len(game.thresholds)), advice=advice)
-    if steps > (MOST_COMPILED_STEPS if lean else MOST_STEPS) and time_limit == inf:
+    if steps > (MAX_COMPILED_ENTRIES if lean else MAX_ENTRIES) and time_limit == inf:
         raise TooLargeError(
             f"every round over all agents would touch {steps:,.3g} entries of policies, which takes minutes or hours. "
             f"Set a time limit (time_limit=, --time-limit), and the best policy by then is kept. {advice}"

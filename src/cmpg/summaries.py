@@ -24,14 +24,14 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """A table of more agents or constraints than this shows those that matter most, and says so."""
 
-MOST_COLUMNS = 26
+MAX_NAME_WIDTH = 26
 """A name that is wider than this is cut short in a terminal."""
 
-MOST_CHARACTERS = 160
-"""Of a line."""
+MAX_LINE = 160
+"""A line of `repr` has at most this many characters."""
 
 LONG_WORDS = 24
 """A cell with more characters than this is broken into lines on a page."""
@@ -91,7 +91,7 @@ def line(thing: HasSummary) -> str:
 
 def headline_line(kind: str, summary: Summary) -> str:
     """Return the headline of a summary as one line, behind the kind of what it belongs to."""
-    return _cut(f"<{kind} {plain(summary.headline)}", MOST_CHARACTERS - 1) + ">"
+    return _cut(f"<{kind} {plain(summary.headline)}", MAX_LINE - 1) + ">"
 
 
 def text(thing: HasSummary) -> str:
@@ -102,9 +102,9 @@ def text(thing: HasSummary) -> str:
 def html(thing: HasSummary) -> str:
     """Return an object as HTML: the same words and numbers as `text`."""
     summary = thing.summary()
-    told = f": {escape(plain(summary.sentence))}" if summary.sentence else ""
+    sentence = f": {escape(plain(summary.sentence))}" if summary.sentence else ""
     parts = [_paragraph(part) if isinstance(part, str) else table_html(part) for part in summary.parts]
-    return f"<p><b>{escape(plain(summary.word))}</b>{told}</p>" + "".join(parts)
+    return f"<p><b>{escape(plain(summary.word))}</b>{sentence}</p>" + "".join(parts)
 
 
 def summary_text(summary: Summary) -> str:
@@ -124,7 +124,7 @@ def table_text(table: Table) -> str:
     Bo     12.00
     """
     rows = [table.columns, *([_cell_text(cell) for cell in row] for row in table.rows)]
-    shown = [[_cut(plain(name), MOST_COLUMNS), *map(plain, rest)] for name, *rest in rows]
+    shown = [[_cut(plain(name), MAX_NAME_WIDTH), *map(plain, rest)] for name, *rest in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = []
     for row in shown:
@@ -176,15 +176,15 @@ def _cell_box(cell: Cell) -> str:
     return f'<td class="words">{_cell_html(cell)}</td>' if wordy else f"<td>{_cell_html(cell)}</td>"
 
 
-def _paragraph(told: str) -> str:
-    return "<p>" + escape(plain(told, lines=True)).replace("\n", "<br>") + "</p>"
+def _paragraph(words: str) -> str:
+    return "<p>" + escape(plain(words, lines=True)).replace("\n", "<br>") + "</p>"
 
 
-def _quoted(told: str) -> str:
-    return escape(plain(told))
+def _quoted(words: str) -> str:
+    return escape(plain(words))
 
 
-def plain(told: str, *, lines: bool = False) -> str:
+def plain(words: str, *, lines: bool = False) -> str:
     r"""Return a text in which every character is shown as itself: those that steer, or turn the text, are escaped.
 
     Examples
@@ -192,9 +192,9 @@ def plain(told: str, *, lines: bool = False) -> str:
     >>> plain("a\x1b[31mb"), plain("two\nlines"), plain("two\nlines", lines=True)
     ('a\\x1b[31mb', 'two\\nlines', 'two\nlines')
     """
-    if told.isascii() and told.isprintable():
-        return told
-    return "".join(each if _is_shown(each) or (lines and each == "\n") else _escaped(each) for each in told)
+    if words.isascii() and words.isprintable():
+        return words
+    return "".join(each if _is_shown(each) or (lines and each == "\n") else _escaped(each) for each in words)
 
 
 def _is_shown(character: str) -> bool:
@@ -244,17 +244,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def largest(numbers: FloatArray, most: int | None = MOST_ROWS) -> list[int]:
-    """Return the places of the largest numbers, as many as a table shows, in their order."""
+def largest(numbers: FloatArray, most: int | None = MAX_ROWS) -> list[int]:
+    """Return the indices of the largest numbers, as many as a table shows, in their order."""
     if most is None or len(numbers) <= most:
         return list(range(len(numbers)))
-    return sorted(int(place) for place in np.argsort(-numbers, kind="stable")[:most])
+    return sorted(int(index) for index in np.argsort(-numbers, kind="stable")[:most])
 
 
 def fields_line(thing: Any) -> str:
     """Return a dataclass as one line, whatever it holds: arrays by their shapes, long texts and lists cut short."""
     shown = [f"{each.name}={_brief(getattr(thing, each.name))}" for each in fields(thing) if each.repr]
-    return _cut(f"{type(thing).__name__}({', '.join(shown)}", MOST_CHARACTERS - 1) + ")"
+    return _cut(f"{type(thing).__name__}({', '.join(shown)}", MAX_LINE - 1) + ")"
 
 
 def _brief(value: Any) -> str:

@@ -92,7 +92,7 @@ def games(draw):
 
 def count_in_tables(game):
     """Count as where many agents mix, also if few do."""
-    game.__dict__["census"] = replace(game.census, most_mixing=-1)
+    game.__dict__["census"] = replace(game.census, max_mixing=-1)
 
 
 def count_with_tails(game):
@@ -535,8 +535,8 @@ def test_moves_keep_the_shift_right(mixing):
         agent, table = turn % 6, mostly_settled(game, rng, mixing=turn % 4)[turn % 6]
         position = position.replace(agent, table)
         fresh = game.at(position.policy)
-        assert np.array_equal(position.counts.settled.counts, fresh.counts.settled.counts)
-        assert position.counts.settled.mixing == fresh.counts.settled.mixing
+        assert np.array_equal(position.counts.pure.counts, fresh.counts.pure.counts)
+        assert position.counts.pure.mixing == fresh.counts.pure.mixing
         for other in range(6):
             assert_same_cmdp(position.induced_cmdp(other), fresh.induced_cmdp(other))
 

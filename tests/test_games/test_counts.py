@@ -11,7 +11,7 @@ from cmpg.games.counting.counts import (
     CHUNK,
     AlikeAgents,
     OthersCounts,
-    SettledAgents,
+    PureAgents,
     Sums,
     Tally,
     all_counts,
@@ -37,7 +37,7 @@ def random_tables(agents, actions, *, shape=(2, 2), seed=0):
 
 
 def added(tally, tables):
-    table = tally.nobody(np.float64)
+    table = tally.empty_table(np.float64)
     for each in tables:
         scratch = np.full_like(table, np.nan)
         table = tally.add(table, each, scratch=scratch)
@@ -76,10 +76,10 @@ def test_tables_are_the_laws_of_all_joint_actions(kind, make, length):
 
 
 def test_before_anybody_is_added_all_counts_are_zero():
-    table = split_counts(3, 3, np.arange(2)).nobody(np.float64)
+    table = split_counts(3, 3, np.arange(2)).empty_table(np.float64)
     assert table.sum() == 4
     assert (table[:, :, 0, 0] == 1).all()
-    exact = own_counts(2, 3, np.arange(1)).nobody(object)
+    exact = own_counts(2, 3, np.arange(1)).empty_table(object)
     assert exact.dtype == object
     assert (exact[0, 0, 0], exact[0, 0, 1]) == (1, 0)
 
@@ -107,30 +107,30 @@ def test_counts_at_a_place_include_ones_own():
 def test_settled_agents_are_counted_and_the_others_named():
     sure, other = np.eye(3)[[[0, 2]]], np.eye(3)[[[1, 2]]]
     partly = np.array([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]])
-    settled = SettledAgents.at(JointPolicy((sure, partly, other, sure)), 3)
-    assert settled.actions.tolist() == [[0, 2], [-1, -1], [1, 2], [0, 2]]
-    assert settled.mixing == (1,)
-    assert settled.counts.tolist() == [[2, 1, 0], [0, 0, 3]]
-    assert settled.counts_without(2).tolist() == [[2, 0, 0], [0, 0, 2]]
-    assert settled.counts_without(0).tolist() == [[1, 1, 0], [0, 0, 2]]
-    assert settled.counts_without(1).tolist() == settled.counts.tolist()
-    settled.counts_without(1)[0, 0] = 99
-    assert settled.counts[0, 0] == 2
-    assert settled.mixing_without(1) == ()
-    assert settled.mixing_without(0) == (1,)
+    pure = PureAgents.at(JointPolicy((sure, partly, other, sure)), 3)
+    assert pure.actions.tolist() == [[0, 2], [-1, -1], [1, 2], [0, 2]]
+    assert pure.mixing == (1,)
+    assert pure.counts.tolist() == [[2, 1, 0], [0, 0, 3]]
+    assert pure.counts_without(2).tolist() == [[2, 0, 0], [0, 0, 2]]
+    assert pure.counts_without(0).tolist() == [[1, 1, 0], [0, 0, 2]]
+    assert pure.counts_without(1).tolist() == pure.counts.tolist()
+    pure.counts_without(1)[0, 0] = 99
+    assert pure.counts[0, 0] == 2
+    assert pure.mixing_without(1) == ()
+    assert pure.mixing_without(0) == (1,)
 
 
 def test_settled_agents_move_and_mix_and_settle_again():
     sure, other, partly = np.eye(2)[[[0, 0]]], np.eye(2)[[[1, 0]]], np.array([[[0.5, 0.5], [1.0, 0.0]]])
-    first = SettledAgents.at(JointPolicy((sure, sure, partly)), 2)
+    first = PureAgents.at(JointPolicy((sure, sure, partly)), 2)
     moved = first.replace(0, other)
     assert (moved.counts.tolist(), moved.mixing) == ([[1, 1], [2, 0]], (2,))
     assert moved.actions.tolist() == [[1, 0], [0, 0], [-1, -1]]
     assert first.actions.tolist() == [[0, 0], [0, 0], [-1, -1]]
     mixing = moved.replace(0, partly)
     assert (mixing.counts.tolist(), mixing.mixing) == ([[1, 0], [1, 0]], (0, 2))
-    settled = mixing.replace(2, other)
-    assert (settled.counts.tolist(), settled.mixing) == ([[1, 1], [2, 0]], (0,))
+    pure = mixing.replace(2, other)
+    assert (pure.counts.tolist(), pure.mixing) == ([[1, 1], [2, 0]], (0,))
 
 
 # --- Agents who are alike -----------------------------------------------------------------------
@@ -187,8 +187,8 @@ class Watched:
     def __init__(self, tally, tables):
         self.tally, self.seen, self.tables = tally, [], tables
 
-    def nobody(self, dtype):
-        return self.tally.nobody(dtype)
+    def empty_table(self, dtype):
+        return self.tally.empty_table(dtype)
 
     def add(self, table, policy, *, scratch):
         self.seen += [i for i, each in enumerate(self.tables) if each is policy]

@@ -346,7 +346,7 @@ def everybody_at_once():
 
 @settings(deadline=None, max_examples=100)
 @given(seed=SEEDS, on_a_map=st.booleans(), free=st.booleans())
-def test_agents_who_are_asked_at_once_come_to_rest_with_the_same_bits_for_any_number_of_threads(seed, on_a_map, free):
+def test_agents_who_are_block_size_come_to_rest_with_the_same_bits_for_any_number_of_threads(seed, on_a_map, free):
     game = random_map(seed) if on_a_map else random_game(seed, max_agents=20)
     rng = np.random.default_rng(seed)
     multipliers = rng.random(game.num_constraints) * (rng.random(game.num_constraints) < (0.5 if free else 1.0))
@@ -389,7 +389,7 @@ def test_two_who_would_leave_one_resource_for_the_same_other_do_not_follow_each_
     assert settled.position.expected_load.tolist() == [[1.0, 1.0]]
 
 
-def test_more_agents_are_asked_at_once_the_more_there_are_and_only_where_plans_are_long(monkeypatch):
+def test_more_agents_are_block_size_the_more_there_are_and_only_where_plans_are_long(monkeypatch):
     asked, settle = [], PackedGame.best_response_dynamics
 
     def noted(*given, limits, **more):

@@ -49,9 +49,9 @@ def test_expectations_are_those_of_brute_force(crowd):
         chances = [usage[h, e] for usage in usages]
         spent += [brute_force(cost[h % len(cost), e], chances) for cost in costs]
         waited += brute_force(np.concatenate([[0.0], np.cumsum(delay[0, e, 1:])]), chances)
-    np.testing.assert_allclose(tables.costs(tree.everybody), spent, rtol=1e-12, atol=1e-13)
-    np.testing.assert_array_equal(tree.costs, tables.costs(tree.everybody))
-    assert tables.total_delay(tree.everybody) == pytest.approx(waited, rel=1e-12)
+    np.testing.assert_allclose(tables.costs(tree.total), spent, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(tree.costs, tables.costs(tree.total))
+    assert tables.total_delay(tree.total) == pytest.approx(waited, rel=1e-12)
     for agent in range(len(usages)):
         burden = tables.marginal_costs(tree.without(agent))
         for h, e in np.ndindex(usages[0].shape):
@@ -72,8 +72,8 @@ def test_means_and_pairs_say_what_whole_distributions_say(crowd):
         full = load_tables(delay, costs, horizon=steps)
     assert len(full.general) == delay.shape[1]
     thin, thick = LoadTree.grow(lean, usages), LoadTree.grow(full, usages)
-    np.testing.assert_allclose(lean.costs(thin.everybody), full.costs(thick.everybody), rtol=1e-12, atol=1e-13)
-    assert lean.total_delay(thin.everybody) == pytest.approx(full.total_delay(thick.everybody), rel=1e-12)
+    np.testing.assert_allclose(lean.costs(thin.total), full.costs(thick.total), rtol=1e-12, atol=1e-13)
+    assert lean.total_delay(thin.total) == pytest.approx(full.total_delay(thick.total), rel=1e-12)
     for agent in range(len(usages)):
         one, other = lean.marginal_costs(thin.without(agent)), full.marginal_costs(thick.without(agent))
         np.testing.assert_allclose(one.delay, other.delay, rtol=1e-12)
@@ -113,7 +113,7 @@ def test_rare_pairs_keep_all_their_digits():
     count = np.arange(6)
     tables = load_tables(np.zeros((1, 1, 6)), (count * (count - 1) / 2)[None, None, None], horizon=1)
     exact = sum(Fraction(float(a[0, 0])) * Fraction(float(b[0, 0])) for a, b in combinations(usages, 2))
-    found = tables.costs(LoadTree.grow(tables, usages).everybody)[0]
+    found = tables.costs(LoadTree.grow(tables, usages).total)[0]
     assert abs(Fraction(float(found)) - exact) <= exact * Fraction(1, 10**15)
 
 
@@ -124,9 +124,9 @@ def test_the_order_bounds_how_errors_of_usages_grow(agents, seed):
     cost = np.cumsum(rng.random(agents + 1) * (rng.random(agents + 1) < 0.7))[None, None, None]
     tables = load_tables(np.zeros((1, 1, agents + 1)), cost, horizon=1)
     usages = rng.random((agents, 1, 1)) / 2
-    exact, error = tables.costs(LoadTree.grow(tables, list(usages)).everybody)[0], 1e-3
-    high = tables.costs(LoadTree.grow(tables, list(usages * (1 + error))).everybody)[0]
-    some = tables.costs(LoadTree.grow(tables, list(usages * (1 + error * rng.random((agents, 1, 1))))).everybody)[0]
+    exact, error = tables.costs(LoadTree.grow(tables, list(usages)).total)[0], 1e-3
+    high = tables.costs(LoadTree.grow(tables, list(usages * (1 + error))).total)[0]
+    some = tables.costs(LoadTree.grow(tables, list(usages * (1 + error * rng.random((agents, 1, 1))))).total)[0]
     assert exact * (1 - 1e-12) <= some <= high * (1 + 1e-12) <= exact * (1 + error) ** tables.order * (1 + 1e-11)
 
 
@@ -272,7 +272,7 @@ def test_the_load_of_one_agent_is_its_usage():
     assert leaf.users.tolist() == [[1, 1], [1, 0]]
     assert leaf.distribution.tolist() == [[[0.0, 0.75], [0.875, 1.0]], [[1.0, 0.25], [0.125, 0.0]]]
     assert leaf.pairs.tolist() == [0.0, 0.0]
-    nobody = tables.nobody()
+    nobody = tables.no_load()
     assert nobody.distribution.tolist() == [[[1.0, 1.0], [1.0, 1.0]]]
     assert (nobody.mean.tolist(), nobody.users.tolist()) == ([[0.0] * 3] * 2, [[0, 0]] * 2)
 
@@ -287,7 +287,7 @@ def test_two_groups_have_the_pairs_of_each_and_those_between_them():
     assert both.distribution[:, 0, 0].tolist() == [0.375, 0.5, 0.125]
     more = tables.union(both, both)
     assert more.pairs.tolist() == [2 * both.pairs[0] + 2 * 0.5 * 0.75**2, 2 * both.pairs[1] + 3 * 0.75**2]
-    alone = tables.union(both, tables.nobody())
+    alone = tables.union(both, tables.no_load())
     assert len(alone.distribution) == 3
     charged = tables.charged(both)
     assert (charged.distribution.shape, charged.users.shape) == ((3, 2, 1), (2, 1))
@@ -317,7 +317,7 @@ def test_a_tree_knows_everybody_each_and_all_but_one(agents):
     usages = [np.full((1, 1), (i + 1) / 16) for i in range(agents)]
     tree = LoadTree.grow(tables, usages)
     assert len(tree.nodes) == 2 * agents
-    assert tree.mean.tolist() == tree.everybody.mean.tolist() == [[sum(range(1, agents + 1)) / 16]]
+    assert tree.mean.tolist() == tree.total.mean.tolist() == [[sum(range(1, agents + 1)) / 16]]
     assert tree.more_roundings == 0
     for agent in range(agents):
         assert tree.usage(agent).tolist() == usages[agent].tolist()

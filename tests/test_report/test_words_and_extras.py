@@ -55,11 +55,11 @@ def test_a_witness_without_the_values_of_its_corners_is_a_sentence():
     game = cmpg.scenarios.congestion_game(num_agents=2)
     found = check_potential(game, rng=np.random.default_rng(1))
     assert found.verdict is Verdict.REFUTED
-    sentence, table = found.witness.told(game.names)
+    sentence, table = found.witness.description(game.names)
     assert len(table.rows) == 4
     bare = replace(found.witness, values=None)
     assert isinstance(bare, FourCycle)
-    assert bare.told(Names()) == (sentence,)
+    assert bare.description(Names()) == (sentence,)
 
 
 def test_a_page_without_curves_says_which_of_two_reasons_it_has():

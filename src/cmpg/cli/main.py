@@ -127,10 +127,10 @@ def main() -> None:
     except _errors_on_purpose() as error:
         complain(str(error))
     except MemoryError as error:
-        from cmpg.sizes import memory_left, told_bytes
+        from cmpg.sizes import bytes_text, memory_left
 
         missing = f": {error}" if str(error) else ""
-        left = told_bytes(memory_left())
+        left = bytes_text(memory_left())
         complain(f"there is not enough memory{missing}. About {left} are left. Try fewer agents, states or steps.")
     except OSError as error:
         full = " Make room on that disk, and run the command again." if error.errno == errno.ENOSPC else ""

@@ -23,7 +23,7 @@ from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.files.containers import as_path, number_table, read_numbers, write_fields
 from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
-from cmpg.sizes import memory_left, told_bytes
+from cmpg.sizes import bytes_text, memory_left
 
 MAX_ACTIONS = 2**15
 """Version 2 is for agents with at most this many actions: a small file shall not stand for a table beyond bounds."""
@@ -181,7 +181,7 @@ def _compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) ->
                 f"{path}: {names[0]} has shape {list(actions.shape)}; [H, S] with no empty axis is required."
             )
         if (100 if exact else 8) * actions.size * count > left:
-            size = f"{told_bytes(8 * actions.size * count)}, and {told_bytes(left)} may be used"
+            size = f"{bytes_text(8 * actions.size * count)}, and {bytes_text(left)} may be used"
             raise FileError(f"{path}: the table of agent {i} would take {size}. Read it where there is more memory.")
         known |= {names[0]}
         mixed, rows = np.zeros(0, dtype=np.int64), np.zeros((0, count), dtype=object if exact else np.float64)

@@ -8,7 +8,7 @@ from cmpg.games.game import Game
 from cmpg.summaries import Summary, Table, counted, fixed, largest, shown_of, significant
 
 
-def game_face(game: Game) -> Summary:
+def game_summary(game: Game) -> Summary:
     """Return what to show of a game.
 
     Examples

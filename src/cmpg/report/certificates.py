@@ -9,7 +9,7 @@ import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
 from cmpg.games.devices import Concept
-from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.verified import Verification
@@ -50,14 +50,14 @@ def certificate_summary(certificate: Certificate) -> Summary:
     return Summary(certificate.feasibility.name, sentence, tables, good=certificate.feasible)
 
 
-def certificate_tables(certificate: Certificate, most: int | None = MOST_ROWS) -> tuple[str | Table, ...]:
+def certificate_tables(certificate: Certificate, most: int | None = MAX_ROWS) -> tuple[str | Table, ...]:
     """Return agents and constraints as tables, each of at most so many rows."""
     total = [f"total value {certificate.values.sum():.6f}"] if len(certificate.values) > 1 else []
     constraints = constraints_table(certificate, most) if len(certificate.costs) else "no constraints"
     return agents_table(certificate, most), *total, constraints
 
 
-def agents_table(certificate: Certificate, most: int | None = MOST_ROWS) -> Table:
+def agents_table(certificate: Certificate, most: int | None = MAX_ROWS) -> Table:
     """Return what each agent gets, could get at most, and pays for a unit of each threshold."""
     shown, num_prices = largest(certificate.gains, most), certificate.multipliers.shape[1]
     if most is not None:
@@ -80,7 +80,7 @@ def _price(certificate: Certificate, agent: int, constraint: int) -> Cell:
     return "support" if multiplier == np.inf else fixed(multiplier, 4)
 
 
-def constraints_table(certificate: Certificate, most: int | None = MOST_ROWS) -> Table:
+def constraints_table(certificate: Certificate, most: int | None = MAX_ROWS) -> Table:
     """Return what each constraint costs, and what is left below its threshold."""
     shown = largest(-certificate.slacks, most)
     rows: list[tuple[Cell, ...]] = []

@@ -17,7 +17,7 @@ from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
 from cmpg.games.game import Game, Objective
 from cmpg.report.certificates import MAX_PRICES, certificate_tables
-from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.duality.dual_function import DualityReport
@@ -44,7 +44,7 @@ def result_summary(result: Result, gap: OptimalityGap | None = None) -> Summary:
     if result.incumbent is not None:
         parts += [*certificate_tables(result.certificate), *_work_lines(result)]
         if result.witness is not None:
-            parts += result.witness.told(result.certificate.names)
+            parts += result.witness.description(result.certificate.names)
         if gap is not None:
             parts.append(quality_line(gap))
         if spread := spread_sentence(result):
@@ -194,8 +194,8 @@ def _potential(check: PotentialCheck) -> Summary:
     face = check.summary()
     odds = check.error_probability
     wrong = "" if odds is None else f" (wrong with probability at most {odds:.1e})"
-    said = f"{check.reason}{check.told_residual}".rstrip(".") if check.witness is None else "no Markov potential game"
-    parts = () if check.witness is None else check.witness.told(check.names)
+    said = f"{check.reason}{check.residual_note}".rstrip(".") if check.witness is None else "no Markov potential game"
+    parts = () if check.witness is None else check.witness.description(check.names)
     return replace(face, word=f"potential {face.word}", sentence=f"{said}{wrong}", parts=parts)
 
 
@@ -218,9 +218,9 @@ def duality_summary(report: DualityReport) -> Summary:
         ("the dual may return", "value", "feasible", "gains at most"),
         tuple(
             (f"policy {index}", fixed(each.value), "yes" if each.feasible else "no", significant(each.nash_gap, 2))
-            for index, each in enumerate(found[:MOST_ROWS])
+            for index, each in enumerate(found[:MAX_ROWS])
         ),
-        shown_of(range(min(len(found), MOST_ROWS)), len(found), "first"),
+        shown_of(range(min(len(found), MAX_ROWS)), len(found), "first"),
     )
     parts = (bounds, Table(("constraint", "price λ*"), rows), returned)
     return Summary(report.strong_duality.name, f"{report.strong_duality.value}.", parts)

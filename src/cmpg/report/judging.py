@@ -18,7 +18,7 @@ from cmpg.judging.side_by_side import SideBySide
 from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence
 from cmpg.summaries import (
-    MOST_ROWS,
+    MAX_ROWS,
     Cell,
     Summary,
     Table,
@@ -358,7 +358,7 @@ def _part(part: str | Table) -> str:
 
 def _picture(judged: JudgedPolicy) -> str:
     """Draw bars: what each agent could gain, and what each constraint costs beside its threshold."""
-    agents, limits = largest(judged.gains, MOST_ROWS), largest(-judged.certificate.slacks, MOST_ROWS)
+    agents, limits = largest(judged.gains, MAX_ROWS), largest(-judged.certificate.slacks, MAX_ROWS)
     bars: Bars = [(judged.names.agent(i), None, float(judged.gains[i]), None) for i in agents]
     spent: Bars = [
         (judged.names.constraint(j), None, float(judged.costs[j]), float(judged.certificate.thresholds[j]))
@@ -382,9 +382,9 @@ def audits_page(found: Sequence[Audit], *, title: str) -> str:
 
 def _audit_picture(found: Audit) -> str:
     """Draw intervals: what each agent could gain, and what each constraint costs beside its threshold."""
-    agents = largest(np.array([gain.upper for gain in found.gains]), MOST_ROWS)
+    agents = largest(np.array([gain.upper for gain in found.gains]), MAX_ROWS)
     bars: Bars = [(found.names.agent(i), found.gains[i].lower, found.gains[i].upper, None) for i in agents]
-    limits = largest(np.array([cost.upper for cost in found.costs]) - found.thresholds, MOST_ROWS)
+    limits = largest(np.array([cost.upper for cost in found.costs]) - found.thresholds, MAX_ROWS)
     spent: Bars = [
         (found.names.constraint(j), found.costs[j].lower, found.costs[j].upper, float(found.thresholds[j]))
         for j in limits

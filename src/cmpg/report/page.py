@@ -54,7 +54,7 @@ from cmpg.report.display import anarchy_table
 from cmpg.report.tables import outcomes_table
 from cmpg.report.viewer import view_of, where_spent
 from cmpg.report.wording import (
-    MOST_ROWS,
+    MAX_ROWS,
     ascent_table,
     course_words,
     equilibria_table,
@@ -436,7 +436,7 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
         "charts": drawn if telling else [],
         "digits": [] if telling else drawn,  # among the proofs: a user sees nothing in them
         "trace": ascent_table(ascent, names) if ascent else None,
-        "left_out": MOST_ROWS if max(len(ascent), len(rounds)) > MOST_ROWS else 0,
+        "left_out": MAX_ROWS if max(len(ascent), len(rounds)) > MAX_ROWS else 0,
     }
 
 

@@ -19,7 +19,7 @@ from cmpg.report.charts import Chart, ChartGroup, bar_chart
 from cmpg.report.display import quality_line
 from cmpg.report.wording import Headline, priced_constraints
 from cmpg.simulation.episodes import simulate
-from cmpg.summaries import MOST_ROWS, Cell, Summary, Table, counted, fixed, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, significant
 
 MAX_PAGE_ROWS = 400
 """A page shows at most so many recommendations; `cmpg export` has all."""
@@ -168,7 +168,7 @@ def _charts(game: Game, device: Device) -> list[Chart]:
             [float(each.costs[j]) for each in positions],
             limit=float(game.thresholds[j]),
         )
-        for j in range(min(len(game.thresholds), MOST_ROWS))
+        for j in range(min(len(game.thresholds), MAX_ROWS))
     ]
 
 

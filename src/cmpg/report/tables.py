@@ -32,7 +32,7 @@ from cmpg.files.run_folder import game_of
 from cmpg.games.game import Game, Information, Position, SharedResources
 from cmpg.games.names import RoadMap
 from cmpg.sizes import require_rules
-from cmpg.summaries import MOST_ROWS, Cell, Number, Summary, Table, counted, fixed, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Number, Summary, Table, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
     import pandas
@@ -555,7 +555,7 @@ def decisions_face(
     """Say what everybody does; or one agent at every step, or everybody at one step."""
     game = game_of(result)
     position, steps = game.at(result.policy.floats()), result.policy.shapes[0][0]
-    most = None if all_rows else MOST_ROWS
+    most = None if all_rows else MAX_ROWS
     if step is not None and not 0 <= step < steps:
         raise CMPGError(f"there is no step {step}; they count from 0 to {steps - 1}.")
     told = f"{counted(len(wholes(game)), game.names.legend.agent)}, {counted(steps, game.names.legend.step)}"

@@ -128,7 +128,7 @@ def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
     return f"up to {readable(float(prices[most]), 5)} ({agents[most]}){rest}"
 
 
-MOST_ROWS = 300
+MAX_ROWS = 300
 """Of the trace; a longer one is in the file that the page carries."""
 
 MOST_VALUES = 8
@@ -164,7 +164,7 @@ def equilibria_table(equilibria: Sequence[Result], names: Names) -> Table:
 def ascent_table(steps: Sequence[Step], names: Names) -> Table:
     """Return the last iterations of the ascent: who moved, its gain, the potential, the costs."""
     rows: list[tuple[Cell, ...]] = []
-    for step in steps[-MOST_ROWS:]:
+    for step in steps[-MAX_ROWS:]:
         mover = "no agent" if step.mover is None else names.agent(step.mover)
         spent = [significant(cost) for cost in step.costs]
         rows.append((str(step.iteration), mover, significant(step.gain, 4), significant(step.potential), *spent))
@@ -174,7 +174,7 @@ def ascent_table(steps: Sequence[Step], names: Names) -> Table:
 def search_table(rounds: Sequence[Step], names: Names) -> Table:
     """Return the last rounds of the search for a common price: how many moved, the prices, the costs."""
     rows: list[tuple[Cell, ...]] = []
-    for step in rounds[-MOST_ROWS:]:
+    for step in rounds[-MAX_ROWS:]:
         paid = np.zeros(0) if step.multipliers is None else step.multipliers
         numbers = [significant(number) for number in (*step.costs, *paid)]
         rows.append((str(step.iteration), str(step.moves), *numbers))

@@ -9,7 +9,7 @@ needs no large table (`Counts`). What has to be counted otherwise, for boundarie
   which do not: P(k* ≤ b) = Σ_{c ≥ 1} P(k_0 + … + k_{c−1} ≤ b, k_c ≤ b, together > b), counts of two cells. Nothing is
   subtracted from one.
 - b < n/2: the counts of all actions together, up to b (or up to the first boundary above n/2, where the class between
-  the two is asked for).
+  the two is needed).
 
 Boundaries at which nothing changes in some state, or which no joint action can lie on both sides of, are not counted.
 """
@@ -28,7 +28,7 @@ from cmpg.errors import GameError
 from cmpg.games.counting.counts import (
     AlikeAgents,
     OthersCounts,
-    SettledAgents,
+    PureAgents,
     Sums,
     Tally,
     all_counts,
@@ -71,7 +71,7 @@ class Census:
     num_agents: int  # n
     shape: tuple[int, int, int]  # rows, A, classes
     matters: BoolArray  # [rows, classes − 1]
-    most_mixing: int = MANY  # if more agents mix, all are counted in tables
+    max_mixing: int = MANY  # if more agents mix, all are counted in tables
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -160,15 +160,15 @@ class Counts:
 
     census: Census
     policy: JointPolicy
-    settled: SettledAgents
+    pure: PureAgents
     # The tables of all agents who mix, in a cell that is filled when they are needed.
     _others: list[tuple[OthersCounts, ...] | None]
 
     @classmethod
     def at(cls, census: Census, policy: JointPolicy) -> Counts:
         """Return the counts at a joint policy; no table is computed yet."""
-        counts = cls(census, policy, SettledAgents.at(policy, census.shape[1]), [None])
-        mixing = counts.settled.mixing
+        counts = cls(census, policy, PureAgents.at(policy, census.shape[1]), [None])
+        mixing = counts.pure.mixing
         few = counts._are_few(mixing[1:])
         if not few and (not mixing or counts._alike(mixing[0], mixing[1:]) is None):
             # Whichever agent is queried, tables are needed; if they are too large, that is said here.
@@ -179,11 +179,11 @@ class Counts:
         """Return the counts at a policy in which only one agent has changed."""
         known = self._others[0]
         others = None if known is None else tuple(each.replace(agent, policy) for each in known)
-        return Counts(self.census, policy, self.settled.replace(agent, policy[agent]), [others])
+        return Counts(self.census, policy, self.pure.replace(agent, policy[agent]), [others])
 
     def roundings(self, agent: int) -> int:
         """Return how many roundings the probability of a class, or of a count, has behind it."""
-        mixing = self.settled.mixing_without(agent)
+        mixing = self.pure.mixing_without(agent)
         if not self._are_few(mixing):
             alike = self._alike(agent, mixing)
             return self.census.roundings if alike is None else alike.roundings()
@@ -194,7 +194,7 @@ class Counts:
     def expected(self, rewards: FloatArray, agent: int) -> FloatArray:
         """Return E[rewards[h, s, a, 1 + N]] with N others on action a, for rewards [H or 1, S, A, n + 1]: [H, S, A]."""
         steps, states, actions = self.policy.stored[agent].shape
-        mixing = self.settled.mixing_without(agent)
+        mixing = self.pure.mixing_without(agent)
         if self._are_few(mixing):
             tally = own_counts(actions, len(mixing) + 1, np.arange(steps * states))
             few = self._counted(tally, mixing).reshape(steps, states, actions, -1)
@@ -203,14 +203,14 @@ class Counts:
         else:
             others = self._tables(agent)[0].reshape(steps, states, actions, self.census.num_agents)
             return np.asarray((others * rewards[..., 1:]).sum(axis=-1))
-        shift = self.settled.counts_without(agent).reshape(steps, states, actions, 1)
+        shift = self.pure.counts_without(agent).reshape(steps, states, actions, 1)
         by_count = np.broadcast_to(rewards, (steps, *rewards.shape[1:]))
         met = np.take_along_axis(by_count, 1 + shift + np.arange(few.shape[-1]), axis=-1)
         return np.asarray((few * met).sum(axis=-1))
 
     def of_classes(self, agent: int) -> FloatArray:
         """Return how likely each class is if the agent plays action a: [rows, A, classes]."""
-        mixing = self.settled.mixing_without(agent)
+        mixing = self.pure.mixing_without(agent)
         if self._are_few(mixing):
             return self._shifted(agent, mixing)
         alike = self._alike(agent, mixing)
@@ -232,7 +232,7 @@ class Counts:
     def _by_binomials(self, agent: int, alike: AlikeAgents) -> FloatArray:
         assert isinstance(self.census.classes, LargestCount)
         rows, actions, _ = self.census.shape
-        shift = self.settled.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
+        shift = self.pure.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
         limits = [min(int(bound), self.census.num_agents) for bound in self.census.classes.boundaries]
         bounds = np.array([-1, *limits, self.census.num_agents])
         key = (alike.count, alike.rows.tobytes(), shift.tobytes())
@@ -255,7 +255,7 @@ class Counts:
 
     def _are_few(self, mixing: tuple[int, ...]) -> bool:
         rows, actions, _ = self.census.shape
-        return len(mixing) <= self.census.most_mixing and rows * float(len(mixing) + 1) ** (actions - 1) <= FEW_ENTRIES
+        return len(mixing) <= self.census.max_mixing and rows * float(len(mixing) + 1) ** (actions - 1) <= FEW_ENTRIES
 
     def _small_tally(self, mixing: tuple[int, ...]) -> Tally:
         rows, actions, _ = self.census.shape
@@ -263,7 +263,7 @@ class Counts:
 
     def _counted(self, tally: Tally, mixing: tuple[int, ...]) -> FloatArray:
         """Return the distribution of the counts of a few agents, with the places of each row in one axis: [rows, …]."""
-        table = tally.nobody(self.policy[0].dtype)
+        table = tally.empty_table(self.policy[0].dtype)
         for other in mixing:
             table = tally.add(table, self.policy[other], scratch=np.empty_like(table))
         return table.reshape(len(table), -1)
@@ -277,7 +277,7 @@ class Counts:
         # Places with more agents than there are have no probability, and any class.
         small = np.concatenate([counted, np.maximum(last, 0)], axis=1)[(last >= 0)[:, 0]]
         probabilities = probabilities[:, (last >= 0)[:, 0]]
-        shift = self.settled.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
+        shift = self.pure.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
         labels = self.census.classes.of(shift[:, :, None] + small)  # [rows, A, places]
         labels[self.census.certain] = self.census.certain_class
         result = np.zeros((rows * actions, num_classes), dtype=probabilities.dtype)

@@ -9,7 +9,7 @@ a deconvolution, so the relative error of every entry is at most its number of r
 outside each half, by adding the other half. The blocks on the way to agent i are kept, log₂ n of them
 (`OthersCounts`); a sweep over all agents adds n·log₂ n times, also if each agent changes its policy when it is met.
 
-Agents who play one action for sure in every row need no table: they shift the counts of the others (`SettledAgents`).
+Agents who play one action for sure in every row need no table: they shift the counts of the others (`PureAgents`).
 Nor do agents who all have the same rows (`AlikeAgents`): their counts are binomial, one action after the other.
 """
 
@@ -61,7 +61,7 @@ class Tally:
         # Each agent: at most A − 1 to add up the probability of a cell, one product, and two sums for each cell.
         return (num_agents - 1) * (len(self.grouping) + 2 * self.num_cells)
 
-    def nobody(self, dtype: Any) -> FloatArray:
+    def empty_table(self, dtype: Any) -> FloatArray:
         """Return the table before any agent is added."""
         table = np.zeros(self.table_shape, dtype=dtype)
         table.reshape(*self.table_shape[:2], -1)[..., 0] = 1
@@ -117,15 +117,15 @@ def split_counts(num_actions: int, length: int, rows: IntArray) -> Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class SettledAgents:
+class PureAgents:
     """Agents who play one action for sure in every row: they only shift the counts. The others are `mixing`."""
 
-    actions: IntArray  # [n, R]: what each settled agent plays; −1 for those who mix
+    actions: IntArray  # [n, R]: what each pure agent plays; −1 for those who mix
     mixing: tuple[int, ...]  # in ascending order
-    counts: IntArray  # [R, A]: of the settled agents
+    counts: IntArray  # [R, A]: of the pure agents
 
     @classmethod
-    def at(cls, policy: JointPolicy, num_actions: int) -> SettledAgents:
+    def at(cls, policy: JointPolicy, num_actions: int) -> PureAgents:
         """Tell agents apart at a joint policy."""
         actions = np.stack([_certain_actions(table) for table in policy])
         mixing = np.flatnonzero((actions < 0).any(axis=1))
@@ -133,7 +133,7 @@ class SettledAgents:
         counts = (rest[:, :, None] == np.arange(num_actions)).sum(axis=0, dtype=np.int64)
         return cls(actions, tuple(mixing.tolist()), counts)
 
-    def replace(self, agent: int, table: FloatArray) -> SettledAgents:
+    def replace(self, agent: int, table: FloatArray) -> PureAgents:
         """Return the same after one agent has changed its policy."""
         actions, counts = self.actions.copy(), self.counts_without(agent)
         actions[agent] = _certain_actions(table)
@@ -142,14 +142,14 @@ class SettledAgents:
             mixing.add(agent)
         else:
             counts[np.arange(len(counts)), actions[agent]] += 1
-        return SettledAgents(actions, tuple(sorted(mixing)), counts)
+        return PureAgents(actions, tuple(sorted(mixing)), counts)
 
     def mixing_without(self, agent: int) -> tuple[int, ...]:
         """Return all agents who mix, but one."""
         return tuple(other for other in self.mixing if other != agent)
 
     def counts_without(self, agent: int) -> IntArray:
-        """Return the counts of all settled agents but one: [R, A], which the caller may change."""
+        """Return the counts of all pure agents but one: [R, A], which the caller may change."""
         counts = self.counts.copy()
         if self.actions[agent, 0] >= 0:
             counts[np.arange(len(counts)), self.actions[agent]] -= 1
@@ -253,7 +253,7 @@ class OthersCounts:
     def table(self, agent: int) -> FloatArray:
         """Return the distribution of the counts of all agents but one: [R, G, L, …, L]."""
         known = self._known[0]
-        path = [known[0] if known else _Block(0, len(self.policy), self.tally.nobody(self.policy[0].dtype))]
+        path = [known[0] if known else _Block(0, len(self.policy), self.tally.empty_table(self.policy[0].dtype))]
         while path[-1].last - path[-1].first > 1:
             block, depth = path[-1], len(path)
             middle = (block.first + block.last) // 2

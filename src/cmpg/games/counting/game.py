@@ -47,7 +47,7 @@ from cmpg.games.game import (
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given
-from cmpg.games.summaries import game_face
+from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 from cmpg.summaries import Summary, html, line, text
 
@@ -121,7 +121,7 @@ class CountingGame:
 
     def summary(self) -> Summary:
         """Return what to show of the game."""
-        return game_face(self)
+        return game_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 

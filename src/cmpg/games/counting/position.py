@@ -80,7 +80,7 @@ class CountingPosition:
 
     def _alike(self, agent: int) -> int | None:
         """Return an agent of the same kind who does the same for sure: both face the same, to the last bit."""
-        actions = self.counts.settled.actions[agent]
+        actions = self.counts.pure.actions[agent]
         if actions[0] < 0:
             return None
         first = self._first.setdefault((self.game.kinds[agent], actions.tobytes()), agent)

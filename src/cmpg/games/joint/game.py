@@ -121,9 +121,9 @@ class JointGame:
 
     def summary(self) -> Summary:
         """Return what to show of the game."""
-        from cmpg.games.summaries import game_face  # few games are shown
+        from cmpg.games.summaries import game_summary  # few games are shown
 
-        return game_face(self)
+        return game_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -1,6 +1,6 @@
 """One agent of a local game: its states and dynamics, its private reward and costs, the resources that it uses.
 
-Its tables, and those of the game, are checked once, at the door; an error names the agent and the coordinates.
+Its tables are checked once, when a game takes it in; an error names the agent and the coordinates.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class LocalAgent:
         return into + 4 * (out + self.num_actions + 1)
 
     @cached_property
-    def most_uses(self) -> int:
+    def max_uses(self) -> int:
         """The largest number of resources used at one (state, action), or of pairs that use one resource."""
         columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.uses))
         return max(self.uses_at_once, columns)
@@ -324,7 +324,7 @@ def _check_loads(name: str, table: FloatArray, num_agents: int) -> None:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What the game asks of the shapes of its agents."""
+    """What the tables of agents must fit."""
 
     num_steps: int
     num_resources: int

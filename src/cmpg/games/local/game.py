@@ -16,7 +16,7 @@ among own-state policies. Nash means: against deviations to other own-state poli
 
 Guarantee on rounding: each threshold of an induced CMDP is lowered by the largest error that rounding can have in the
 cost of all agents together, so that a response that meets it keeps V^c ≤ α in exact arithmetic; except where the
-agent's present policy has no room for that, and then it may spend what it spends at present. That error is `rounding`
+agent's current policy has no room for that, and then it may spend what it spends now. That error is `rounding`
 times α where costs are non-negative and do not fall as loads grow, and times the largest cost there can be otherwise.
 """
 
@@ -60,7 +60,7 @@ from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
-from cmpg.games.summaries import game_face
+from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 from cmpg.summaries import Summary, html, line, text
 
@@ -146,7 +146,7 @@ class LocalGame:
 
     def summary(self) -> Summary:
         """Return what to show of the game."""
-        return game_face(self)
+        return game_summary(self)
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -272,7 +272,7 @@ class LocalGame:
     def usage_roundings(self) -> int:
         """Roundings that the usages bring into any expectation."""
         kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.agents}
-        chains = [self.horizon * agent.step_roundings + agent.most_uses for agent in kinds.values()]
+        chains = [self.horizon * agent.step_roundings + agent.max_uses for agent in kinds.values()]
         return ceil(self.tables.order * max(chains))
 
     @cached_property

@@ -112,7 +112,7 @@ class LoadTables:
         distribution = np.stack([1 - general, general])[: 1 + users.max(initial=0)]
         return Load(usage, np.zeros(len(self.slopes)), users, distribution)
 
-    def nobody(self) -> Load:
+    def no_load(self) -> Load:
         """Return the load of a group without members."""
         return self.leaf(np.zeros((self.steps, self.slopes.shape[2])))
 
@@ -225,7 +225,7 @@ class LoadTree:
         return self.nodes[2:4] if len(self.nodes) > 2 else self.nodes[1:]
 
     @cached_property
-    def everybody(self) -> Load:
+    def total(self) -> Load:
         """The load of all agents."""
         return reduce(self.tables.union, self._top)
 
@@ -278,7 +278,7 @@ class LoadTree:
                 outside = sibling if outside is None else self.tables.union(outside, sibling)
             path[group] = outside
         self._path[0] = path
-        return self.tables.nobody() if outside is None else outside
+        return self.tables.no_load() if outside is None else outside
 
 
 def _affine(delay: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:

@@ -116,16 +116,17 @@ class PackedGame:
         private
             Values [n] and costs [n, k] of all agents; written.
         agents
-            The actions of whoever moves, and who did, written; and who waits.
+            The actions of the agents that move and which did, both written; and which agents wait.
         multipliers : [k]
             λ.
         limits
-            Turns, the share of an agent's range that is worth a move, seconds, agents who are asked at once, threads.
+            Turns, the share of an agent's range that is worth a move, seconds, agents that plan at once, threads.
         seed
             Of random ties; 0: the first action wins.
         """
         free = np.zeros(len(multipliers))
-        # What everybody pays; where rewards know the load, the delays apart; where a budget is free, all that is spent.
+        # Weights of (delay, costs): what all agents pay; the delays alone, if there are any; and all costs alike, if a
+        # multiplier is zero, to break ties in favour of spending less.
         weights = [np.concatenate([[1.0], multipliers])]
         if self.has_delay:
             weights.append(np.concatenate([[1.0], free]))
@@ -148,16 +149,16 @@ class PackedGame:
     def judge(
         self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray, outside: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return max V^{r − λ_i c} [n], the present V^r and V^c [n, 1 + k], and the sizes of both, of some agents.
+        """Return max V^{r − λ_i c} [n], the current V^r and V^c [n, 1 + k], and the sizes of both, of some agents.
 
-        `private` has everybody's values and costs; `outside` is all that is outside of a block around those, or None.
+        `private` has the values and costs of all agents; `outside` counts those outside of a block, or is None.
         """
         shape = (len(multipliers), 1 + self.num_constraints)
-        maxima, present, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
+        maxima, current, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
         own = [np.ascontiguousarray(each[agents.start : agents.stop]) for each in private]
-        found = (*own, multipliers, maxima, present, sizes)
+        found = (*own, multipliers, maxima, current, sizes)
         self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *found)
-        return maxima, present, sizes
+        return maxima, current, sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,7 +472,7 @@ def _roundings(game: LocalGame) -> list[float]:
     def rounding(agent: LocalAgent) -> float:
         row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(agent.transition))
         # Loads are summed agent by agent; see `SparseLoads.more_roundings`.
-        behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.most_uses + 4
+        behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.max_uses + 4
         step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 8
         return (game.horizon * step + 6 * agent.num_states) * UNIT_ROUNDOFF
 

@@ -93,7 +93,7 @@ class LocalPosition:
         private = float(self.private_values.sum())
         if not self.game.tables.has_delay:
             return private
-        return private - self.game.tables.total_delay(self._tree.everybody)
+        return private - self.game.tables.total_delay(self._tree.total)
 
     @property
     def expected_load(self) -> FloatArray:
@@ -280,7 +280,7 @@ class LocalPosition:
         waits = np.isin(np.arange(len(values)), list(waiting)).astype(np.int8)
         seed = 0 if rng is None else int(rng.integers(1, 2**63))
         seconds = min(deadline - time.monotonic(), 1e9)
-        block = 1 if seed else _asked_at_once(packed)  # random ties are drawn turn by turn
+        block = 1 if seed else _block_size(packed)  # random ties are drawn turn by turn
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
         usages, moves = packed.best_response_dynamics(
             self.loads.arrays,
@@ -306,20 +306,20 @@ class LocalPosition:
         """Bound what agents could get at their multipliers [n, k], and say what they have; None without kernels."""
         if not isinstance(self.loads, SparseLoads):
             return None
-        packed, asked = self.loads.packed, range(self.game.num_agents) if agents is None else agents
-        bound = binds_of(self.game)[asked.start : asked.stop]
+        packed, queried = self.loads.packed, range(self.game.num_agents) if agents is None else agents
+        bound = binds_of(self.game)[queried.start : queried.stop]
         multipliers = np.ascontiguousarray(np.where(bound, multipliers, 0.0), dtype=np.float64)
         private = (self.private_values, self.private_costs)
         few = agents is not None and agents.stop <= self.bounded_together(agents.start).stop
-        outside = self.loads.outside(asked.start).counted if few else None
-        maxima, present, sizes = packed.judge(self.loads.arrays, asked, private, multipliers, outside)
-        left = present[:, 1:] + self.slacks
+        outside = self.loads.outside(queried.start).counted if few else None
+        maxima, current, sizes = packed.judge(self.loads.arrays, queried, private, multipliers, outside)
+        left = current[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
-        sizes[:, 0] += self.game.cancelling[asked.start : asked.stop]
+        sizes[:, 0] += self.game.cancelling[queried.start : queried.stop]
         sizes[:, 1:] += self.game.largest_costs
         largest = sizes[:, 0] + (multipliers * (sizes[:, 1:] + np.abs(left))).sum(axis=1)
-        rounding = 2 * packed.rounding[asked.start : asked.stop] * largest + 2 * multipliers @ self.cost_rounding
-        return AgentBounds(frozen(present[:, 0].copy()), bounds, rounding)
+        rounding = 2 * packed.rounding[queried.start : queried.stop] * largest + 2 * multipliers @ self.cost_rounding
+        return AgentBounds(frozen(current[:, 0].copy()), bounds, rounding)
 
     def bounded_together(self, agent: int) -> range:
         """Return an agent and those after it who are judged at little more than the price of one."""
@@ -364,7 +364,7 @@ class LocalPosition:
             costs = costs + thin(member.costs)
         reward = member.reward if marginal.delay is None else thin(member.reward) - member.charge(marginal.delay)
         behind = game.tables.entry_roundings + self.loads.more_roundings
-        roundings = game.usage_roundings + behind + member.most_uses + 4
+        roundings = game.usage_roundings + behind + member.max_uses + 4
         reward, costs = _spread(reward, (len(reward), *shape[1:])), _spread(costs, (len(charged), *shape))
         kernel = None
         if isinstance(self.loads, SparseLoads) and len(marginal.costs) == 1 and marginal.delay is None:
@@ -395,7 +395,7 @@ class LocalPosition:
         return np.asarray(np.maximum(left - margins, np.minimum(left, self._own_costs(agent))))
 
 
-def _asked_at_once(packed: PackedGame) -> int:
+def _block_size(packed: PackedGame) -> int:
     """Return how many agents are queried at the same time when they take turns; it does not depend on threads."""
     agents = len(packed.actions_of)
     if packed.num_entries <= LONG_PLAN * agents:

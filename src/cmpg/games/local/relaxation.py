@@ -89,7 +89,7 @@ class Relaxation:
         return np.asarray(delay * loads if self.objective is Objective.WELFARE else np.cumsum(delay, axis=-1))
 
     @cached_property
-    def most_users(self) -> IntArray:
+    def max_users(self) -> IntArray:
         """M: how many agents can use each resource at each step, by any policy: [H, E]."""
         reached = np.zeros((self.game.horizon, self.game.num_resources), dtype=np.int64)
         for agent in range(self.game.num_agents):
@@ -134,11 +134,11 @@ class Relaxation:
         if not self._is_convex:
             loads = np.arange(loss.shape[-1])
             conjugates = prices[..., None] * loads - loss
-            conjugates[loads > self.most_users[..., None]] = -np.inf
+            conjugates[loads > self.max_users[..., None]] = -np.inf
             return np.asarray(conjugates.argmax(axis=-1))
         # f rises by more and more: the first load whose rise is no less than the price, by bisection for all at once.
         rises = np.diff(loss, axis=-1)
-        low, high = np.zeros_like(self.most_users), self.most_users.copy()
+        low, high = np.zeros_like(self.max_users), self.max_users.copy()
         while (low < high).any():
             middle = (low + high) // 2
             pays = (_at_loads(rises, np.minimum(middle, rises.shape[-1] - 1)) < prices) & (low < high)
@@ -149,10 +149,10 @@ class Relaxation:
         """Return slopes of the convex envelope of f at mean loads [H, E]: [H, E]."""
         loss = self._loss(multipliers)
         if self._is_convex:
-            left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.most_users - 1, 0))
+            left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.max_users - 1, 0))
             return _at_loads(np.diff(loss, axis=-1), left)
         spread = np.broadcast_to(loss, (self.game.horizon, *loss.shape[1:]))
-        return np.asarray(_envelope_slopes(spread, self.most_users, loads))
+        return np.asarray(_envelope_slopes(spread, self.max_users, loads))
 
     def marginal_prices(self, multipliers: FloatArray, position: LocalPosition) -> FloatArray:
         """Return E[f(1 + N) − f(N)] for the loads N of a position: [H, E]."""
@@ -201,7 +201,7 @@ class Relaxation:
             thresholds=np.zeros(0),
             initial=agent.initial,
             horizon=self.game.horizon,
-            entry_roundings=agent.most_uses + len(multipliers) + 4,
+            entry_roundings=agent.max_uses + len(multipliers) + 4,
             trusted=True,
         )
 
@@ -226,7 +226,7 @@ class Relaxation:
     @cached_property
     def _uses(self) -> FloatArray:
         """The largest number of resources that each agent uses at once: [n]."""
-        return np.array([float(agent.most_uses) for agent in self.game.agents])
+        return np.array([float(agent.max_uses) for agent in self.game.agents])
 
     def _total(self, table: FloatArray) -> FloatArray:
         largest = np.abs(thin(table)).max(axis=(2, 3))

@@ -260,7 +260,7 @@ class PossibleLoads:
             costly = member.charge((high > now).astype(np.float64)) > 0  # all that matters is what is zero
             costly = costly if private is None else costly | (private > 0)
             return Forbidden(np.broadcast_to(costly, shape), after)
-        times = (game.horizon + 1) * (member.most_uses + 1) * 2
+        times = (game.horizon + 1) * (member.max_uses + 1) * 2
         whole, unit = whole_multiples(table, *([] if private is None else [private]), times=times)
         if times * max(int(np.abs(each).max()) for each in whole) > EXACT_FLOAT:
             return None

@@ -82,7 +82,7 @@ class FourCycle:
 
     __repr__ = fields_line
 
-    def told(self, names: Names) -> tuple[str | Table, ...]:
+    def description(self, names: Names) -> tuple[str | Table, ...]:
         """Return what the two gain around the cycle, in a sentence and a table of the corners."""
         one, other = (names.agent(agent) for agent in self.agents)
         rounding = f"rounding explains at most {self.rounding:.1g}" if self.rounding else "in exact numbers"
@@ -109,12 +109,12 @@ class PotentialCheck:
 
     def summary(self) -> Summary:
         """Return what to show: the verdict, why, and the witness where there is one."""
-        told = f"{self.verdict.value}. {self.reason}{self.told_residual}"
-        parts = () if self.witness is None else self.witness.told(self.names)[1:]  # the reason says the sentence
-        return Summary(self.verdict.name, told, parts, good=self.verdict is not Verdict.REFUTED)
+        sentence = f"{self.verdict.value}. {self.reason}{self.residual_note}"
+        parts = () if self.witness is None else self.witness.description(self.names)[1:]  # the reason says the sentence
+        return Summary(self.verdict.name, sentence, parts, good=self.verdict is not Verdict.REFUTED)
 
     @property
-    def told_residual(self) -> str:
+    def residual_note(self) -> str:
         """What is proved of the tables as they are stored, where they are floats."""
         if self.verdict is not Verdict.PROVEN or not self.residual:
             return ""

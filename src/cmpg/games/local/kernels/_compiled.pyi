@@ -34,7 +34,7 @@ def judge(
     costs: FloatArray,
     multipliers: FloatArray,
     maxima: FloatArray,
-    present: FloatArray,
+    current: FloatArray,
     sizes: FloatArray,
 ) -> None: ...
 def best_response_dynamics(

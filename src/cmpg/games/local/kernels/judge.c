@@ -395,7 +395,7 @@ typedef struct {
     const Others *others;
     const double *values, *costs;     /* private, [n] and [n, k] of those who are judged */
     const double *multipliers;        /* [n, k] */
-    double *maxima, *present, *sizes; /* [n], [n, 1 + k], [n, 1 + k] */
+    double *maxima, *current, *sizes; /* [n], [n, 1 + k], [n, 1 + k] */
     int32_t first;
     double *weighted;                 /* [H·E], or as the cells of a grid lie */
     const double *gridded;               /* the multipliers of what lies there, or NULL */
@@ -409,8 +409,8 @@ static double *weighted_room(const Planner *planner)
 }
 
 /* What an agent gets and spends by what it uses, beside what one more user meets and adds. Sums of a step, then of all. */
-static void present_of(const World *world, const Usage *usage, const double *delays, const double *marginals, double value,
-                       const double *costs, double *present)
+static void current_of(const World *world, const Usage *usage, const double *delays, const double *marginals, double value,
+                       const double *costs, double *current)
 {
     const int64_t E = world->resources, indices = world->steps * E;
     for (int l = 0; l <= world->constraints; l++) {
@@ -426,7 +426,7 @@ static void present_of(const World *world, const Usage *usage, const double *del
             step += usage->probability[entry] * met[usage->index[entry]];
         }
         total += step;
-        present[l] = l == 0 ? value - total : costs[l - 1] + total;
+        current[l] = l == 0 ? value - total : costs[l - 1] + total;
     }
 }
 
@@ -479,7 +479,7 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
         return -1;
     if (on_grid)
         sizes_beside_all(world, usage, marginals, own->others->largest, planner->grid.planes > 1 ? 2 : 1, sizes);
-    present_of(world, usage, delays, marginals, own->values[at], own->costs + at * k, own->present + at * (1 + k));
+    current_of(world, usage, delays, marginals, own->values[at], own->costs + at * k, own->current + at * (1 + k));
     return 0;
 }
 
@@ -535,7 +535,7 @@ static void copy_to_alike(const Judge *own, const int32_t *like, int64_t count)
         if (from == at)
             continue;
         own->maxima[at] = own->maxima[from];
-        memcpy(own->present + at * families, own->present + from * families, (size_t)families * sizeof(double));
+        memcpy(own->current + at * families, own->current + from * families, (size_t)families * sizeof(double));
         memcpy(own->sizes + at * families, own->sizes + from * families, (size_t)families * sizeof(double));
     }
 }
@@ -543,10 +543,10 @@ static void copy_to_alike(const Judge *own, const int32_t *like, int64_t count)
 static PyObject *judge_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *values, *costs, *multipliers, *maxima, *present, *sizes, *counted;
+    PyObject *packed, *position, *values, *costs, *multipliers, *maxima, *current, *sizes, *counted;
     int first, last;
     if (!PyArg_ParseTuple(args, "OOOiiOOOOOO", &packed, &position, &counted, &first, &last, &values, &costs, &multipliers,
-                          &maxima, &present, &sizes))
+                          &maxima, &current, &sizes))
         return NULL;
     const Outside *outside;
     Arrays arrays = {.count = 0};
@@ -572,7 +572,7 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
         (own.costs = array_with(&arrays, costs, 'd', 0, "costs", n * k)) == NULL ||
         (own.multipliers = array_with(&arrays, multipliers, 'd', 0, "multipliers", n * k)) == NULL ||
         (own.maxima = array_with(&arrays, maxima, 'd', 1, "maxima", n)) == NULL ||
-        (own.present = array_with(&arrays, present, 'd', 1, "present", n * (1 + k))) == NULL ||
+        (own.current = array_with(&arrays, current, 'd', 1, "current", n * (1 + k))) == NULL ||
         (own.sizes = array_with(&arrays, sizes, 'd', 1, "sizes", n * (1 + k))) == NULL)
         goto done;
     own.others = &others;
