@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from cmpg.games.game import cheapest_policy
+from cmpg.cmdp.planning import plan
+from cmpg.games.game import planner
 from cmpg.games.joint.game import JointGame
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
@@ -174,3 +175,10 @@ def in_fractions(game):
     tables = {name: as_given(game.exact(), name) for name in ("transition", "initial", "rewards", "costs")}
     sizes = {name: getattr(game, name) for name in ("horizon", "num_agents", "num_actions", "num_states")}
     return SimpleNamespace(**tables, **sizes)
+
+
+def cheapest_policy(game, multipliers):
+    """Return a deterministic policy of least V^{λ·c} over all joint policies, and that cost (the paper's Example 1)."""
+    central = planner(game, None)
+    cheapest = plan(central.cmdp, multipliers, reward_weight=0.0)
+    return central.split(cheapest.actions), float(multipliers @ cheapest.costs)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cmpg.cmdp.planning import plan
 from cmpg.games.counting.game import CountingGame
-from cmpg.games.game import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.paper import counting_congestion_game
@@ -33,7 +33,7 @@ def random_game() -> JointGame:
         initial=rng.dirichlet(np.ones(states)),
         horizon=horizon,
     )
-    _, least = cheapest_policy(game, np.ones(1))
+    least = float(plan(game.joint_cmdp(), np.ones(1), reward_weight=0.0).costs[0])
     return JointGame(
         transition=game.transition,
         rewards=game.rewards,

@@ -367,6 +367,11 @@ def distributions(
     return array
 
 
+def at_step(tables: Any, step: int) -> Any:
+    """Return the table of a step, of tables that have one per step, or one for all steps."""
+    return tables[0 if len(tables) == 1 else step]
+
+
 def each_once(check: Callable[[int, Any], Any], items: Sequence[Any]) -> tuple[Any, ...]:
     """Return check(place, item) of every item; one that comes again is not checked again, and stays shared."""
     checked: dict[int, Any] = {}

@@ -22,10 +22,11 @@ from cmpg.games.counting.classes import EveryCount, LargestCount, take_census
 from cmpg.games.counting.counts import Sums, own_counts
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.tables import _best_split
-from cmpg.games.game import Objective, cheapest_policy
+from cmpg.games.game import Objective
 from cmpg.policy import JointPolicy
 from cmpg.proof.exact import exact_costs, exact_values
 from cmpg.scenarios.paper import congestion_game, counting_congestion_game
+from strategies import cheapest_policy
 
 
 def random_policy(game, rng, *, sharp):

@@ -17,7 +17,6 @@ from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import CMPGError, SimulatorError
-from cmpg.games.game import cheapest_policy
 from cmpg.games.joint.game import JointGame
 from cmpg.learning import shared
 from cmpg.learning.confidence import binomial_interval
@@ -28,6 +27,7 @@ from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example, spectrum
+from strategies import cheapest_policy
 
 
 def hidden(game, seed=0, **options):

@@ -234,14 +234,16 @@ def test_words_and_units_are_kept_in_game_files(kind, tmp_path):
     [
         ({"colour": "red"}, "legend has colour"),
         ({"agent": 3}, "a word is required"),
-        ({"steps": ["a", 1]}, "a list of names is required"),
-        ({"need": {"unit": "kWh"}}, "a name, a unit and a number"),
-        ({"need": {"name": "energy", "each": float("nan")}}, "a name, a unit and a number"),
-        ({"needs": [[1.0, -1.0]]}, "rows of finite numbers of at least 0"),
-        ({"translation": [["read", "a file", "of mine"]]}, "a list of names is required"),
-        ({"goals": [0.5]}, "a whole number for each agent"),
+        ({"steps": ["a", 1]}, r"legend.steps\[1\] is 1; a word is required"),
+        ({"need": {"unit": "kWh"}}, "legend.need has no name"),
+        ({"need": {"name": "energy", "each": float("nan")}}, "legend.need.each is nan; a finite number is required"),
+        ({"translation": [["read", "a file", "of mine"]]}, r"legend.translation\[0\] is .*; 2 entries are required"),
+        ({"goals": [True]}, "a whole number"),
+        ({"places": [[0.0, 1.0], [2.0]]}, r"legend.places\[1\] is .*; 2 entries"),
+        ({"roads": {"ends": [[1, 2]]}}, "legend.roads has no free_flow_time"),
+        ({"goals": [0.5]}, r"legend.goals\[0\] is 0.5; a whole number"),
         ({"unpaid": "much"}, "a finite number"),
-        ({"actions_by_state": ["wait"]}, "a list of names"),
+        ({"actions_by_state": ["wait"]}, r"legend.actions_by_state\[0\] is 'wait'; a list is required"),
         ([], "legend has list"),
     ],
 )
@@ -258,6 +260,7 @@ def test_a_legend_must_fit_its_game():
         (replace(game.legend, goals=(0, 10**6)), "legend.goals"),
         (replace(game.legend, steps=("one",)), "legend.steps has 1 names; 60 are required"),
         (Legend(actions_by_state=(("stay",),)), "fewer than 5 actions"),
+        (Legend(needs=((1.0, -1.0),), needs_of=(0, 0)), "legend.needs is .*; numbers of at least 0"),
     ):
         with pytest.raises(GameError, match=told):
             replace(game, legend=wrong)

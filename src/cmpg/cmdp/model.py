@@ -179,7 +179,7 @@ class CMDP:
     @cached_property
     def sizes(self) -> FloatArray:
         """The largest sum of |r| and of each |c_j| that a run can see: [1 + k]."""
-        length = self.num_steps if self.discount is None else 1 / (1 - self.discount)
+        length = total_weight(self.horizon, self.discount)
         return frozen(np.array([_largest_sum(table, length) for table in (self.reward, *self.costs)]))
 
     @property
@@ -270,7 +270,12 @@ def mixed_size(table: FloatArray, horizon: int | None, discount: float | None) -
     """Return Σ_h max |l_h| of a table with numbers of both signs, and 0 of any other."""
     if not table.size or not table.min() < 0 < table.max():
         return 0.0
-    return _largest_sum(table, (horizon or 1) if discount is None else 1 / (1 - discount))
+    return _largest_sum(table, total_weight(horizon, discount))
+
+
+def total_weight(horizon: int | None, discount: float | None) -> float:
+    """Return what the weights of all steps sum to: H, or 1/(1 − γ)."""
+    return (horizon or 1) if discount is None else 1 / (1 - discount)
 
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:

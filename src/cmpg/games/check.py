@@ -27,30 +27,8 @@ from cmpg.games.game import Game, Information, Names, Position, PotentialProof, 
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
-GAME = (
-    "num_agents",
-    "thresholds",
-    "horizon",
-    "discount",
-    "policy_shapes",
-    "reward_ranges",
-    "information",
-    "names",
-    "at",
-    "potential",
-    "potential_proof",
-    "with_thresholds",
-)
-POSITION = (
-    "policy",
-    "values",
-    "costs",
-    "slacks",
-    "cost_rounding",
-    "underflow",
-    "induced_cmdp",
-    "replace",
-)
+GAME, POSITION = ([name for name in vars(each) if not name.startswith("_")] for each in (Game, Position))
+"""The members that the contract requires."""
 
 TOLERANCE = 1e-8
 """Two ways to the same number may differ by this share of the sizes involved."""

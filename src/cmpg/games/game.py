@@ -15,7 +15,7 @@ What a proof rests on is no such thing. Which constraints bind whom is the field
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -26,12 +26,12 @@ import numpy as np
 from cmpg.arrays import BoolArray, FloatArray, IntArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import plan
-from cmpg.errors import GameError, UnsupportedError
+from cmpg.errors import GameError
 from cmpg.games.names import Amount as Amount
 from cmpg.games.names import Legend as Legend
 from cmpg.games.names import Names as Names
-from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.games.names import check_legend, checked_names
+from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
 from cmpg.summaries import fields_line
 
 if TYPE_CHECKING:
@@ -438,14 +438,42 @@ def _own(thing: Any, method: str, *arguments: Any, **named: Any) -> Any:
     return None if own is None else own(*arguments, **named)
 
 
-def cheapest_policy(game: Game, multipliers: FloatArray) -> tuple[JointPolicy, float]:
-    """Return a deterministic policy of least V^{λ·c} over all joint policies, and that cost (the paper's Example 1)."""
-    central = planner(game, None)
-    if central is None:
-        advice = "Its agents cannot be planned for together; search for a feasible start instead."
-        raise UnsupportedError(type(game).__name__, "has no central planner", advice)
-    cheapest = plan(central.cmdp, multipliers, reward_weight=0.0)
-    return central.split(cheapest.actions), float(multipliers @ cheapest.costs)
+# --- What the forms do alike: they take these functions as methods ----------------------------------------------------
+
+
+def uniform_policy_of(game: Game) -> JointPolicy:
+    """Return the policy by which all agents play every action equally often."""
+    return JointPolicy.uniform(game.policy_shapes)
+
+
+def random_policy_of(game: Game, *, rng: np.random.Generator) -> JointPolicy:
+    """Return a policy whose rows are drawn uniformly from the simplex."""
+    return JointPolicy.random(game.policy_shapes, rng=rng)
+
+
+def played_policy(game: Game, policy: JointPolicy) -> JointPolicy:
+    """Return a policy as it is played, in floats, or raise unless it is one of the game."""
+    check_is_policy(policy)
+    policy.check_fits(game.policy_shapes)
+    return policy.floats()
+
+
+def checked_labels(game: Any, shapes: Sequence[PolicyShape], **names: int | Sequence[int]) -> dict[str, Any]:
+    """Return names and `binds` of a game as it keeps them, or raise if these or its legend do not fit its tables.
+
+    Parameters
+    ----------
+    game
+        Has the fields.
+    shapes
+        [H, S_i, A_i] of each agent's policy.
+    names
+        By field, how many names there must be: a number, or one for each agent.
+    """
+    legend = getattr(game, "legend", None)
+    if legend is not None:
+        check_legend(legend, shapes)
+    return checked_names(game, **names) | {"binds": checked_binds(game.binds, len(shapes), len(game.thresholds))}
 
 
 def potential_by_moves(game: Game, policy: JointPolicy) -> float:

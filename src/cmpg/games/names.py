@@ -8,9 +8,10 @@ import inspect
 import math
 import reprlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, cast
+from types import UnionType
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from cmpg.errors import GameError
 from cmpg.summaries import fields_line
@@ -76,6 +77,14 @@ class RoadMap:
 
     __repr__ = fields_line
 
+    def __post_init__(self) -> None:
+        """Check that every link has its numbers."""
+        for name in ("free_flow_time", "capacity", "b", "power", "tolls"):
+            given = getattr(self, name)
+            if len(given) != len(self.ends) or not all(each >= 0 for each in given):
+                required = f"{len(self.ends)} numbers of at least 0 are required"
+                raise GameError(f"legend.roads.{name} is {reprlib.repr(given)}; {required}.")
+
 
 @dataclass(frozen=True)
 class Legend:
@@ -112,6 +121,9 @@ class Legend:
 
 
 PLAIN = Legend()
+
+WORDS = {str: "a word", int: "a whole number", bool: "true or false"}
+"""What a field of a legend holds, for messages."""
 
 
 @dataclass(frozen=True)
@@ -190,87 +202,44 @@ def legend_of(record: Any) -> Legend:
     >>> legend_of({"agent": "car", "need": {"name": "energy", "unit": "kWh"}}).need.title
     'energy (kWh)'
     """
-    known = {each.name for each in fields(Legend)}
-    if not isinstance(record, dict) or set(record) - known:
-        strange = ", ".join(sorted(set(record) - known)[:3]) if isinstance(record, dict) else type(record).__name__
-        raise GameError(f"legend has {strange}; {', '.join(sorted(known))} are what it may have.")
-    return Legend(**{name: _legend_part(name, value) for name, value in record.items()})
+    legend: Legend = _read("legend", record, Legend)
+    return legend
 
 
-def _legend_part(name: str, value: Any) -> Any:
-    """Check one field of a legend by the type of its default."""
-    if name in ("value", "load", "need"):
-        if isinstance(value, dict) and set(value) <= {"name", "unit", "each"} and isinstance(value.get("name"), str):
-            each, unit = value.get("each", 1.0), value.get("unit", "")
-            if _is_number(each) and isinstance(unit, str):
-                return Amount(value["name"], unit, float(each))
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a name, a unit and a number `each` are required.")
-    if name == "roads":
-        return _road_map(value)
-    if name in ("unpaid", "step_seconds"):
-        if _is_number(value):
-            return float(value)
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a finite number is required.")
-    if name in ("goals", "needs_of"):
-        if isinstance(value, (list, tuple)) and all(type(each) is int for each in value):
-            return tuple(value)
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a whole number for each agent is required.")
-    if name == "places":
-        if isinstance(value, (list, tuple)) and all(_is_pair(each) for each in value):
-            return tuple((x, y) for x, y in value)
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; pairs of finite numbers are required.")
-    if name == "needs":
-        if isinstance(value, (list, tuple)) and all(_are_amounts(row) for row in value):
-            return tuple(tuple(map(float, row)) for row in value)
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; rows of finite numbers of at least 0 are required.")
-    if isinstance(getattr(PLAIN, name), str):
-        if isinstance(value, str):
-            return value
-        raise GameError(f"legend.{name} is {reprlib.repr(value)}; a word is required.")
-    nested = name in ("actions_by_state", "translation")
-    rows = value if nested else [value]
-    pairs = name != "translation" or all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows)
-    if isinstance(rows, (list, tuple)) and all(_are_names(row) for row in rows) and pairs:
-        return tuple(map(tuple, rows)) if nested else tuple(value)
-    raise GameError(f"legend.{name} is {reprlib.repr(value)}; a list of names is required.")
+def _read(where: str, value: Any, kind: Any) -> Any:
+    """Return what JSON holds as the type that a field is declared with, or raise GameError with its coordinates."""
+    parts = get_args(kind)
+    if is_dataclass(kind):
+        return _read_fields(where, value, kind)
+    if get_origin(kind) is UnionType:  # of a record and None, which is the default and is not written
+        return _read_fields(where, value, parts[0])
+    if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+        kinds = [parts[0]] * len(value) if parts[-1] is Ellipsis else list(parts)
+        if len(kinds) != len(value):
+            raise GameError(f"{where} is {reprlib.repr(value)}; {len(kinds)} entries are required.")
+        return tuple(_read(f"{where}[{i}]", *each) for i, each in enumerate(zip(value, kinds, strict=True)))
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if kind in WORDS and type(value) is kind:
+        return value
+    required = "a list" if get_origin(kind) is tuple else WORDS.get(kind, "a finite number")
+    raise GameError(f"{where} is {reprlib.repr(value)}; {required} is required.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _read_fields(where: str, record: Any, kind: Any) -> Any:
+    kinds = get_type_hints(kind)
+    if not isinstance(record, dict) or set(record) - set(kinds):
+        strange = ", ".join(sorted(set(record) - set(kinds))[:3]) if isinstance(record, dict) else type(record).__name__
+        raise GameError(f"{where} has {strange}; {', '.join(sorted(kinds))} are what it may have.")
+    read = {name: _read(f"{where}.{name}", value, kinds[name]) for name, value in record.items()}
+    missing = [each.name for each in fields(kind) if each.name not in read and _is_required(each)]
+    if missing:
+        raise GameError(f"{where} has no {missing[0]}.")
+    return kind(**read)
 
 
-def _road_map(record: Any) -> RoadMap:
-    known = {each.name for each in fields(RoadMap)}
-    if not isinstance(record, dict) or set(record) != known:
-        raise GameError(f"legend.roads is {reprlib.repr(record)}; {', '.join(sorted(known))} are required.")
-    count, read = len(record["ends"]) if isinstance(record["ends"], list) else 0, dict(record)
-    for name in ("ends", "trips"):
-        rows = record[name]
-        if not isinstance(rows, list) or not all(
-            _is_pair(row) and all(type(each) is int for each in row) for row in rows
-        ):
-            raise GameError(f"legend.roads.{name} is {reprlib.repr(rows)}; pairs of nodes are required.")
-        read[name] = tuple((tail, head) for tail, head in rows)
-    for name in ("free_flow_time", "capacity", "b", "power", "tolls"):
-        if not _are_amounts(record[name]) or len(record[name]) != count:
-            raise GameError(f"legend.roads.{name} is {reprlib.repr(record[name])}; {count} numbers are required.")
-        read[name] = tuple(map(float, record[name]))
-    first, minutes, static = record["first_through_node"], record["minutes"], record["static"]
-    if type(first) is not int or not _is_number(minutes) or not isinstance(static, bool):
-        raise GameError("legend.roads: a node, a number of minutes, and whether it is static are required.")
-    return RoadMap(**read)
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_number, value))
-
-
-def _are_amounts(row: Any) -> bool:
-    return isinstance(row, (list, tuple)) and all(_is_number(each) and each >= 0 for each in row)
-
-
-def _are_names(row: Any) -> bool:
-    return isinstance(row, (list, tuple)) and all(isinstance(each, str) for each in row)
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None:
@@ -293,6 +262,8 @@ def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None
         raise GameError(
             f"legend.wholes has {len(legend.wholes)} names; {len(shapes)} are required, one for each agent."
         )
+    if not all(each >= 0 for row in legend.needs for each in row):
+        raise GameError(f"legend.needs is {reprlib.repr(legend.needs)}; numbers of at least 0 are required.")
     if legend.needs or legend.needs_of:
         fits = len(legend.needs_of) == len(shapes) and all(0 <= kind < len(legend.needs) for kind in legend.needs_of)
         if not fits or any(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, at_step
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota
 from cmpg.games.game import Stepped
 from cmpg.policy import CompactTable, JointPolicy, Stored, draw
@@ -471,8 +471,3 @@ def entries(matrix: Any, row: int) -> tuple[IntArray, FloatArray]:
     """Return columns and numbers of one row of a CSR matrix."""
     inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return matrix.indices[inside], matrix.data[inside]
-
-
-def at_step(tables: Any, h: int) -> Any:
-    """Return the table of a step, of tables that have one per step, or one for all."""
-    return tables[0 if len(tables) == 1 else h]

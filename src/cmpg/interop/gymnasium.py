@@ -12,10 +12,10 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray, numbers
+from cmpg.arrays import FloatArray, IntArray, at_step, numbers
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError, SimulatorError
-from cmpg.games.play import at_step, draw_from_row
+from cmpg.games.play import draw_from_row
 from cmpg.policy import draw
 
 try:

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, at_step
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import GameError
-from cmpg.games.play import at_step, entries
+from cmpg.games.play import entries
 
 MAX_COMMANDS = 1_000_000
 """Models with more commands than this are refused."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.cmdp.model import CMDP, total_range
+from cmpg.cmdp.model import CMDP, total_range, total_weight
 from cmpg.cmdp.planning import certain_rows
 from cmpg.games.counting.classes import Census, Counts, take_census
 from cmpg.games.counting.position import CountingPosition
@@ -42,14 +42,17 @@ from cmpg.games.game import (
     Planner,
     PotentialProof,
     Stepper,
+    played_policy,
     potential_by_moves,
+    random_policy_of,
+    uniform_policy_of,
 )
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
 from cmpg.games.rationals import Rationals, as_given
 from cmpg.games.summaries import game_summary
-from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
-from cmpg.summaries import Summary, html, line, text
+from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import CountingTables
@@ -119,10 +122,8 @@ class CountingGame:
         for name, value in checked_tables(self).items():
             object.__setattr__(self, name, value)
 
-    def summary(self) -> Summary:
-        """Return what to show of the game."""
-        return game_summary(self)
-
+    summary = game_summary
+    uniform_policy, random_policy = uniform_policy_of, random_policy_of
     __repr__, __str__, _repr_html_ = line, text, html
 
     @property
@@ -199,19 +200,9 @@ class CountingGame:
         known: dict[bytes, int] = {}
         return [known.setdefault(own.tobytes(), len(known)) for own in self.private_rewards]
 
-    def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which all agents play every action equally often."""
-        return JointPolicy.uniform(self.policy_shapes)
-
-    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
-        """Return a policy whose rows are drawn uniformly from the simplex."""
-        return JointPolicy.random(self.policy_shapes, rng=rng)
-
     def at(self, policy: JointPolicy) -> CountingPosition:
         """Return the game as it stands at a joint policy."""
-        check_is_policy(policy)
-        policy.check_fits(self.policy_shapes)
-        played = policy.floats()
+        played = played_policy(self, policy)
         return CountingPosition(self, played, Counts.at(self.census, played))
 
     def potential(self, policy: JointPolicy) -> float:
@@ -258,7 +249,7 @@ class CountingGame:
             crowd = JointPolicy.reference(self.policy_shapes)
             visits = occupancy(self.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
             zero = float((visits * best.crowd).sum())
-            reward = reward - zero / (self.num_steps if self.discount is None else 1 / (1 - self.discount))
+            reward = reward - zero / total_weight(self.horizon, self.discount)
         labels = self.classes.of(self._samples)
         step, state = np.indices((self.num_steps, self.num_states))
 

@@ -17,13 +17,12 @@ from cmpg.arrays import (
     frozen,
     numbers,
 )
-from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth
+from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds, largest_sizes, run_depth, total_weight
 from cmpg.errors import GameError
 from cmpg.games.counting.classes import BoolArray
 from cmpg.games.counting.vectors import EveryCount, LargestCount
-from cmpg.games.game import Objective, PotentialKind, PotentialProof, checked_binds
+from cmpg.games.game import Objective, PotentialKind, PotentialProof, checked_labels
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES
-from cmpg.games.names import checked_names
 from cmpg.games.rationals import as_given, rounded_tables
 
 if TYPE_CHECKING:
@@ -69,18 +68,15 @@ def checked_tables(game: CountingGame) -> dict[str, Any]:
     check_shape("initial", tables["initial"].shape, (states,))
     tables["transition"] = distributions("transition", tables["transition"], ("h", "s", "class"))
     tables["initial"] = distributions("initial", tables["initial"], ())
-    mask = {"binds": checked_binds(game.binds, agents, len(tables["costs"]))}
-    return (
-        rounded_tables(tables | {"discount": game.discount}, game.rationals)
-        | mask
-        | checked_names(
-            game,
-            agent_names=agents,
-            state_names=states,
-            action_names=[actions] * agents,
-            constraint_names=len(tables["costs"]),
-        )
+    labels = checked_labels(
+        game,
+        [(game.num_steps, states, actions)] * agents,
+        agent_names=agents,
+        state_names=states,
+        action_names=[actions] * agents,
+        constraint_names=len(tables["costs"]),
     )
+    return rounded_tables(tables | {"discount": game.discount}, game.rationals) | labels
 
 
 def _stepped(game: CountingGame, name: str, value: Any, rest: tuple[int, ...]) -> FloatArray:
@@ -146,7 +142,7 @@ class CountingSizes:
 
     @property
     def _length(self) -> float:
-        return self.game.num_steps if self.game.discount is None else 1 / (1 - self.game.discount)
+        return total_weight(self.game.horizon, self.game.discount)
 
     @cached_property
     def _mixed_rewards(self) -> FloatArray:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import BoolArray, FloatArray
+from cmpg.arrays import BoolArray, FloatArray, at_step
 from cmpg.deadline import check_time
 from cmpg.errors import UnsupportedError
 from cmpg.policy import JointPolicy, are_certain
@@ -220,7 +220,7 @@ def average_rows(matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, kee
         check_time()
         weights = np.broadcast_to(joint[step][:, None, :], (states, own, joint.shape[2])).ravel()
         mixing = sp.csr_array((weights, columns, starts), shape=(states * own, rows))
-        averaged.append(sp.csr_array(mixing @ matrices[0 if len(matrices) == 1 else step]))
+        averaged.append(sp.csr_array(mixing @ at_step(matrices, step)))
     return tuple(averaged)
 
 

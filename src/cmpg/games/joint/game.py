@@ -40,13 +40,18 @@ from cmpg.games.game import (
     PotentialProof,
     Stepper,
     checked_binds,
+    checked_labels,
+    played_policy,
+    random_policy_of,
+    uniform_policy_of,
 )
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
-from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
+from cmpg.games.names import PLAIN, Legend, explained
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
-from cmpg.policy import JointPolicy, PolicyShape, certain_table, check_is_policy
-from cmpg.summaries import Summary, html, line, text
+from cmpg.games.summaries import game_summary
+from cmpg.policy import JointPolicy, PolicyShape, certain_table
+from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
@@ -119,12 +124,8 @@ class JointGame:
         for name, value in tables.items():
             object.__setattr__(self, name, value)
 
-    def summary(self) -> Summary:
-        """Return what to show of the game."""
-        from cmpg.games.summaries import game_summary  # few games are shown
-
-        return game_summary(self)
-
+    summary = game_summary
+    uniform_policy, random_policy = uniform_policy_of, random_policy_of
     __repr__, __str__, _repr_html_ = line, text, html
 
     @property
@@ -183,19 +184,9 @@ class JointGame:
         """How large and how small its numbers are."""
         return NumberSizes(self)
 
-    def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which all agents play every action equally often."""
-        return JointPolicy.uniform(self.policy_shapes)
-
-    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
-        """Return a policy whose rows are drawn uniformly from the simplex."""
-        return JointPolicy.random(self.policy_shapes, rng=rng)
-
     def at(self, policy: JointPolicy) -> JointPosition:
         """Return the game as it stands at a joint policy."""
-        check_is_policy(policy)
-        policy.check_fits(self.policy_shapes)
-        return JointPosition(self, policy.floats())
+        return JointPosition(self, played_policy(self, policy))
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(reference): a common value, or by moving one agent at a time (Lemma 1)."""
@@ -433,11 +424,9 @@ def _checked_tables(game: JointGame) -> dict[str, Any]:
     }
     if object in (rewards.dtype, costs.dtype, thresholds.dtype, initial.dtype):
         tables["transition"] = _dense_transition(tables["transition"], table)
-    tables["binds"] = checked_binds(game.binds, len(rewards), len(costs))
-    if game.legend is not None:
-        check_legend(game.legend, [(steps, table[0], actions) for actions in table[1:]])
-    return tables | checked_names(
+    return tables | checked_labels(
         game,
+        [(steps, table[0], actions) for actions in table[1:]],
         agent_names=len(rewards),
         state_names=table[0],
         action_names=table[1:],

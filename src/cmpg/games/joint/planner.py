@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, first_index, place
-from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.model import CMDP, total_weight
 from cmpg.errors import GameError
 from cmpg.games.game import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
@@ -39,7 +39,7 @@ def potential_reward(game: JointGame) -> FloatArray:
         stages = stage_potential(game.rewards)
         first = tuple(slice(0, 1) for _ in game.num_actions)
         return np.asarray(stages - stages[(slice(None), slice(None), *first)])
-    length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+    length = total_weight(game.horizon, game.discount)
     offset = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0])
     return np.asarray(game.rewards[0] - offset / length)
 
@@ -67,7 +67,7 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
     except GameError:
         return None
     if objective is Objective.POTENTIAL and has_common_reward(game):
-        length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+        length = total_weight(game.horizon, game.discount)
         zero = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0]) / length
     # The reward is a rounded sum over the agents.
     rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())

@@ -13,7 +13,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
-from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth
+from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth, total_weight
 from cmpg.games.game import binds_of, bound_cmdp
 from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
 from cmpg.policy import JointPolicy
@@ -117,7 +117,7 @@ class JointPosition:
         game = self.game
         if game.discount is None and game.number_sizes.depth + float(self.policy.depths().sum()) > DEEPEST:
             return None
-        length = game.num_steps if game.discount is None else 1 / (1 - game.discount)
+        length = total_weight(game.horizon, game.discount)
         rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
         return Underflow.behind(self._unmasked(0).rounding, rewards=rewards, costs=costs)
 

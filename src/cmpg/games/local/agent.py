@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from cmpg.arrays import (
     FloatArray,
     Numbers,
+    at_step,
     check_shape,
     distributions,
     each_once,
@@ -111,7 +112,7 @@ class LocalAgent:
         present[0] = self.initial
         for step in range(len(table) - 1):
             leaving = (present[step][:, None] * table[step]).ravel()
-            present[step + 1] = self._flows[0 if len(self._flows) == 1 else step] @ leaving
+            present[step + 1] = at_step(self._flows, step) @ leaving
         return Visits(present, table)
 
     def usage(self, visits: Visits) -> FloatArray:
@@ -152,8 +153,8 @@ class LocalAgent:
         for step in range(horizon):
             check_time()
             pairs = np.repeat(present, self.num_actions).astype(np.float64)
-            able[step] = by_resource[0 if len(by_resource) == 1 else step] @ pairs > 0
-            later = self._flows[0 if len(self._flows) == 1 else step] @ pairs > 0
+            able[step] = at_step(by_resource, step) @ pairs > 0
+            later = at_step(self._flows, step) @ pairs > 0
             if stationary and np.array_equal(later, present):  # and so on for ever
                 able[step:] = able[step]
                 break

@@ -51,7 +51,10 @@ from cmpg.games.game import (
     PotentialProof,
     Stepper,
     UpperBound,
-    checked_binds,
+    checked_labels,
+    played_policy,
+    random_policy_of,
+    uniform_policy_of,
 )
 from cmpg.games.local.agent import LocalAgent, checked_tables, distinct
 from cmpg.games.local.kernels import compiled
@@ -59,10 +62,10 @@ from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
 from cmpg.games.local.sparse import SparseLoads
-from cmpg.games.names import PLAIN, Legend, check_legend, checked_names, explained
+from cmpg.games.names import PLAIN, Legend, explained
 from cmpg.games.summaries import game_summary
-from cmpg.policy import JointPolicy, PolicyShape, check_is_policy
-from cmpg.summaries import Summary, html, line, text
+from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
     from cmpg.proof.claim import AgentTables, LocalTables
@@ -130,24 +133,20 @@ class LocalGame:
         )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        names = checked_names(
+        labels = checked_labels(
             self,
+            self.policy_shapes,
             agent_names=self.num_agents,
             constraint_names=self.num_constraints,
             resource_names=self.num_resources,
             state_names=[agent.num_states for agent in self.agents],
             action_names=[agent.num_actions for agent in self.agents],
         )
-        for name, value in names.items():
+        for name, value in labels.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "binds", checked_binds(self.binds, self.num_agents, self.num_constraints))
-        if self.legend is not None:
-            check_legend(self.legend, self.policy_shapes)
 
-    def summary(self) -> Summary:
-        """Return what to show of the game."""
-        return game_summary(self)
-
+    summary = game_summary
+    uniform_policy, random_policy = uniform_policy_of, random_policy_of
     __repr__, __str__, _repr_html_ = line, text, html
 
     @property
@@ -350,19 +349,9 @@ class LocalGame:
             return None
         return tuple(agent.private_cmdp(self.thresholds, self.horizon) for agent in self.agents)
 
-    def uniform_policy(self) -> JointPolicy:
-        """Return the policy by which all agents play every action equally often."""
-        return JointPolicy.uniform(self.policy_shapes)
-
-    def random_policy(self, *, rng: np.random.Generator) -> JointPolicy:
-        """Return a policy whose rows are drawn uniformly from the simplex."""
-        return JointPolicy.random(self.policy_shapes, rng=rng)
-
     def at(self, policy: JointPolicy) -> LocalPosition:
         """Return the game as it stands at a joint policy."""
-        check_is_policy(policy)
-        policy.check_fits(self.policy_shapes)
-        played = policy.floats()
+        played = played_policy(self, policy)
         if compiled() is not None and self.packed is not None:
             usages, private_values, private_costs = self.packed.accounts(played.stored, range(self.num_agents))
             return LocalPosition(self, played, SparseLoads(self.packed, *usages), private_values, private_costs)

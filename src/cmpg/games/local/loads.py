@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -279,6 +280,12 @@ class LoadTree:
             path[group] = outside
         self._path[0] = path
         return self.tables.no_load() if outside is None else outside
+
+
+def at_loads(table: Any, loads: IntArray) -> Any:
+    """Return table[h, e, loads[h, e]] of a table [H or 1, E, m] at loads [H, E]: [H, E]."""
+    steps = 0 if len(table) == 1 else np.arange(len(loads))[:, None]
+    return table[steps, np.arange(loads.shape[1]), loads]
 
 
 def _affine(delay: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:

@@ -36,6 +36,7 @@ from cmpg.cmdp.planning import certain_rows, maximise
 from cmpg.deadline import check_time
 from cmpg.errors import OutOfTimeError
 from cmpg.games.game import Objective, UpperBound
+from cmpg.games.local.loads import at_loads
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
@@ -103,9 +104,9 @@ class Relaxation:
         agents = self._alone(multipliers, prices)
         loss = self._loss(multipliers)
         chosen = self._most_profitable(loss, prices)
-        best = prices * chosen - _at_loads(loss, chosen)
+        best = prices * chosen - at_loads(loss, chosen)
         limit = float(multipliers @ game.thresholds)
-        spent = np.array([_at_loads(each, chosen).sum() for each in game.load_costs])
+        spent = np.array([at_loads(each, chosen).sum() for each in game.load_costs])
         value = limit + float(best.sum()) + agents.value
         # One rounding for each term of every sum, and a few for each product, of numbers of at most this size. Where a
         # load is found by bisection, each of n comparisons may be wrong by two roundings of the loss.
@@ -141,7 +142,7 @@ class Relaxation:
         low, high = np.zeros_like(self.max_users), self.max_users.copy()
         while (low < high).any():
             middle = (low + high) // 2
-            pays = (_at_loads(rises, np.minimum(middle, rises.shape[-1] - 1)) < prices) & (low < high)
+            pays = (at_loads(rises, np.minimum(middle, rises.shape[-1] - 1)) < prices) & (low < high)
             low, high = np.where(pays, middle + 1, low), np.where(pays, high, middle)
         return low
 
@@ -150,7 +151,7 @@ class Relaxation:
         loss = self._loss(multipliers)
         if self._is_convex:
             left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.max_users - 1, 0))
-            return _at_loads(np.diff(loss, axis=-1), left)
+            return np.asarray(at_loads(np.diff(loss, axis=-1), left))
         spread = np.broadcast_to(loss, (self.game.horizon, *loss.shape[1:]))
         return np.asarray(_envelope_slopes(spread, self.max_users, loads))
 
@@ -320,12 +321,6 @@ def _scale(point: Point) -> float:
     # The square of more than 1e154 is beyond all floats; what is that far apart is not weighed to the last digit.
     ratio = min(float(multipliers.max(initial=0.0) + typical) / max(typical, 1e-150), 1e150)
     return ratio**2
-
-
-def _at_loads(table: FloatArray, loads: IntArray) -> FloatArray:
-    """Return table[h, e, loads[h, e]] of a table [H or 1, E, m]: [H, E]."""
-    steps = 0 if len(table) == 1 else np.arange(len(loads))[:, None]
-    return np.asarray(table[steps, np.arange(loads.shape[1]), loads])
 
 
 def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> FloatArray:

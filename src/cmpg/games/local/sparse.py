@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray, frozen
+from cmpg.arrays import FloatArray, IntArray, at_step, frozen
 from cmpg.cmdp.model import thin
 from cmpg.cmdp.support import (
     EXACT_FLOAT,
@@ -32,7 +32,7 @@ from cmpg.cmdp.support import (
     whole_multiples,
 )
 from cmpg.games.local.agent import LocalAgent, distinct
-from cmpg.games.local.loads import MarginalCosts
+from cmpg.games.local.loads import MarginalCosts, at_loads
 from cmpg.games.local.packed import PackedGame
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class SparseLoads:
         least[self.index[own]] -= self.probability[own] >= 1 - CHANCE
         for index in np.flatnonzero(most > least):
             step, resource = divmod(int(index), table.shape[1])
-            costs = table[0 if len(table) == 1 else step, resource, least[index] : most[index] + 1]
+            costs = at_step(table, step)[resource, least[index] : most[index] + 1]
             if (costs != costs[0]).any():
                 return True
         return False
@@ -186,7 +186,7 @@ def possible_use(game: LocalGame, agent: LocalAgent, table: FloatArray) -> Possi
     spent: list[Fraction | None] = [Fraction(0)] * game.num_constraints
     for step in range(game.horizon):
         taken = (present[:, None] * num_actions + np.arange(num_actions))[table[step, present] > 0]
-        uses = agent.uses[0 if len(agent.uses) == 1 else step]
+        uses = at_step(agent.uses, step)
         counts = np.bincount(_of_rows(uses, taken), minlength=resources)
         may.append(np.flatnonzero(counts) + step * resources)
         must.append(np.flatnonzero(counts == len(taken)) + step * resources)
@@ -195,7 +195,7 @@ def possible_use(game: LocalGame, agent: LocalAgent, table: FloatArray) -> Possi
             for j, own in enumerate(costs):
                 before = spent[j]
                 spent[j] = None if before is None or (own != own[0]).any() else before + Fraction(own[0])
-        moves = agent.transition[0 if len(agent.transition) == 1 else step]
+        moves = at_step(agent.transition, step)
         present = np.unique(_of_rows(moves, taken))
     return PossibleUse(np.concatenate(may), np.concatenate(must), tuple(spent))
 
@@ -253,7 +253,7 @@ class PossibleLoads:
             return None
         left = Fraction(game.thresholds[constraint]) - spent
         private = None if member.costs is None else thin(member.costs[constraint])
-        now, (low, high) = _entries(table, least), _added(table, least, most)
+        now, (low, high) = at_loads(table, least), _added(table, least, most)
         shape = (game.horizon, member.num_states, member.num_actions)
         after = [Successors.of(matrix) for matrix in _each_step(member)]
         if left == 0 and (low >= now).all() and (private is None or (private >= 0).all()):
@@ -265,7 +265,7 @@ class PossibleLoads:
         if times * max(int(np.abs(each).max()) for each in whole) > EXACT_FLOAT:
             return None
         rises, *own_costs = whole
-        now, ends = _entries(rises, least), _added(rises, least, most)
+        now, ends = at_loads(rises, least), _added(rises, least, most)
         costs = [sum(own_costs, member.charge((each - now).astype(np.float64))) for each in ends]
         tables = [np.broadcast_to(each, shape).astype(np.int64) for each in costs]
         return forbidden_actions(
@@ -279,9 +279,9 @@ class PossibleLoads:
         private = [use.spent[constraint] for other, use in enumerate(self.uses) if other != agent]
         least, most = between
         changes = np.cumsum(np.diff(table, axis=-1, prepend=table[..., :1]) != 0, axis=-1)
-        if None in private or (_entries(changes, most) != _entries(changes, least)).any():
+        if None in private or (at_loads(changes, most) != at_loads(changes, least)).any():
             return None
-        costs, times = np.unique(_entries(table, least), return_counts=True)
+        costs, times = np.unique(at_loads(table, least), return_counts=True)
         loads = sum((Fraction(cost) * int(count) for cost, count in zip(costs, times, strict=True)), Fraction(0))
         return sum((each for each in private if each is not None), loads)
 
@@ -295,17 +295,11 @@ def _each_step(agent: LocalAgent) -> Sequence[Any]:
     return once if len(once) == 1 else agent.transition
 
 
-def _entries(table: Any, loads: IntArray) -> Any:
-    """Return table[h, e, loads[h, e]] of a table [H or 1, E, n + 1]: [H, E]."""
-    steps = 0 if len(table) == 1 else np.arange(len(loads))[:, None]
-    return table[steps, np.arange(loads.shape[1]), loads]
-
-
 def _added(table: Any, least: IntArray, most: IntArray) -> tuple[Any, Any]:
     """Return the least and the greatest entry at one more than a possible load: [H, E] each."""
     if (np.diff(table, axis=-1) >= 0).all():
-        return _entries(table, least + 1), _entries(table, most + 1)
-    low = high = _entries(table, least + 1)
+        return at_loads(table, least + 1), at_loads(table, most + 1)
+    low = high = at_loads(table, least + 1)
     for load in range(table.shape[-1] - 1):
         possible = (least <= load) & (load <= most)
         entry = np.broadcast_to(table[..., load + 1], low.shape)

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, at_step
 from cmpg.errors import GameError
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -72,7 +72,7 @@ def _joint_step(game: LocalGame, step: int) -> FloatArray:
     n = game.num_agents
     parts = []
     for agent in game.agents:
-        matrix = agent.transition[0 if len(agent.transition) == 1 else step].toarray()
+        matrix = at_step(agent.transition, step).toarray()
         parts.append(matrix.reshape(agent.num_states, agent.num_actions, agent.num_states))
     product = reduce(np.multiply.outer, parts)  # [S_1, A_1, S_1, S_2, A_2, S_2, …]
     grouped = product.transpose([3 * i + part for part in range(3) for i in range(n)])

@@ -26,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, at_step
 from cmpg.cmdp.evaluation import backward_induction
 from cmpg.games.joint.game import JointGame
 from cmpg.games.potential.structure import READING_ERROR
@@ -245,7 +245,7 @@ def _value(tables: _Tables, playing: list[Residues], *, difference: Residues, fl
     """Return the value [mod prime] of a reward [H or 1, S, ΠA], by backward evaluation."""
     modulus = np.uint64(prime)
     steps, states, _ = tables.policy_shapes[0]
-    stages = ((h, difference[0 if len(difference) == 1 else h].ravel().copy()) for h in reversed(range(steps)))
+    stages = ((h, at_step(difference, h).ravel().copy()) for h in reversed(range(steps)))
 
     def add_future(step: int, worth: Residues, to_go: Residues) -> None:
         which = 0 if len(flows) == 1 else step

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, at_step
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import TooLargeError, UnsupportedError
 from cmpg.games.game import Game
@@ -169,11 +169,8 @@ def _candidates(game: JointGame, rng: np.random.Generator) -> Iterator[tuple[str
 
 def _transition(game: JointGame, step: int) -> FloatArray:
     """Return the transition of a step: [S, ΠA, S]."""
-    if game.is_sparse:
-        table = game.transition[0 if len(game.transition) == 1 else step].toarray()
-    else:
-        table = game.transition[0 if len(game.transition) == 1 else step]
-    return np.asarray(table).reshape(game.num_states, -1, game.num_states)
+    table = at_step(game.transition, step)
+    return np.asarray(table.toarray() if game.is_sparse else table).reshape(game.num_states, -1, game.num_states)
 
 
 def _upper(game: JointGame, reward: FloatArray) -> float:
@@ -184,7 +181,7 @@ def _upper(game: JointGame, reward: FloatArray) -> float:
         ahead = np.zeros((states, states))
         size = 0.0
         for step in reversed(range(steps)):
-            own = game.rewards[agent][0 if len(game.rewards[agent]) == 1 else step]
+            own = at_step(game.rewards[agent], step)
             differ = (own - reward[step]).reshape(states, -1)  # D_i: [S, ΠA]
             size += 2 * float(np.abs(own).max() + np.abs(reward[step]).max())
             moves = _transition(game, step)

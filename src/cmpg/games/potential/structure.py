@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
+from cmpg.cmdp.model import total_weight
 from cmpg.cmdp.planning import certain_rows, dual_bound
 from cmpg.games.game import PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame
@@ -76,7 +77,7 @@ def _exogenous_state(game: JointGame) -> PotentialProof | None:
     return PotentialProof(
         PotentialKind.EXOGENOUS_STATE,
         "C2: no action moves the state, and every stage is an exact potential game; the stage potentials add up.",
-        4 * largest * _total_weight(game),
+        4 * largest * total_weight(game.horizon, game.discount),
     )
 
 
@@ -172,8 +173,3 @@ def _exact_maximum(game: JointGame, reward: FloatArray) -> Fraction | None:
 def _unconstrained(planner: Any) -> Any:
     states, actions = planner.reward.shape[1:]
     return replace(planner, costs=np.zeros((0, 1, states, actions)), thresholds=np.zeros(0), trusted=True)
-
-
-def _total_weight(game: JointGame) -> float:
-    """Return the number of steps, or 1/(1 − γ)."""
-    return float(game.num_steps) if game.discount is None else 1 / (1 - game.discount)
