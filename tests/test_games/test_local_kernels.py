@@ -518,27 +518,6 @@ def test_whoever_walks_over_rows_of_cells_moves_as_by_any_other_matrix(seed, pri
     assert found.policy.fingerprint() == expected.policy.fingerprint()
 
 
-@settings(deadline=None, max_examples=40)
-@given(seed=SEEDS, price=st.sampled_from([0.0, 0.5, 3.0, 1e7]), edges=st.booleans())
-def test_a_grid_kernel_plans_as_its_cmdp_does(seed, price, edges):
-    game = walkers_in_rows(seed, horizon=8, edges=edges)
-    policy = random_policy(game, seed)
-    position = replace(game, thresholds=game.at(policy).costs).at(policy)
-    cmdp = position.induced_cmdp(seed % game.num_agents)
-    assert cmdp.own_kernel is not None
-    assert replace(cmdp, costs=2 * cmdp.costs, trusted=True).own_kernel is None
-    assert replace(cmdp, thresholds=cmdp.thresholds + 1, trusted=True).own_kernel is not None
-    assert pickle.loads(pickle.dumps(cmdp)).kernel is None
-    found, bound = plan(cmdp, np.array([price])), dual_bound(cmdp, np.array([price]))
-    response = Exact()(cmdp)
-    cmdp = replace(cmdp, kernel=None, trusted=True)
-    expected = plan(cmdp, np.array([price]))
-    assert np.array_equal(found.actions, expected.actions)
-    assert (found.value, found.costs.tobytes()) == (expected.value, expected.costs.tobytes())
-    assert bound == pytest.approx(dual_bound(cmdp, np.array([price])), rel=1e-12)
-    assert response.policy.tobytes() == Exact()(cmdp).policy.tobytes()
-
-
 @pytest.mark.parametrize("edges", [False, True])
 def test_what_is_too_improbable_to_be_felt_is_counted_all_the_same(edges):
     game = walkers_in_rows(4, horizon=40, edges=edges)

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
+from dataclasses import KW_ONLY, InitVar, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ from cmpg.arrays import (
     ROW_SUM_TOLERANCE,
     UNIT_ROUNDOFF,
     FloatArray,
-    IntArray,
     Numbers,
     check_shape,
     distributions,
@@ -48,19 +47,6 @@ from cmpg.summaries import fields_line
 
 Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
-
-
-class PlanKernel(Protocol):
-    """Plans for V^{r − λc} of one CMDP with one constraint, as `plan` and `dual_bound` do."""
-
-    def serves(self, cmdp: CMDP) -> bool:
-        """Whether these are the tables that it was made for."""
-
-    def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
-        """Write the actions [H, S] of the best plan, and its reward and cost [2]."""
-
-    def bound(self, multiplier: float) -> float:
-        """Return the largest V^{r − λc}."""
 
 
 SHORT = 32
@@ -94,8 +80,6 @@ class CMDP:
     entry_roundings: int = 0  # roundings that the entries of the tables have behind them already
     # [1 + k]: the largest sums of |r| and of each |c_j| that the entries are averages of, where those have both signs
     averaged: FloatArray | None = None
-    # Plans and bounds of these tables, found sooner by what is known of where they come from
-    kernel: PlanKernel | None = field(default=None, repr=False)
     trusted: InitVar[bool] = False  # the tables were computed by this library: do not check them again
 
     __repr__ = fields_line
@@ -114,7 +98,6 @@ class CMDP:
             discount: float | None = None,
             entry_roundings: int = 0,
             averaged: FloatArray | None = None,
-            kernel: PlanKernel | None = None,
             trusted: bool = False,
         ) -> None: ...
 
@@ -158,14 +141,9 @@ class CMDP:
         """The arrays as the compiled kernels read them, or None if only the NumPy twins can."""
         return packed_process(self)
 
-    @property
-    def own_kernel(self) -> PlanKernel | None:
-        """The kernel that came with the tables, if all that it plans for is still the same."""
-        return self.kernel if self.kernel is not None and self.kernel.serves(self) else None
-
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the tables is computed again where they arrive; a kernel stays where it is.
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {"kernel": None}
+        # What was computed from the tables is computed again where they arrive.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def matrix(self, step: int) -> Any:
         """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""

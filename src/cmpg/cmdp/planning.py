@@ -88,11 +88,6 @@ def plan(
     if cmdp.discount is not None:
         return _policy_iteration(cmdp, rule)
     chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
-    own = cmdp.own_kernel
-    if own is not None and reward_weight and rng is None and kernels_for(cmdp) is not None:
-        totals = np.empty(2)
-        own.plan(float(multipliers[0]), rule.tie, rule.second_tie, chosen, totals)
-        return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
     if (compiled := kernels_for(cmdp)) is not None:
         totals = run_plan(partial(compiled[0].plan, compiled[1]), cmdp, rule, chosen)
         return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
@@ -247,8 +242,6 @@ def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
         return most + float(spent)
     if (compiled := kernels_for(cmdp)) is not None:
         kernels, process = compiled
-        if (own := cmdp.own_kernel) is not None:
-            return own.bound(float(multipliers[0])) + spent  # type: ignore[no-any-return]
         return kernels.bound(process, _scalarisation(multipliers)) + spent  # type: ignore[no-any-return]
     best = backward_induction(
         _scalar_stages(cmdp, multipliers), partial(_add_scalar_future, cmdp), lambda _, worth: np.maximum.reduce(worth)

@@ -66,6 +66,18 @@ void release_arrays(Arrays *arrays)
         PyBuffer_Release(&arrays->held[--arrays->count]);
 }
 
+PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface)
+{
+    PyObject *module = PyModule_Create(definition);
+    int failed = module == NULL;
+    for (; !failed && *files != NULL; files++)
+        failed = PyModule_AddFunctions(module, *files) < 0;
+    if (!failed && PyModule_AddIntConstant(module, "INTERFACE", interface) == 0)
+        return module;
+    Py_XDECREF(module);
+    return NULL;
+}
+
 double seconds_now(void)
 {
     struct timespec now;

@@ -23,6 +23,9 @@ void *array_with(Arrays *arrays, PyObject *object, char kind, int writable, cons
 
 void release_arrays(Arrays *arrays);
 
+/* The module of an extension: the methods of its files, of which the last is NULL, and the constant INTERFACE. */
+PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface);
+
 /* A loop that runs without the interpreter's lock asks `must_stop` at every turn. */
 typedef enum { GO_ON = 0, OUT_OF_TIME = 1, INTERRUPTED = 2 } Stop;
 

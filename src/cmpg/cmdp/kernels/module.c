@@ -12,16 +12,5 @@ PyMODINIT_FUNC PyInit__compiled(void)
 {
     PyMethodDef *files[] = {box_kernels,    corner_kernels,  discounted_kernels, planning_kernels,
                             policy_kernels, process_kernels, NULL};
-    PyObject *module = PyModule_Create(&definition);
-    for (int file = 0; module != NULL && files[file] != NULL; file++) {
-        if (PyModule_AddFunctions(module, files[file]) < 0) {
-            Py_DECREF(module);
-            return NULL;
-        }
-    }
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
-    return module;
+    return module_with(&definition, files, INTERFACE);
 }

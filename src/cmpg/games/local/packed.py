@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX
-from cmpg.cmdp.model import CMDP, thin, total_range
+from cmpg.cmdp.model import thin, total_range
 from cmpg.errors import GameError
 from cmpg.games.local.agent import LocalAgent, content_of, distinct
 from cmpg.games.local.kernels import compiled
@@ -159,36 +159,6 @@ class PackedGame:
         found = (*own, multipliers, maxima, current, sizes)
         self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *found)
         return maxima, current, sizes
-
-
-@dataclass(frozen=True, eq=False)
-class GridKernel:
-    """Plans and bounds of one agent on a grid, beside the others: those of its induced CMDP, found sooner."""
-
-    kernels: Any
-    capsule: Any
-    tables: tuple[Any, ...]  # transition, reward, costs and initial of the CMDP
-
-    @classmethod
-    def of(
-        cls, packed: PackedGame, agent: int, marginal_costs: FloatArray, tables: tuple[Any, ...]
-    ) -> GridKernel | None:
-        """Return the kernel of an agent with these marginal costs [H, E] of the only cost; None without a grid."""
-        capsule = packed.kernels.grid_kernel(packed.fields, agent, marginal_costs)
-        return None if capsule is None else cls(packed.kernels, capsule, tables)
-
-    def serves(self, cmdp: CMDP) -> bool:
-        """Whether these are the very tables that it was made for."""
-        theirs = (cmdp.transition, cmdp.reward, cmdp.costs, cmdp.initial)
-        return all(one is other for one, other in zip(self.tables, theirs, strict=True))
-
-    def plan(self, multiplier: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray) -> None:
-        """Write the actions [H, S] of the best plan for r − λc, and its reward and cost [2]; ties as in `plan`."""
-        self.kernels.grid_kernel_plan(self.capsule, multiplier, tie, second_tie, chosen, totals)
-
-    def bound(self, multiplier: float) -> float:
-        """Return the largest V^{r − λc}."""
-        return float(self.kernels.grid_kernel_bound(self.capsule, multiplier))
 
 
 def read_usages(found: tuple[bytes, bytes, bytes]) -> tuple[Any, ...]:

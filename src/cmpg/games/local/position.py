@@ -20,7 +20,6 @@ from cmpg.cmdp.model import CMDP, thin
 from cmpg.cmdp.support import Forbidden
 from cmpg.games.game import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import LoadTree, MarginalCosts
-from cmpg.games.local.packed import GridKernel
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.summaries import fields_line
@@ -366,10 +365,6 @@ class LocalPosition:
         behind = game.tables.entry_roundings + self.loads.more_roundings
         roundings = game.usage_roundings + behind + member.max_uses + 4
         reward, costs = _spread(reward, (len(reward), *shape[1:])), _spread(costs, (len(charged), *shape))
-        kernel = None
-        if isinstance(self.loads, SparseLoads) and len(marginal.costs) == 1 and marginal.delay is None:
-            tables = (member.kernel, reward, costs, member.initial)
-            kernel = GridKernel.of(self.loads.packed, agent, marginal.costs[0], tables)
         cmdp = CMDP(
             transition=member.kernel,
             reward=reward,
@@ -380,7 +375,6 @@ class LocalPosition:
             # A CMDP counts these once per step, as averaged transitions need; here no transition is averaged.
             entry_roundings=-(-roundings // game.horizon),
             averaged=np.concatenate([[game.cancelling[agent]], game.largest_costs]),
-            kernel=kernel,
             trusted=True,
         )
         return bound_cmdp(cmdp, binds_of(game)[agent])

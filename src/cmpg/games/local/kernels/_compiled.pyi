@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray
 
 INTERFACE: int  # a digest of this file, as it was when the module was built
 
@@ -56,11 +56,6 @@ def best_response_dynamics(
     waiting: Any,
     actions_of: Any,
 ) -> tuple[tuple[bytes, bytes, bytes], int]: ...
-def grid_kernel(packed: dict[str, Any], agent: int, marginal_costs: FloatArray) -> Any | None: ...
-def grid_kernel_plan(
-    grid_kernel: Any, price: float, tie: float, second_tie: float, chosen: IntArray, totals: FloatArray
-) -> None: ...
-def grid_kernel_bound(grid_kernel: Any, price: float) -> float: ...
 def respond(
     packed: dict[str, Any],
     prices: FloatArray,

@@ -17,12 +17,8 @@ static PyObject *reach_kernel(PyObject *module, PyObject *args)
     World world;
     int8_t *known = NULL;
     PyObject *answer = NULL;
-    if (world_of(&world, &arrays, packed) < 0)
+    if (world_of(&world, &arrays, packed) < 0 || !has_agent(&world, agent))
         goto done;
-    if (agent < 0 || agent >= world.agents) {
-        PyErr_SetString(PyExc_IndexError, "there is no such agent");
-        goto done;
-    }
     const int32_t S = world.states[agent], A = world.actions[agent];
     int32_t *order = array_with(&arrays, orders, 'i', 1, "order", S);
     int32_t *reach = order == NULL ? NULL : array_with(&arrays, reaches, 'i', 1, "reach", world.steps);
@@ -89,11 +85,8 @@ static PyObject *accounts_kernel(PyObject *module, PyObject *args)
         const long agent = PyLong_AsLong(PyTuple_GET_ITEM(agents, at));
         const int own = arrays.count;
         Policy policy;
-        if (agent < 0 || agent >= world.agents) {
-            PyErr_SetString(PyExc_IndexError, "there is no such agent");
-            goto done;
-        }
-        if (policy_of(&policy, &arrays, &world, (int32_t)agent, PyTuple_GET_ITEM(policies, at)) < 0)
+        if (!has_agent(&world, agent) ||
+            policy_of(&policy, &arrays, &world, (int32_t)agent, PyTuple_GET_ITEM(policies, at)) < 0)
             goto done;
         int failed;
         Py_BEGIN_ALLOW_THREADS;

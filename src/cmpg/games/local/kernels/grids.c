@@ -61,7 +61,7 @@ void grid_end(Grid *grid)
     free(grid->picked);
     free(grid->tables);
     free(grid->general_of);
-    for (int z = 0; z < 3; z++) {
+    for (int z = 0; z < 2; z++) {
         free(grid->here[z]);
         free(grid->ahead[z]);
     }
@@ -216,7 +216,7 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
         grid->picked = calloc(cells, sizeof *grid->picked);
         int there = state != NULL && grid->cell != NULL && grid->grid_index != NULL && grid->boxes != NULL &&
                     grid->rest != NULL && grid->reward != NULL && grid->chosen != NULL && grid->picked != NULL;
-        for (int z = 0; z < 3; z++) {
+        for (int z = 0; z < 2; z++) {
             grid->here[z] = malloc(cells * sizeof(double));
             grid->ahead[z] = malloc(cells * sizeof(double));
             there = there && grid->here[z] != NULL && grid->ahead[z] != NULL;
@@ -331,8 +331,8 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
             }
             best = LARGER(value[j], best);
         }
-        const Lanes min_gain = edges ? reward + best : (reward - shared) + best;
-        AT(here, cell) = min_gain;
+        const Lanes value_here = edges ? reward + best : (reward - shared) + best;
+        AT(here, cell) = value_here;
         first = CHOICE(resting >= best, first, SAME(NO_ACTION));
         UNROLLED
         for (int j = 0; j < 4; j++) {
@@ -401,93 +401,16 @@ ALWAYS_INLINE void run_cheapest(const Grid *grid, const Map *map, int edges, con
         }
         Mask taken[5];
         first_of_best(grid, action, value, second, &best, ties, cell, taken);
-        Lanes min_gain = value[4], left = second[4];
+        Lanes value_here = value[4], left = second[4];
         UNROLLED
         for (int j = 0; j < 5; j++) {
-            min_gain = CHOICE(taken[j], value[j], min_gain);
+            value_here = CHOICE(taken[j], value[j], value_here);
             left = CHOICE(taken[j], second[j], left);
         }
-        AT(here, cell) = min_gain;
+        AT(here, cell) = value_here;
         AT(second_here, cell) = left;
     }
     write_picked(grid->picked, chosen, begin, end);
-}
-
-/* One run where rewards and costs to go are kept apart, for r − price·c: sums and ties are those of `plan_step` in
-   process.c. Walls have no reward but −∞, and whatever cost. */
-ALWAYS_INLINE void run_apart(const Grid *grid, const Map *map, int edges, double price, const double *ties,
-                             const double *spent, int8_t *chosen, int32_t begin, int32_t end)
-{
-    const double stays = map->stays, moves = map->moves;
-    const double action[4] = {map->action[0], map->action[1], map->action[2], map->action[3]};
-    for (int32_t cell = begin; cell < end; cell += LANES) {
-        Lanes now, gained, paid, reward, spending, value[5], gain[5], cost[5], left[5], crossed;
-        now = READ(grid->ahead[0], cell);
-        gained = READ(grid->ahead[1], cell);
-        paid = READ(grid->ahead[2], cell);
-        reward = READ(grid->reward, cell);
-        spending = READ(spent, cell);
-        value[4] = (reward - price * spending) + now;
-        gain[4] = gained + reward;
-        cost[4] = paid + spending;
-        Lanes best = value[4];
-        UNROLLED
-        for (int j = 0; j < 4; j++) {
-            Lanes more = spending;
-            if (edges) {
-                crossed = READ(spent, cell + grid->edge[j]);
-                more = spending + crossed;
-            }
-            value[j] = READ(grid->ahead[0], cell + grid->shift[j]);
-            gain[j] = READ(grid->ahead[1], cell + grid->shift[j]);
-            cost[j] = READ(grid->ahead[2], cell + grid->shift[j]);
-            value[j] = (reward - price * more) + (stays * now + moves * value[j]);
-            gain[j] = (stays * gained + moves * gain[j]) + reward;
-            cost[j] = (stays * paid + moves * cost[j]) + more;
-            best = LARGER(value[j], best);
-        }
-        UNROLLED
-        for (int j = 0; j < 5; j++)
-            left[j] = -cost[j];
-        Mask taken[5];
-        first_of_best(grid, action, value, left, &best, ties, cell, taken);
-        gained = gain[4];
-        paid = cost[4];
-        UNROLLED
-        for (int j = 0; j < 5; j++) {
-            gained = CHOICE(taken[j], gain[j], gained);
-            paid = CHOICE(taken[j], cost[j], paid);
-        }
-        AT(grid->here[1], cell) = gained;
-        AT(grid->here[2], cell) = paid;
-    }
-    write_picked(grid->picked, chosen, begin, end);
-}
-
-ALWAYS_INLINE void step_apart(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
-                              int8_t *chosen)
-{
-    const int32_t begin = grid->width, end = grid->cells - MARGIN - grid->width;
-    double *restrict min_gain = grid->ahead[0];
-    const double *restrict reward = grid->ahead[1], *restrict cost = grid->ahead[2];
-    for (int32_t cell = 0; cell < grid->cells; cell++)
-        min_gain[cell] = reward[cell] - price * cost[cell];
-    if (grid->planes > 1)
-        run_apart(grid, map, 1, price, ties, spent, chosen, begin, end);
-    else
-        run_apart(grid, map, 0, price, ties, spent, chosen, begin, end);
-}
-
-static void step_apart_plain(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
-                             int8_t *chosen)
-{
-    step_apart(grid, map, price, ties, spent, chosen);
-}
-
-WIDE static void step_apart_wide(Grid *grid, const Map *map, double price, const double *ties, const double *spent,
-                                 int8_t *chosen)
-{
-    step_apart(grid, map, price, ties, spent, chosen);
 }
 
 typedef struct {
@@ -589,31 +512,6 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
         }
     }
     return grid->ahead[0];
-}
-
-void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double price)
-{
-    for (int32_t cell = 0; cell < grid->cells; cell++) {
-        grid->ahead[1][cell] = grid->here[1][cell] = -INFINITY;
-        grid->ahead[2][cell] = grid->here[2][cell] = 0.0;
-    }
-    for (int32_t s = 0; s < map->states; s++)
-        grid->ahead[1][grid->cell[s]] = 0.0;
-    for (int32_t h = grid->steps - 1; h >= 0; h--) {
-        const double *spent = plan->marginal + h * grid_stride(grid);
-        int8_t *chosen = grid->chosen + (int64_t)h * grid->cells;
-        if (h == grid->steps - 1 || plan->reward_step != 0)
-            scatter_rewards(grid, map, plan->reward + h * plan->reward_step);
-        if (grid->wide)
-            step_apart_wide(grid, map, price, plan->ties, spent, chosen);
-        else
-            step_apart_plain(grid, map, price, plan->ties, spent, chosen);
-        for (int z = 1; z < 3; z++) {
-            double *old = grid->ahead[z];
-            grid->ahead[z] = grid->here[z];
-            grid->here[z] = old;
-        }
-    }
 }
 
 /* The largest sizes of a weighted reward and of what is spent, by which ties are measured: those of `map_largest`. */

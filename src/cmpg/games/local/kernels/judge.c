@@ -678,12 +678,9 @@ static PyObject *marginal_costs_kernel(PyObject *module, PyObject *args)
     const Outside *outside;
     PyObject *answer = NULL;
     double *delay, *marginal, *total;
-    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
+    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0 ||
+        !has_agent(&world, agent))
         goto done;
-    if (agent < 0 || agent >= world.agents) {
-        PyErr_SetString(PyExc_IndexError, "there is no such agent");
-        goto done;
-    }
     const int64_t indices = (int64_t)world.steps * world.resources;
     if (outside_of(&outside, counted, &world, agent, agent + 1) < 0 ||
         (delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? indices : 0)) == NULL ||

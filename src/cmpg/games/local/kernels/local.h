@@ -60,6 +60,9 @@ static inline int16_t lowest_bit(uint64_t mask) /* of a mask that is not zero */
 /* Fills a world from the dict of its sizes and tables; the arrays are held. Returns −1 with an exception. */
 int world_of(World *world, Arrays *arrays, PyObject *fields);
 
+/* Whether there is such an agent; 0 with an exception. */
+int has_agent(const World *world, long agent);
+
 /* Whether two agents have the same matrices, rewards, costs, starts and states that they can reach. */
 int same_kind(const World *world, int32_t one, int32_t other);
 /* The first of first ≤ j < last that equals i: in like[i − first]. Equal agents must have the same hash. −1: no memory. */
@@ -173,7 +176,7 @@ typedef struct {
     int32_t *grid_index;                             /* [E]: where the marginal cost of a resource lies in the planes, or −1 */
     GridBox *boxes;                            /* [H]: scratch */
     double *rest, *reward;                     /* [cells]: the first action that stays, and scratch */
-    double *ahead[3], *here[3];                /* [cells] */
+    double *ahead[2], *here[2];                /* [cells] */
     int8_t *chosen;                            /* [H, cells] */
     double *picked;                            /* [cells]: scratch */
     double *tables;                            /* of `grid_relabel` */
@@ -195,9 +198,6 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan); /* th
 void grid_scatter(const Grid *grid, const double *marginal, int32_t resources, double *gridded); /* marginal costs of all indices */
 /* The world with its quadratic resources as they lie in the planes, and no others; the same world where there is no grid. */
 int grid_relabel(Grid *grid, const World *world, World *gridded);
-/* Rewards and costs to go apart, for r − price·c; plan->marginal is the cost itself. Afterwards they are in ahead[1] and
-   ahead[2], and the actions of all states at all steps in grid->chosen. */
-void grid_plan_apart(Grid *grid, const Map *map, const GridPlan *plan, double price);
 void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes);
 double grid_sizes(const Grid *grid, const GridPlan *plan, int32_t states);
 
@@ -232,7 +232,7 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed);
 void planner_end(Planner *planner);
 
 /* max V of private reward − λ·private costs − marginal cost; the actions that reach it are in planner->chosen, or on the grid.
-   Where planner->scattered has the marginal costs as well, as `grid_scatter` lays them out, plans are made on the grid. */
+   Where planner->gridded has the marginal costs as well, as `grid_scatter` lays them out, plans are made on the grid. */
 double plan_best(Planner *planner, int32_t agent, const double *marginal, const double *multipliers);
 
 /* An agent's own plan on the grid; marginal costs are those of planner->gridded. */
@@ -263,7 +263,7 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs);
 
 /* max V^{r − λc} of one agent in its CMDP, and the largest sums of |r| and of each |c_j|, in sizes [1 + k]. `delays` and
-   `marginal costs[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->scattered has λ·marginal costs
+   `marginal costs[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->gridded has λ·marginal costs
    already, those are read, and the sizes of costs are left at zero. */
 int greatest(Planner *planner, int32_t agent, const double *delays, const double *marginals, const double *multipliers,
              double *weighted, double *maximum, double *sizes);

@@ -1,7 +1,7 @@
 /* The extension module: the kernels by name. Each file of kernels ends with the methods that it brings. */
 #include "arrays.h"
 
-extern PyMethodDef agent_kernels[], judge_kernels[], load_kernels[], dynamics_kernels[], grid_kernels[];
+extern PyMethodDef agent_kernels[], judge_kernels[], load_kernels[], dynamics_kernels[];
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_compiled", "Compiled inner loops; see cmdp/kernels/choice.py.", -1, NULL, NULL, NULL, NULL, NULL,
@@ -9,17 +9,6 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__compiled(void)
 {
-    PyMethodDef *files[] = {agent_kernels, judge_kernels, load_kernels, dynamics_kernels, grid_kernels, NULL};
-    PyObject *module = PyModule_Create(&definition);
-    for (int file = 0; module != NULL && files[file] != NULL; file++) {
-        if (PyModule_AddFunctions(module, files[file]) < 0) {
-            Py_DECREF(module);
-            return NULL;
-        }
-    }
-    if (module != NULL && PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
-    return module;
+    PyMethodDef *files[] = {agent_kernels, judge_kernels, load_kernels, dynamics_kernels, NULL};
+    return module_with(&definition, files, INTERFACE);
 }

@@ -48,6 +48,15 @@ int world_of(World *world, Arrays *arrays, PyObject *fields)
     return -1;
 }
 
+int has_agent(const World *world, long agent)
+{
+    if (agent >= 0 && agent < world->agents)
+        return 1;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_IndexError, "there is no such agent");
+    return 0;
+}
+
 int usages_of(Usages *usages, const World *world, Arrays *arrays, PyObject *tuple)
 {
     Py_ssize_t indices, probabilities;
