@@ -23,6 +23,7 @@ Where the ball of a cost holds its threshold, floats leave open whether it is me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -73,7 +74,10 @@ def _check_shared(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | 
     if claim.discount is None:
         best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
         for step in reversed(range(claim.steps)):
-            worth, current = _step(game, step, multipliers, best, current)
+            stage = _Stage(game, step)
+            ahead = stage.ahead(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
+            worth = [stage.worth(i, own, ahead[..., i]) for i, own in enumerate(multipliers)]
+            current = stage.followed(ahead[..., agents:])
             best = np.stack([_maximum(q, mask, step) for q, mask in zip(worth, closed, strict=True)], axis=1)
             raised += [float(q.rad.max()) for q in worth]
     else:
@@ -91,46 +95,46 @@ def _check_shared(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | 
     return totals[:agents], np.array(bounds), raised, totals[agents:], kept
 
 
-def _step(
-    game: Shared, step: int, multipliers: Array, best: Array, current: Ball, discount: float = 1.0
-) -> tuple[list[Ball], Ball]:
-    """Go one step back.
+class _Stage:
+    """One step of a game: the expected rewards and the costs, and what comes after them."""
 
-    Parameters
-    ----------
-    game
-        The game.
-    step
-        h.
-    multipliers : [n, k]
-        λ, zero where a proof is by support.
-    best, current : [S, n], [S, n + k]
-        What each agent can get at most from the next step on; and what the policy gets and costs.
-    discount
-        γ, or one.
+    def __init__(self, game: Shared, step: int, discount: float = 1.0) -> None:
+        """Read the tables of a step h; γ, or one."""
+        self._game, self._step, self._discount = game, step, discount
+        self._mixtures = game.mixtures[step]
+        self._costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
+        self._rewards = [game.reward(step, i) for i in range(len(self._mixtures))]  # n of [S, A_i]
 
-    Returns
-    -------
-    n of [S, A_i], [S, n + k]
-        What each action is worth at most, with λ·c charged; and what the policy gets and costs from this step on.
-    """
-    agents, (states, columns) = len(multipliers), current.mid.shape
-    ahead = at_moves(game, step).mean(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
-    ahead = (ahead if discount == 1 else ahead * exactly(discount)).reshape(states, -1, agents + columns)
-    costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
-    worth, totals = [], []
-    for i, own in enumerate(multipliers):
-        charged = ahead[..., i]
-        for j in np.flatnonzero(own):
-            charged = charged - costs[..., j] * exactly(own[j])
-        reward = game.reward(step, i)
-        worth.append(reward + game.average(step, i, charged[..., None])[..., 0])
-        totals.append(game.mixtures[step][i].over(reward))
-    follows = ahead[..., agents:]
-    spent = game.mixtures[step][0].over(game.average(step, 0, follows[..., :agents]))
-    paid = game.mixtures[step][0].over(game.average(step, 0, follows[..., agents:] + costs))
-    now = spent + stacked(totals, axis=1)
-    return worth, Ball(np.hstack([now.mid, paid.mid]), np.hstack([now.rad, paid.rad]))
+    def ahead(self, table: Ball) -> Ball:
+        """Return what is expected of a table [S, m] at the next step, by outcome: [S, O, m]."""
+        states, columns = table.mid.shape
+        mean = at_moves(self._game, self._step).mean(table)
+        return (mean if self._discount == 1 else mean * exactly(self._discount)).reshape(states, -1, columns)
+
+    def worth(self, agent: int, prices: Array, ahead: Ball) -> Ball:
+        """Return what each action of one agent is worth at most, with λ·c charged: [S, A_i].
+
+        Parameters
+        ----------
+        agent
+            i.
+        prices : [k]
+            λ_i, zero where a proof is by support.
+        ahead : [S, O]
+            What it can get at most from the next step on, by outcome.
+        """
+        for j in np.flatnonzero(prices):
+            ahead = ahead - self._costs[..., j] * exactly(prices[j])
+        return self._rewards[agent] + self._game.average(self._step, agent, ahead[..., None])[..., 0]
+
+    def followed(self, ahead: Ball) -> Ball:
+        """Return what the policy gets and costs from this step on [S, n + k], by the same after it [S, O, n + k]."""
+        agents, own = len(self._mixtures), self._mixtures[0]
+        totals = [rows.over(reward) for rows, reward in zip(self._mixtures, self._rewards, strict=True)]
+        spent = own.over(self._game.average(self._step, 0, ahead[..., :agents]))
+        paid = own.over(self._game.average(self._step, 0, ahead[..., agents:] + self._costs))
+        now = spent + stacked(totals, axis=1)
+        return Ball(np.hstack([now.mid, paid.mid]), np.hstack([now.rad, paid.rad]))
 
 
 def at_moves(game: Shared, step: int) -> Rows:
@@ -154,10 +158,10 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
     shape = (states, agents + len(claim.thresholds))
     own = [rows.table for rows in game.mixtures[0]]
     system = np.eye(states) - discount * _chain(game, 0, own[0])
-    zero, nothing = np.zeros((states, agents)), exactly(np.zeros(shape))
+    stage = _Stage(game, 0, discount)
 
     def residual(table: Array) -> Ball:
-        return _step(game, 0, multipliers, zero, exactly(table), discount)[1] - exactly(table)
+        return stage.followed(stage.ahead(exactly(table))) - exactly(table)
 
     current = np.zeros(shape)
     for _ in range(3):  # the first solves, the others refine
@@ -181,9 +185,12 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
         shut = np.zeros(rows.shape, dtype=bool) if mask is None else mask[0]
         used = ~shut.all(axis=1)
         bounds = []
-        for table in _policy_iteration(claim, game, multipliers, i, shut):
-            zero[:, i] = table
-            worth = _step(game, 0, multipliers, zero, nothing, discount)[0][i] - exactly(table[:, None])
+
+        def worth_of(table: Array, agent: int = i) -> Ball:
+            return stage.worth(agent, multipliers[agent], stage.ahead(exactly(table[:, None]))[..., 0])
+
+        for table in _policy_iteration(game, discount, i, shut, worth_of):
+            worth = worth_of(table) - exactly(table[:, None])
             above = np.where(shut, -np.inf, worth.upper)[used]
             about = np.where(shut, -np.inf, worth.mid)[used].max(axis=1)
             most = _for_ever(above.max(initial=-np.inf if used.any() else 0.0), discount)
@@ -224,22 +231,22 @@ def _chain(game: Shared, agent: int, own: Array) -> Array:
     return matrix.reshape(states, states)
 
 
-def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int, closed: Array) -> tuple[Array, Array]:
+def _policy_iteration(
+    game: Shared, discount: float, agent: int, closed: Array, worth_of: Callable[[Array], Ball]
+) -> tuple[Array, Array]:
     """Return about what one agent can get from each state by what is allowed [S], and the same centred about zero.
 
-    It proves nothing.
+    It proves nothing. `worth_of` returns what actions are worth [S, A], by what states are worth after them [S].
     """
-    discount, states, agents = float(claim.discount), len(game.initial), len(claim.policy)
-    nothing = exactly(np.zeros((states, agents + len(claim.thresholds))))
-    best, chosen = np.zeros((states, agents)), np.full(states, -1)
+    states = len(game.initial)
+    best, chosen = np.zeros(states), np.full(states, -1)
 
-    def worth() -> Array:
-        table = _step(game, 0, multipliers, best, nothing, discount)[0][agent].mid
-        return np.where(closed & ~closed.all(axis=1, keepdims=True), -np.inf, table)
+    def worth(table: Array) -> Array:
+        return np.where(closed & ~closed.all(axis=1, keepdims=True), -np.inf, worth_of(table).mid)
 
-    stage, system = worth(), np.eye(states)
+    stage, system = worth(best), np.eye(states)
     for _ in range(100):
-        scores = worth()
+        scores = worth(best)
         better = scores.argmax(axis=1)
         gain = scores.max(axis=1) - scores[np.arange(states), chosen]
         move = (chosen < 0) | (gain > 1e-14 * (1 + np.abs(scores).max(where=np.isfinite(scores), initial=0.0)))
@@ -248,13 +255,12 @@ def _policy_iteration(claim: Claim, game: Shared, multipliers: Array, agent: int
         chosen = np.where(move, better, chosen)
         rows = np.eye(closed.shape[1])[chosen]
         system = np.eye(states) - discount * _chain(game, agent, rows)
-        best[:, agent] = _about_solved(system, stage[np.arange(states), chosen])
-    found = best[:, agent].copy()
-    best[:, agent] = _centred(found)
+        best = _about_solved(system, stage[np.arange(states), chosen])
+    centred = _centred(best)
     for _ in range(2):
-        off = worth()[np.arange(states), chosen] - best[:, agent]
-        best[:, agent] = _centred(best[:, agent] + _about_solved(system, _centred(off)))
-    return found, best[:, agent]
+        off = worth(centred)[np.arange(states), chosen] - centred
+        centred = _centred(centred + _about_solved(system, _centred(off)))
+    return best, centred
 
 
 def closed_shared(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], tuple[bool | None, ...]]:
