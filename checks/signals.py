@@ -133,7 +133,12 @@ def send_signals(
         bench = Bench(Path(scratch), solved)
         whole = dict(zip(commands, pool.map(bench.undisturbed, commands), strict=True))
         drawn = [
-            (number, commands[number % len(commands)], SIGNALS[number // len(commands) % len(SIGNALS)], rng.random())
+            (
+                number,
+                commands[number % len(commands)],
+                SIGNALS[(number + number // len(commands)) % len(SIGNALS)],
+                rng.random(),
+            )
             for number in range(trials)
         ]
         outcomes = []
@@ -293,12 +298,15 @@ def default_signals() -> Iterator[None]:
             signal.signal(each, before[each])
 
 
-def session_members(session: int) -> list[float]:
-    """Return the CPU seconds of each process of a session that still runs."""
+def session_members(session: int, first: int = 0) -> list[float]:
+    """Return the CPU seconds of each process of a session that still runs, of those numbered from `first` on."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for process in os.listdir("/proc"):
+        if not process.isdigit() or int(process) < first:
+            continue
         try:
-            state, _, _, belongs, *more = path.read_text().rpartition(") ")[2].split()
+            stat = Path(f"/proc/{process}/stat").read_text()
+            state, _, _, belongs, *more = stat.rpartition(") ")[2].split()
         except OSError:
             continue
         if int(belongs) == session and state not in "ZX":
@@ -307,8 +315,8 @@ def session_members(session: int) -> list[float]:
 
 
 def cpu_seconds(session: int) -> float:
-    """Return the CPU seconds of all processes of a session."""
-    return sum(session_members(session))
+    """Return the CPU seconds of a session, of its processes with higher numbers than the first."""
+    return sum(session_members(session, first=session))
 
 
 def contents(target: Path) -> dict[str, bytes]:

@@ -29,10 +29,9 @@ def claimed(game, policy, multipliers, binds=None):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("block", range(5))
-def test_values_costs_and_gains_are_those_of_an_exact_judge(block):
+def test_values_costs_and_gains_are_those_of_an_exact_judge():
     proved = 0
-    for seed in range(40 * block, 40 * block + 40):
+    for seed in range(60):
         claim = draw_claim(seed)
         if claim.large:
             continue
@@ -48,7 +47,7 @@ def test_values_costs_and_gains_are_those_of_an_exact_judge(block):
                 proved += 1
                 assert i not in truth.unfounded, seed
                 assert gain is None or bound - said.values[i] == gain, seed
-    assert proved > 30
+    assert proved > 50
 
 
 @pytest.mark.parametrize("scenario", [grid_world, grid_world_local])

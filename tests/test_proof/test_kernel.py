@@ -16,10 +16,6 @@ from cmpg.proof.check import check
 from cmpg.proof.claim import Claim, ClaimError
 from cmpg.proof.exact import check_exactly
 from cmpg.scenarios import counter_example, grid_world
-from oracles.claiming import truth_of
-from oracles.judge import judge
-from oracles.random_claims import draw_claim
-from oracles.sweeping import build
 
 
 def claimed(game, policy, multipliers, binds=None):
@@ -32,31 +28,7 @@ def claimed(game, policy, multipliers, binds=None):
 
 
 def within(ball, i, exact):
-    low, high = float(ball.lower[i]), float(ball.upper[i])
-    return not np.isfinite([low, high]).all() or Fraction(low) <= exact <= Fraction(high)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("block", range(10))
-def test_nothing_that_the_kernel_says_of_random_claims_is_refuted_by_an_exact_judge(block):
-    finite = 0
-    for seed in range(40 * block, 40 * block + 40):
-        claim = draw_claim(seed)
-        if claim.arithmetic != "floats" or claim.large:
-            continue
-        said = check(claimed(build(claim.game), claim.policy, claim.multipliers, claim.binds))
-        judged, truth = judge(claim.game), truth_of(claim)
-        for i, value in enumerate(judged.values(claim.policy)):
-            assert within(said.values, i, value), seed
-        for j, over in enumerate(truth.excess):
-            assert within(said.costs, j, over + judged.thresholds[j]), seed
-            assert said.kept[j] in (None, over <= 0), seed
-        for i, gain in enumerate(truth.gains):
-            if np.isfinite(said.gains[i]):
-                finite += 1
-                assert i not in truth.unfounded, seed
-                assert gain is None or gain <= Fraction(float(said.gains[i])), seed
-    assert finite > 20
+    return Fraction(float(ball.lower[i])) <= exact <= Fraction(float(ball.upper[i]))
 
 
 def test_the_kernel_imports_nothing_of_the_library_and_nothing_but_numpy_besides():
