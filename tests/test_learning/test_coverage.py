@@ -49,8 +49,8 @@ def scaled(factor):
 def scaled_ceiling(factor):
     """The bound that draws and episodes use, drawn towards the mean."""
 
-    def ceiling(values, counts, *, most, delta):
-        found = mean_ceiling(values, counts, most=most, delta=delta)
+    def ceiling(values, counts, **terms):
+        found = mean_ceiling(values, counts, **terms)
         means = (counts * values).sum(axis=-1) / np.maximum(counts.sum(axis=-1), 1)
         return means + factor * (found - means)
 
@@ -62,7 +62,7 @@ def false_claims(monkeypatch, *, box, factor):
     if not box:
         monkeypatch.setattr(optimism, "mean_ceiling", scaled_ceiling(factor))
     if factor < 1:  # candidates that are safe by themselves would hide bounds that are too short
-        monkeypatch.setattr(generative._Rounds, "_tightened", lambda _, empirical, best, share, caution: best)
+        monkeypatch.setattr(generative._Rounds, "_tightened", lambda _, empirical, best, share, **terms: best)
     game = two_drivers()
     slow = JointPolicy(tuple(np.eye(2)[np.zeros((2, 2), dtype=int)] for _ in range(2)))
     count = 0

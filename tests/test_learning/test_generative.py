@@ -192,7 +192,7 @@ def test_an_infeasible_cmdp_is_found_out():
     response = Adaptive()(alone(cmdp), epsilon=0.1, delta=0.1)
     assert response.status is ResponseStatus.INFEASIBLE
     assert not response.certified
-    assert "the least possible cost is" in response.message
+    assert "costs at least" in response.message
 
 
 def test_without_slack_nothing_is_certified():
@@ -205,19 +205,18 @@ def test_without_slack_nothing_is_certified():
 
 def test_a_budget_that_runs_out_leaves_the_best_policy_so_far():
     cmdp = random_cmdp(3)
-    entries = 5 * 3 * 3
-    problem = alone(cmdp, budget=entries * 3000)
+    problem = alone(cmdp, budget=40_000)
     seen = []
     response = Adaptive(on_round=seen.append)(problem, epsilon=0.05, delta=0.1)
     assert response.status is ResponseStatus.LIMIT
     assert "are left" in response.message
-    assert response.samples == problem.simulator.ledger.total == entries * 2048
+    assert 20_000 < response.samples == problem.simulator.ledger.total <= 40_000
     assert response.meets(cmdp.thresholds)
     truth = evaluate(cmdp, response.policy)
     assert response.value_floor <= truth.value
     assert (truth.costs <= cmdp.thresholds).all()
-    assert [each.samples_per_entry for each in seen] == [0, 64, 128, 256, 512, 1024, 2048]
-    assert seen[-1].gap < seen[1].gap
+    assert [each.samples_per_entry for each in seen][:5] == [0, 64, 128, 256, 512]
+    assert seen[-1].value_ceiling < seen[1].value_ceiling
 
 
 def test_the_same_seed_gives_the_same_bits():
@@ -287,11 +286,12 @@ def test_variances_of_a_cost_are_those_of_where_transitions_lead():
 
 
 @pytest.mark.parametrize(
-    ("learned", "horizon", "entries"), [(False, 3, 12), (True, 3, 18), (False, 1, 0), (True, 1, 6)]
+    ("learned", "horizon", "steps", "entries"),
+    [(False, 3, 3, 12), (False, 3, 1, 6), (True, 3, 1, 18), (False, 1, 1, 0), (True, 1, 1, 6)],
 )
-def test_entries_that_are_drawn_lead_somewhere_or_have_payoffs_to_learn(learned, horizon, entries):
+def test_entries_that_are_drawn_lead_somewhere_or_have_payoffs_to_learn(learned, horizon, steps, entries):
     game = JointGame(
-        transition=np.full((1, 2, 3, 2), 0.5),
+        transition=np.full((steps, 2, 3, 2), 0.5),
         rewards=np.zeros((1, 1, 2, 3)),
         costs=np.zeros((1, 1, 2, 3)),
         thresholds=[1.0],
@@ -305,6 +305,67 @@ def test_entries_that_are_drawn_lead_somewhere_or_have_payoffs_to_learn(learned,
     assert (run.latest.value_floor, run.latest.multipliers.tolist()) == (-np.inf, [0.0])
     assert run.latest.cost_ceilings.tolist() == [np.inf]
     assert (run.interval is not None) is True
+
+
+def test_draws_go_where_an_optimistic_planner_may_go():
+    """The third of three first actions leads to states where all is lost: nothing more is drawn there."""
+    rng = np.random.default_rng(5)
+    kernel = np.zeros((3, 7, 3, 7))
+    kernel[:, :, :, 0] = 1.0
+    kernel[0, 0] = [[0, 0.5, 0.5, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5, 0, 0], [0, 0, 0, 0, 0, 0.5, 0.5]]
+    kernel[1, 1:5] = rng.dirichlet(np.ones(7), size=(4, 3))
+    reward = rng.random((3, 7, 3))
+    reward[1:, 5:] = -9.0
+    cmdp = CMDP(
+        transition=kernel,
+        reward=reward,
+        costs=np.zeros((1, 3, 7, 3)),
+        thresholds=[1.0],
+        initial=np.eye(7)[0],
+        horizon=3,
+    )
+    run = generative._Rounds(alone(cmdp), Adaptive(), epsilon=0.05, delta=0.1)
+    while not run.judge().certified:
+        run.draw()
+    assert keeps_its_word(cmdp, run.conclude())
+    counts = run.samples.visits
+    assert counts[0, 0, 0] == run.count > 1000
+    assert counts[1, 5:].max() <= 256, "states that are worth nothing"
+    assert counts[0, 1:].max() <= 128, "states that cannot be first"
+
+
+def test_steps_that_are_alike_share_their_draws():
+    """By brute force: rows of two steps have one law where the others do the same, and then one set of draws."""
+    rng = np.random.default_rng(2)
+    game = JointGame(
+        transition=rng.dirichlet(np.ones(3), size=(1, 3, 2, 2)),
+        rewards=np.zeros((2, 1, 3, 2, 2)),
+        costs=np.zeros((0, 1, 3, 2, 2)),
+        thresholds=[],
+        initial=np.ones(3) / 3,
+        horizon=5,
+    )
+    other = rng.integers(0, 2, size=(5, 3))
+    policy = game.uniform_policy().replace(1, np.eye(2)[other])
+    problem = InducedProblem(GameSimulator(game, rng=rng), 0, policy)
+    laws = other[:4]
+    for h, s in np.ndindex(4, 3):
+        assert problem.first_alike[h, s] == next(g for g in range(4) if laws[g, s] == laws[h, s])
+    different = sum(len(set(laws[:, s])) for s in range(3))
+    assert problem.num_entries == different * 2 < 4 * 3 * 2
+    samples = problem.top_up(problem.no_samples(), 50)
+    assert problem.simulator.ledger.total == different * 2 * 50
+    assert (samples.visits[:4] == 50).all()
+    for h, s in np.ndindex(4, 3):
+        assert (samples.transitions[h, s] == samples.transitions[problem.first_alike[h, s], s]).all()
+        frequencies = samples.transitions[h, s] / 50
+        assert np.abs(frequencies - game.transition[0][s, :, other[h, s]]).max() < 0.35
+    where = np.zeros((4, 3, 2), dtype=bool)
+    where[3, 0, 1] = True
+    again = problem.top_up(samples, 80, where=where)
+    assert problem.simulator.ledger.total == different * 2 * 50 + 30
+    for h in range(4):
+        assert again.visits[h, 0, 1] == (80 if problem.first_alike[h, 0] == problem.first_alike[3, 0] else 50)
 
 
 def coin_game(*, horizon=2, states=2, threshold=0.6, constraints=1, agents=1):

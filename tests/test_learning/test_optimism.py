@@ -12,7 +12,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.confidence import bernstein_radius, empirical_cmdp, mean_ceiling
+from cmpg.learning.confidence import bernstein_radius, empirical_cmdp, fixed_bets, mean_ceiling
 from cmpg.learning.optimism import Draws, Measurement, MultiplierGrid, Optimism
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
@@ -130,6 +130,34 @@ class TestTheCeiling:
             misses += dual_bound(empirical_cmdp(problem, problem.draw(16)), price) < best
         assert not holds(misses, FEWER)
 
+    def test_it_holds_at_all_times_for_draws_that_steps_share_and_that_are_chosen_by_what_was_seen(self):
+        """One kernel for three steps, and more draws of whatever looks worst: Ville's inequality covers every look."""
+        rng = np.random.default_rng(3)
+        kernel, reward = rng.dirichlet(np.ones(2), size=(1, 2, 2)), rng.random((3, 2, 2))
+        cmdp = CMDP(
+            transition=kernel,
+            reward=reward,
+            costs=np.zeros((0, 3, 2, 2)),
+            thresholds=[],
+            initial=[0.5, 0.5],
+            horizon=3,
+        )
+        best, misses, control = plan(cmdp, np.zeros(0)).value, 0, 0
+        problem = alone(cmdp)
+        assert problem.num_entries == 4
+        for _ in range(FEWER // 10):
+            samples, below, naive = problem.top_up(problem.no_samples(), 8), False, False
+            for look in range(2, 8):
+                found = optimism(problem, samples)
+                below |= found.bound(np.zeros(0)) < best
+                naive |= plan(empirical_cmdp(problem, samples), np.zeros(0)).value < best
+                likely = samples.transitions[..., 0] / samples.visits[:-1]
+                lucky = likely == likely.min(axis=(0, 1), keepdims=True)
+                samples = problem.top_up(samples, 8 * look, where=lucky)
+            misses, control = misses + below, control + naive
+        assert holds(misses, FEWER // 10)
+        assert not holds(control, FEWER // 10), "frequencies alone"
+
     @pytest.mark.parametrize("constraints", [0, 1, 2])
     def test_every_entry_pays_for_all_entries_and_for_all_multipliers(self, constraints):
         """The union bound of Theorem 1: δ/(S·A·(H − 1)·(513^k + k)) for each entry, in a plain backward induction."""
@@ -142,10 +170,11 @@ class TestTheCeiling:
         assert found.entry_delta == pytest.approx(share, rel=1e-12)
         multipliers = np.ones(constraints)
         weighted = cmdp.reward - np.tensordot(multipliers, cmdp.costs, axes=1)
-        values = weighted[-1].max(axis=1)
+        values, most, bets = weighted[-1].max(axis=1), 0.0, fixed_bets(2**24, share)
         for h in reversed(range(horizon - 1)):
+            most += weighted[h + 1].max()  # M is fixed beforehand
             seen = np.broadcast_to(values, samples.transitions[h].shape)
-            ahead = mean_ceiling(seen, samples.transitions[h], most=values.max(), delta=share)
+            ahead = mean_ceiling(seen, samples.transitions[h], most=most, delta=share, bets=bets)
             values = (weighted[h] + ahead).max(axis=1)
         bound = multipliers @ cmdp.thresholds + cmdp.initial @ values
         assert found.bound(multipliers) == pytest.approx(bound, abs=1e-12)

@@ -23,7 +23,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
 from cmpg.learning.samples import Known, Ledger, Payoffs, PayoffSums, Samples, Totals
-from cmpg.learning.simulator import check_count, check_entry
+from cmpg.learning.simulator import check_count, check_entry, entry_counts
 from cmpg.policy import JointPolicy
 
 AGREEMENT = 1e-9
@@ -81,21 +81,21 @@ class EnvironmentSimulator:
             followed[state] += 1
         return followed
 
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+    def draw_induced(
+        self, agent: int, policy: JointPolicy, *, count: int | IntArray, purpose: str = "draws"
+    ) -> Samples:
         """Step `count` times from every (h, s, a_i), with the others' actions drawn from their policies."""
         policy.check_fits(self.known.policy_shapes)
-        check_count("count", count)
-        horizon, states, actions = self.known.policy_shapes[agent]
-        steps = horizon if self.known.payoffs is None else horizon - 1
+        counts = entry_counts(self.known, agent, count)
         play = _Player(policy, self._rng)
 
         def entries() -> Iterator[Entry]:
-            for h, s, own in np.ndindex(steps, states, actions):
-                for _ in range(count):
+            for h, s, own in np.ndindex(counts.shape):
+                for _ in range(counts[h, s, own]):
                     joint = play(h, s)
                     yield h, s, (*joint[:agent], own, *joint[agent + 1 :])
 
-        return self._collect(entries(), steps * states * actions * count, purpose=purpose).seen_by(agent)
+        return self._collect(entries(), int(counts.sum()), purpose=purpose).seen_by(agent)
 
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
         """Step `count` times from every step, state and joint action; at step 0 only where steps are alike."""

@@ -1,16 +1,17 @@
 """Algorithm 3, adaptive and certified: best responses from a generative model, with nothing known beforehand.
 
-In round j there are N_j = N_0·2^(j−1) samples of every (h, s, a), and a share δ/(j(j + 1)) of δ, so that all rounds
-together fail with probability at most δ. What is proved in one round stays proved in the next.
+In round j there are N_j = N_0·2^(j−1) samples of every (h, s, a) that matters. What is proved in one round stays proved
+in the next, and all of it fails with probability at most δ.
 
-- Ceiling: `optimism.py`, without boxes; half of the round's share.
+- Ceiling: `optimism.py`, without boxes; half of δ, for all rounds together. Draws go where the optimistic planner may
+  go, and rows that have the same law at several steps share them.
 - Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
   have. It is measured by fresh episodes (`optimism.py`), only once the ceiling is near what it seems to be worth; a
-  candidate that fails is tightened further. A quarter of the share.
+  candidate that fails is tightened further. A quarter of the round's share, δ/(j(j + 1)).
 - The current policy of the agent, if the query is about deviations, is measured likewise; a quarter of the share.
-- Beside this, for few states, a box around the empirical kernel, with a share of δ of its own: the best value over all
-  policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that its
-  worst cost is at most α, are bounds that need no episodes.
+- If rows have one or two possible next states, a box around the empirical kernel, with half of δ: the best value over
+  all policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that
+  its worst cost is at most α, are bounds that need no episodes. It takes as many samples of every entry.
 
 It ends when the best ceiling and the best floor of a feasible policy are within ε; or, queried by Algorithm 2 at ε, as
 soon as it is decided whether the agent stays (no feasible policy is worth ε more than its current one) or moves (a
@@ -20,8 +21,8 @@ when ceiling and floor are within ε/4 and the current value is known up to ε/4
 Guarantee: with probability at least 1 − δ, what is called certified is feasible and within ε of the best; no slack need
 be known. Where there is none, no candidate can be proved feasible, and the samples run out.
 
-Where rewards and costs are not known either, half of the box's share goes to them (Hoeffding), and all bounds take
-their worst.
+Where rewards and costs are not known either, there is a box, half of its share goes to them (Hoeffding), and all
+bounds take their worst.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from cmpg.learning.confidence import Estimate, Interval, binomial_interval, chec
 from cmpg.learning.optimism import FIRST_EPISODES, Draws, Measurement, Optimism
 from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
+from cmpg.learning.samples import BoolArray
 
 TIGHTENINGS = 8
 """Bisections for the tightened thresholds of a box: they are found to 1 % of the error that they allow for."""
 
-BOX_STATES = 32
-"""With more states than this a box is hardly ever tighter, and takes most of the time."""
+BOX_SUCCESSORS = 2
+"""Where a row has more possible next states, a box, which asks for samples of every entry, hardly ever saves any."""
 
 TRIES = 2
 """So many candidates are tried in one round."""
@@ -93,6 +95,7 @@ class Adaptive:
                 run.draw()
                 response = run.judge()
             except BudgetError as stop:
+                run.use_up()
                 concluded = run.conclude()
                 return replace(concluded, message=f"{concluded.message} {stop}")
             except SimulatorError as fault:
@@ -105,15 +108,17 @@ class _Rounds:
     """One adaptive run: the samples so far, the round, and what is proved."""
 
     def __init__(self, problem: InducedProblem, learner: Adaptive, *, epsilon: float, delta: float) -> None:
-        horizon, states, actions = problem.shape
+        horizon = problem.shape[0]
         learned = problem.known.payoffs is None
         self.problem, self.epsilon, self.delta = problem, epsilon, delta
-        self.interval = learner.interval if states <= BOX_STATES else None
+        self.interval = learner.interval if problem.known.max_successors(problem.agent) <= BOX_SUCCESSORS else None
         if learned or horizon == 1:  # payoffs have their intervals from the box, and one step has nothing else
             self.interval = learner.interval or binomial_interval
-        self.entries = states * actions * (horizon if learned else horizon - 1)
+        self.entries = problem.num_entries
         self.samples = problem.no_samples()
         self.count, self.target, self.rounds, self.work = 0, learner.first_count, 0, 0
+        self.drawn = 0
+        self.matter: BoolArray | None = None  # [H − 1, S, A]; None for all entries
         self.before = problem.simulator.ledger.total
         self.proved = Proved(problem.known.limits)
         unknown = np.full(problem.known.num_constraints, np.inf)
@@ -130,12 +135,14 @@ class _Rounds:
     @property
     def max_episodes(self) -> float:
         """How many episodes of one policy may be played in this round: as many as its batches can add up to."""
-        affordable = EPISODE_SHARE * self.count * self.entries / self.problem.shape[0] / FIRST_EPISODES
+        affordable = EPISODE_SHARE * self.drawn / self.problem.shape[0] / FIRST_EPISODES
         return FIRST_EPISODES * 2.0 ** int(np.log2(max(affordable, 1.0)))
 
     def draw(self) -> None:
-        """Draw until there are twice as many samples."""
-        self.samples = self.samples + self.problem.draw(self.target - self.count)
+        """Draw until there are twice as many samples of every entry that matters."""
+        before = self.problem.simulator.ledger.total
+        self.samples = self.problem.top_up(self.samples, self.target, where=self.matter)
+        self.drawn += self.problem.simulator.ledger.total - before
         self.count, self.target, self.rounds = self.target, 2 * self.target, self.rounds + 1
 
     def judge(self) -> LearnedResponse:
@@ -144,15 +151,16 @@ class _Rounds:
         share = self.delta / (self.rounds * (self.rounds + 1)) if self.rounds else self.delta
         drawn = self.rounds > 0 and len(self.samples.transitions) > 0
         try:
+            left = self.delta
             if self.interval is None:
                 empirical = optimistic = empirical_cmdp(self.problem, self.samples)
             else:
-                share = share / 2 if drawn else share
+                share, left = (share / 2, left / 2) if drawn else (share, left)
                 belief = estimate(self.problem, self.samples, delta=share, interval=self.interval)
                 empirical, optimistic = belief.box.nominal, belief.optimistic.nominal
                 self._bound_by_box(belief)
             if drawn and not self.decided:
-                self._bound_by_draws(empirical, optimistic, share)
+                self._bound_by_draws(empirical, optimistic, left=left, share=share)
         except InfeasibleError as proof:
             return self.conclude(ResponseStatus.INFEASIBLE, str(proof))
         return self.conclude()
@@ -166,7 +174,7 @@ class _Rounds:
             self.proved.current &= current_in_box(belief, self.problem.policy[self.problem.agent])
         self.work += best.work + self.latest.work
 
-    def _bound_by_draws(self, empirical: CMDP, optimistic: CMDP, share: float) -> None:
+    def _bound_by_draws(self, empirical: CMDP, optimistic: CMDP, *, left: float, share: float) -> None:
         known = self.problem.known
         with np.errstate(divide="ignore", invalid="ignore"):  # a cost that is always the same has no range
             scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
@@ -174,10 +182,11 @@ class _Rounds:
             draws=Draws(self.samples.transitions, known.induced_support(self.problem.agent)),
             reward=optimistic.reward,
             costs=optimistic.costs,
+            fixed=None if known.payoffs is not None else known.extreme_payoffs(self.problem.agent),
             thresholds=known.thresholds,
             initial=known.initial,
             scales=np.where(np.isfinite(scales) & (scales > 0), scales, 1.0),
-            delta=share / 2,
+            delta=left / 2,  # for all rounds together: its bets are fixed beforehand
         )
         try:
             best: BestResponse | None = Exact()(empirical)
@@ -188,6 +197,30 @@ class _Rounds:
         self.proved.lower(ceiling.value)
         self.work += ceiling.work + (2 if best is None else best.work)
         self._measure(empirical, best, share)
+        # A box bounds all entries with numbers of draws that are fixed beforehand; without one, draws go where the
+        # optimistic planner may go.
+        if self.interval is None and best is not None:
+            slack = max(ceiling.value - best.value, self.epsilon / 4)
+            self.matter = entries_that_matter(
+                empirical, ceiling.multipliers, optimism.worth(ceiling.multipliers), slack
+            )
+
+    def use_up(self) -> None:
+        """Measure a candidate with what is left of the budget, so that a run that is cut short ends with a policy."""
+        if self.proved.incumbent is not None or not self.rounds:
+            return
+        empirical, rounds = empirical_cmdp(self.problem, self.samples), self.rounds + 1
+        share = self.delta / (rounds * (rounds + 1)) / 2
+        try:
+            episodes = max(self.problem.simulator.ledger.left / self.problem.shape[0], 1.0)
+            best = self._tightened(empirical, Exact()(empirical), share, episodes=episodes)
+        except InfeasibleError:
+            return
+        if best is not None:
+            candidate = Measurement(self.problem, best.policy, empirical, delta=share / 4)
+            while candidate.next_batch * self.problem.shape[0] <= self.problem.simulator.ledger.left:
+                candidate.grow()
+                self._consider(best, candidate)
 
     def _measure(self, empirical: CMDP, best: BestResponse | None, share: float) -> None:
         """Roll out what promises to decide the query: the current policy, then candidates."""
@@ -198,7 +231,11 @@ class _Rounds:
             self._play(current, self._note_current)
         for attempt in range(TRIES):
             # Thresholds are tightened by the errors that are likely, and by twice as much after a failure.
-            safer = None if best is None else self._tightened(empirical, best, share, caution=2.0**attempt)
+            safer = (
+                None
+                if best is None
+                else self._tightened(empirical, best, share, episodes=self.max_episodes, caution=2.0**attempt)
+            )
             if self.decided or safer is None:
                 return
             gain = safer.value - seems
@@ -234,7 +271,9 @@ class _Rounds:
         )
         self.proved.consider(self.latest)
 
-    def _tightened(self, empirical: CMDP, best: BestResponse, share: float, *, caution: float) -> BestResponse | None:
+    def _tightened(
+        self, empirical: CMDP, best: BestResponse, share: float, *, episodes: float, caution: float = 1.0
+    ) -> BestResponse | None:
         """Solve the empirical CMDP with thresholds that allow for the errors that costs like this optimum's have.
 
         In a game they leave the others, if they can, as much room as is worth ε/16 to this agent: without any, others
@@ -242,7 +281,7 @@ class _Rounds:
         """
         unmeasured = Measurement(self.problem, best.policy, empirical, delta=share)
         model, episode = cost_variances(empirical, best.policy)
-        per_episode = (np.log(1 / share) + 10.0) / self.max_episodes  # what batches and bets add is about 10
+        per_episode = (np.log(1 / share) + 10.0) / episodes  # what batches and bets add is about 10
         ranges = (unmeasured.ceilings - unmeasured.floors)[1:]
         errors = 2 * np.sqrt(model / self.count) + np.sqrt(2 * episode * per_episode) + ranges * per_episode
         errors *= caution
@@ -300,6 +339,30 @@ def current_in_box(belief: Estimate, policy: FloatArray) -> CurrentBounds:
     return CurrentBounds(
         worst.value_floor, worst_case(belief.box, policy, best.reward), np.array(floors), worst.cost_ceilings
     )
+
+
+def entries_that_matter(empirical: CMDP, multipliers: FloatArray, worth: FloatArray, slack: float) -> BoolArray:
+    """Return the entries of which more samples are likely to lower the ceiling: [H − 1, S, A].
+
+    They can be reached from the first state by actions that may be the best ones there, as far as an optimistic planner
+    (`worth` [H, S, A]) and the empirical model differ, and that lose no more than `slack` in all. What is lost in a
+    state counts as often as it is reached. No bound rests on this choice.
+    """
+    expected = action_values(empirical, plan(empirical, multipliers).policy(empirical.num_actions))
+    means = expected[:, 0] - np.tensordot(multipliers, np.moveaxis(expected, 1, 0)[1:], axes=1)  # [H, S, A]
+    losses = worth.max(axis=2, keepdims=True) - worth
+    doubts = worth.max(axis=2) - means.max(axis=2)
+    steps = len(worth) - 1
+    kernel = np.broadcast_to(empirical.transition, (steps + 1, *empirical.transition.shape[1:]))
+    matter = np.zeros(worth[:-1].shape, dtype=bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slacks = np.where(empirical.initial > 0, slack / empirical.initial, -np.inf)  # what may still be lost: [S]
+        for h in range(steps):
+            left = slacks[:, None] - losses[h]
+            matter[h] = (left >= 0) & (losses[h] <= doubts[h][:, None])
+            reached = matter[h][..., None] & (kernel[h] > 0)
+            slacks = np.where(reached, left[..., None] / kernel[h], -np.inf).max(axis=(0, 1))
+    return matter
 
 
 def cost_variances(empirical: CMDP, policy: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,20 +1,20 @@
 """Learning without boxes: optimism about the best response, certainty about a policy by rolling out.
 
-Optimism tells how much the best response can be worth, from draws that are separate for every step. For multipliers λ
-write w = r − λ·c. With N draws of every (h, s, a), V_{H−1} = max_a w_{H−1}, and for h < H − 1
+Optimism tells how much the best response can be worth, from draws of next states. For multipliers λ write w = r − λ·c,
+and M_h(s) = max_a (w_h + the largest M_{h+1} that is possible next), which no draw can change. With
+Û_{H−1} = max_a w_{H−1}, and for h < H − 1
 
-    Q_h(s, a) = w_h(s, a) + u_h(s, a),    V_h(s) = max_a Q_h(s, a),
+    Q_h(s, a) = w_h(s, a) + u_h(s, a),    Û_h(s) = max_a Q_h(s, a),
 
-where u_h(s, a) is the `mean_ceiling` of V_{h+1} over the next states that were drawn, with the largest V_{h+1} of a
-next state that is possible. V_{h+1} is a function of the draws of later steps, which are independent of those of step
-h: given it, the draws of one row are independent values with mean P_h V_{h+1}, and no next state of its own, and no
-factor |S|, has to be paid for.
+where u_h(s, a) is the `mean_ceiling` of min(Û_{h+1}, M_{h+1}) over the next states that were drawn, with bets that are
+fixed beforehand. No next state of its own, and no factor |S|, has to be paid for.
 
 Guarantee. Let Λ be a finite set that is fixed beforehand, and let each u_h(s, a) miss with probability at most
-δ/(S·A·(H − 1)·|Λ|). Then with probability at least 1 − δ, for all λ in Λ: V_h ≥ V*_h everywhere (induction over h, by
-monotonicity), hence λ·α + μ·V_0 ≥ λ·α + max_π V^{r − λc}, and by weak duality no policy that meets the constraints is
-worth more than the least of these numbers. Which λ are looked at may depend on all samples, since the bounds hold for
-all of Λ together. The proof with its constants is in docs/learning-theory.md.
+δ/(S·A·(H − 1)·|Λ|). Then with probability at least 1 − δ, for all λ in Λ and at all times: Û_h ≥ V*_h everywhere.
+The induction compares with the bounds for V*, a fixed function, so that draws may be shared between steps whose rows
+have one law, and chosen by all that was seen (Ville's inequality); it needs u to be monotone in the values, hence a
+fixed M. So λ·α + μ·Û_0 ≥ λ·α + max_π V^{r − λc}, and by weak duality no policy that meets the constraints is worth more
+than the least of these numbers. The proof with its constants is in docs/learning-theory.md.
 
 Λ is 0 and `GRID` powers of 2^(1/32) around G/C, the range of the reward over that of the cost, for each constraint; the
 least bound is searched by walking from the multipliers that the empirical CMDP has.
@@ -44,10 +44,10 @@ from itertools import product
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.cmdp.evaluation import action_values, backward_induction
+from cmpg.cmdp.evaluation import action_values
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import InfeasibleError
-from cmpg.learning.confidence import mean_ceiling
+from cmpg.learning.confidence import fixed_bets, mean_ceiling
 from cmpg.learning.outcome import CurrentBounds
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import BoolArray, Totals
@@ -132,6 +132,9 @@ def _corrected(problem: InducedProblem, policy: FloatArray, model: CMDP | None) 
     return tables, offsets
 
 
+MANY_DRAWS = 2**24
+"""Bets suit up to this many draws of one entry; more are judged a little less sharply."""
+
 GRID = 512
 """Multipliers of one constraint that are not zero."""
 
@@ -145,9 +148,9 @@ LONGEST_STRIDE = 64
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Next states that were drawn, separately for each step, and what is known of all the others."""
+    """Next states that were drawn, and what is known of all the others."""
 
-    transitions: IntArray  # [H − 1, S, A, S]: their number at each entry must be fixed beforehand
+    transitions: IntArray  # [H − 1, S, A, S]
     support: BoolArray | None = None  # [H or 1, S, A, S]
 
     @cached_property
@@ -155,15 +158,18 @@ class Draws:
         """Of each step the next states that occurred in each row, and how often: [S·A, most], [S·A, most]."""
         return tuple(_compressed(step.reshape(-1, step.shape[-1])) for step in self.transitions)
 
-    def ceilings(self, step: int, to_go: FloatArray, *, delta: float) -> FloatArray:
-        """Return upper bounds for the mean of `to_go` [S] over the next state of each entry of a step: [S, A]."""
+    def most(self, step: int, values: FloatArray) -> FloatArray:
+        """Return the largest of `values` [S] at a next state that is possible after each entry of a step: [S, A]."""
+        if self.support is None:
+            return np.full(self.transitions.shape[1:3], values.max())
+        possible = self.support[0 if len(self.support) == 1 else step]
+        return np.asarray(np.where(possible, values, -np.inf).max(axis=2))
+
+    def ceilings(self, step: int, to_go: FloatArray, *, most: FloatArray, delta: float) -> FloatArray:
+        """Return upper bounds for the mean of `to_go` [S], at most `most` [S, A], after each entry of a step."""
         states, counts = self.rows[step]
-        most = np.full(len(states), to_go.max())
-        if self.support is not None:
-            possible = self.support[0 if len(self.support) == 1 else step].reshape(len(states), -1)
-            most = np.where(possible, to_go, -np.inf).max(axis=1)
-        found = mean_ceiling(to_go[states], counts, most=most, delta=delta)
-        return found.reshape(self.transitions.shape[1:3])
+        bets = fixed_bets(MANY_DRAWS, delta)
+        return mean_ceiling(to_go[states], counts, most=most.ravel(), delta=delta, bets=bets).reshape(most.shape)
 
 
 def _compressed(counts: IntArray) -> tuple[IntArray, IntArray]:
@@ -201,6 +207,9 @@ class Optimism:
         The multiplier in the middle of each grid; fixed before the draws.
     delta
         The probability that any bound fails.
+    fixed
+        A reward no less, and costs no more, than those above whatever is drawn; None where payoffs are known, which are
+        fixed themselves.
     """
 
     draws: Draws
@@ -210,6 +219,7 @@ class Optimism:
     initial: FloatArray
     scales: FloatArray
     delta: float
+    fixed: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
     def entry_delta(self) -> float:
@@ -219,26 +229,46 @@ class Optimism:
         return float(self.delta / (max(entries, 1) * looks))
 
     def bound(self, multipliers: FloatArray) -> float:
-        """Return λ·α + μ·V_0, for λ of the grid."""
-        weighted = self.reward - np.tensordot(multipliers, self.costs, axes=1)
-        return float(multipliers @ self.thresholds + self.initial @ self._most(weighted))
+        """Return λ·α + μ·Û_0, for λ of the grid."""
+        return float(multipliers @ self.thresholds + self.initial @ self._most(1.0, multipliers))
 
     def require_feasible(self) -> None:
         """Raise InfeasibleError where one of the costs exceeds its threshold whatever the agent does."""
-        for j, (cost, threshold) in enumerate(zip(self.costs, self.thresholds, strict=True)):
-            least = -float(self.initial @ self._most(-cost))
+        for j, threshold in enumerate(self.thresholds):
+            least = -float(self.initial @ self._most(0.0, np.eye(len(self.thresholds))[j]))
             if least > threshold:
                 place = f"constraint {j} has the threshold {threshold:.6g}"
                 raise InfeasibleError(f"{place}, and costs at least {least:.6g} whatever the agent does.")
 
-    def _most(self, stages: FloatArray) -> FloatArray:
-        """Return V_0 of an optimistic planner: [S]."""
+    def worth(self, multipliers: FloatArray) -> FloatArray:
+        """Return what an optimistic planner thinks of each action at these multipliers: [H, S, A]."""
+        return np.stack(self._worth(1.0, multipliers))
 
-        def add_future(step: int, worth: FloatArray, to_go: FloatArray) -> None:
-            worth += self.draws.ceilings(step, to_go, delta=self.entry_delta)
+    def _most(self, weight: float, multipliers: FloatArray) -> FloatArray:
+        """Return Û_0 for the stages w = weight·r − λ·c: [S]."""
+        return np.asarray(self._worth(weight, multipliers)[0].max(axis=1))
 
-        backwards = ((step, stages[step].copy()) for step in reversed(range(len(stages))))
-        return np.asarray(backward_induction(backwards, add_future, lambda _, worth: worth.max(axis=1)))
+    def _worth(self, weight: float, multipliers: FloatArray) -> list[FloatArray]:
+        """Return what an optimistic planner thinks of each action at each step: [S, A] each."""
+
+        def weighted(reward: FloatArray, costs: FloatArray) -> FloatArray:
+            return np.broadcast_to(weight * reward - np.tensordot(multipliers, costs, axes=1), self.reward.shape)
+
+        stages = weighted(self.reward, self.costs)
+        largest = stages if self.fixed is None else weighted(*self.fixed)
+        found: list[FloatArray] = []
+        limit = np.zeros(stages.shape[1])  # M
+        for h in reversed(range(len(stages))):
+            worth, limits = stages[h], largest[h]
+            if found:
+                # M must not depend on the draws: `mean_ceiling` is monotone in the values, and not in M.
+                most = self.draws.most(h, limit)
+                to_go = np.minimum(found[-1].max(axis=1), limit)
+                worth = worth + self.draws.ceilings(h, to_go, most=most, delta=self.entry_delta)
+                limits = limits + most
+            limit = limits.max(axis=1)
+            found.append(worth)
+        return found[::-1]
 
     def least_bound(self, near: FloatArray) -> Ceiling:
         """Walk over the grid from the multipliers `near` [k] to a bound that none of its neighbours is below."""

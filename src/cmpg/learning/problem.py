@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
-from cmpg.learning.samples import Known, PayoffSums, Samples, Totals
+from cmpg.learning.samples import BoolArray, Known, PayoffSums, Samples, Totals
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.summaries import fields_line
@@ -55,10 +55,32 @@ class InducedProblem:
         sums = (np.zeros((count, *self.shape)) for count in (self.known.num_agents, self.known.num_constraints))
         return Samples(visits, transitions, PayoffSums(*sums))
 
-    def draw(self, count: int) -> Samples:
-        """Draw `count` times at every (h, s, a): [H, S, A]."""
+    def draw(self, count: int | IntArray) -> Samples:
+        """Draw `count` times at every (h, s, a), or as often as a table [H − 1, S, A] says: [H, S, A]."""
         with self._own_view_of_faults():
             return self.simulator.draw_induced(self.agent, self.policy, count=count, purpose=self.purpose)
+
+    @cached_property
+    def first_alike(self) -> IntArray:
+        """The first step whose draws in a state may serve this one too (`Known.first_alike`)."""
+        return self.known.first_alike(self.agent, self.policy)
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries (h, s, a) are drawn from if steps that are alike share their draws."""
+        drawn = self.first_alike == np.arange(len(self.first_alike))[:, None]
+        return int(drawn.sum()) * self.shape[2]
+
+    def top_up(self, samples: Samples, count: int, *, where: BoolArray | None = None) -> Samples:
+        """Draw until there are `count` samples of every entry, or of those `where` [H − 1, S, A] says.
+
+        Steps that are alike share their draws, so that an entry is drawn for if any of them wants it.
+        """
+        first, states = self.first_alike, np.arange(self.shape[1])
+        wanted = np.zeros((*first.shape, self.shape[2]), dtype=bool)
+        np.logical_or.at(wanted, (first, states), True if where is None else where)
+        missing = np.maximum(count - samples.visits[: len(first)], 0)
+        return samples + self.draw(np.where(wanted, missing, 0)).reused(first)
 
     def roll_out(self, table: Any, episodes: int) -> Samples:
         """Play episodes in which the agent follows `table` [H, S, A]; return what it sees: [H, S, A]."""

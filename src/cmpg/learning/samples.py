@@ -218,6 +218,10 @@ class Known:
         stacked = np.stack([np.broadcast_to(cost, shape) for cost in costs]) if costs else np.zeros((0, *shape))
         return frozen(np.broadcast_to(reward, shape)), frozen(stacked)
 
+    def extreme_payoffs(self, agent: int) -> tuple[FloatArray, FloatArray]:
+        """Return the greatest reward [H or 1, 1, 1] and the least costs [k, H or 1, 1, 1] that agent i can see."""
+        return self.reward_bounds[agent, :, 1, None, None], self.cost_bounds[:, :, 0, None, None]
+
     def induced_support(self, agent: int) -> BoolArray | None:
         """Return which next states agent i's action can lead to, whatever the others do: [H or 1, S, A_i, S]."""
         if self.support is None:
@@ -227,8 +231,33 @@ class Known:
             return np.broadcast_to(some, (*some.shape[:2], self.num_actions[agent], some.shape[3]))
         return np.asarray(self.support.any(axis=self._others(agent)))
 
+    def max_successors(self, agent: int) -> int:
+        """Return how many next states one action of agent i can have at most."""
+        support = self.induced_support(agent)
+        return self.num_states if support is None else int(support.sum(axis=3).max(initial=0))
+
+    def first_alike(self, agent: int, policy: JointPolicy) -> IntArray:
+        """Return the first step at which a state's rows have the law that they have at this one: [H − 1, S].
+
+        Steps are alike in a state if the transition is the same at every step, and each of the others does the same.
+        Where payoffs are observed with the next states, every step is drawn by itself, the last one too: [H, S].
+        """
+        steps = self.horizon if self.payoffs is None else self.horizon - 1
+        first = np.repeat(np.arange(steps)[:, None], self.num_states, axis=1)
+        if self.payoffs is None or not self.stationary:
+            return first
+        others = np.concatenate([first[..., None] * 0.0, *(policy[j][:steps] for j in self._all_but(agent))], axis=2)
+        for h in range(1, steps):
+            for earlier in reversed(range(h)):  # the earliest is the last to be written
+                same = (others[h] == others[earlier]).all(axis=1)
+                first[h] = np.where(same, earlier, first[h])
+        return first
+
     def _others(self, agent: int) -> tuple[int, ...]:
-        return tuple(2 + other for other in range(self.num_agents) if other != agent)
+        return tuple(2 + other for other in self._all_but(agent))
+
+    def _all_but(self, agent: int) -> tuple[int, ...]:
+        return tuple(other for other in range(self.num_agents) if other != agent)
 
 
 def cut_settings(known: Any) -> dict[str, Any]:
@@ -299,6 +328,13 @@ class Samples:
                 self.observed.rewards + other.observed.rewards, self.observed.costs + other.observed.costs
             )
         return Samples(self.visits + other.visits, self.transitions + other.transitions, observed)
+
+    def reused(self, first: IntArray) -> Samples:
+        """Let the draws of a state at one step serve all steps that are alike (`Known.first_alike`)."""
+        states = np.arange(first.shape[1])
+        visits = self.visits.copy()
+        visits[: len(first)] = visits[first, states]
+        return Samples(visits, self.transitions[first[: len(self.transitions)], states], self.observed)
 
     def seen_by(self, agent: int) -> Samples:
         """Forget what the others played: [H, S, A_i], and so on."""

@@ -56,10 +56,13 @@ class Simulator(Protocol):
     def draw(self, *, h: int, s: int, a: Sequence[int], count: int, purpose: str = "draws") -> IntArray:
         """Return how often each state followed in `count` draws from P_h(· | s, a), a joint action: [S]."""
 
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+    def draw_induced(
+        self, agent: int, policy: JointPolicy, *, count: int | IntArray, purpose: str = "draws"
+    ) -> Samples:
         """Draw `count` times at every (h, s, a_i), with the others' actions drawn from their policies.
 
-        The samples are those that agent i sees. The last step is drawn only where payoffs are to be learned.
+        The samples are those that agent i sees. The last step is drawn only where payoffs are to be learned. A table
+        [H − 1, S, A_i], or [H, S, A_i] where payoffs are to be learned, gives every entry a count of its own.
         """
 
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
@@ -181,34 +184,36 @@ class GameSimulator:
         drawn: IntArray = spread(np.array([count]), rows, rng=self._rng)[0]
         return drawn
 
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Samples:
+    def draw_induced(
+        self, agent: int, policy: JointPolicy, *, count: int | IntArray, purpose: str = "draws"
+    ) -> Samples:
         """Draw `count` times at every (h, s, a_i), with the others' actions drawn from their policies."""
         policy.check_fits(self.known.policy_shapes)
-        check_count("count", count)
         horizon, states, actions = self.known.policy_shapes[agent]
-        steps = horizon - 1 if self._noise is None else horizon
-        self.ledger.charge(purpose, count * steps * states * actions)
+        counts = entry_counts(self.known, agent, count)
+        self.ledger.charge(purpose, int(counts.sum()))
         if self._noise is None:
-            return self._draw_induced_rows(agent, policy, count=count)
+            return self._draw_induced_rows(agent, policy, counts)
         # Payoffs depend on what the others play, so their actions must be drawn, and not only averaged over.
         visits = np.zeros((horizon, states, *self.known.num_actions), dtype=np.int64)
         for h in range(horizon):
             rows = np.repeat(joint_rows(policy, h, skip=agent), actions, axis=0)
-            others = spread(np.full(states * actions, count), rows, rng=self._rng)
+            others = spread(counts[h].ravel(), rows, rng=self._rng)
             shape = [size for other, size in enumerate(self.known.num_actions) if other != agent]
             visits[h] = np.moveaxis(others.reshape(states, actions, *shape), 1, 1 + agent)
         return self._follow(visits).seen_by(agent)
 
-    def _draw_induced_rows(self, agent: int, policy: JointPolicy, *, count: int) -> Samples:
+    def _draw_induced_rows(self, agent: int, policy: JointPolicy, counts: IntArray) -> Samples:
         horizon, states, actions = self.known.policy_shapes[agent]
         cmdp = self._game.at(policy).induced_cmdp(agent)
-        visits = np.full((horizon, states, actions), count, dtype=np.int64)
-        visits[-1] = 0
-        transitions = np.empty((horizon - 1, states, actions, states), dtype=np.int64)
+        visits = np.zeros((horizon, states, actions), dtype=np.int64)
+        visits[:-1] = counts
+        transitions = np.zeros((horizon - 1, states * actions, states), dtype=np.int64)
         for h in range(horizon - 1):
-            rows = dense(cmdp.matrix(h))
-            transitions[h] = spread(np.full(len(rows), count), rows, rng=self._rng).reshape(transitions.shape[1:])
-        return Samples(visits, transitions)
+            wanted = visits[h].ravel()
+            drawn = np.flatnonzero(wanted)
+            transitions[h, drawn] = spread(wanted[drawn], dense(cmdp.matrix(h)[drawn]), rng=self._rng)
+        return Samples(visits, transitions.reshape(horizon - 1, states, actions, states))
 
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
         """Draw `count` times at every step, state and joint action, or class of counts; at step 0 only where steps are
@@ -364,7 +369,7 @@ class Logbook:
         """Draw from one entry; nothing is executed."""
         return self._simulator.draw(h=h, s=s, a=a, count=count, purpose=purpose)
 
-    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int, purpose: str = "draws") -> Any:
+    def draw_induced(self, agent: int, policy: JointPolicy, *, count: int | IntArray, purpose: str = "draws") -> Any:
         """Draw from the entries of one agent; nothing is executed."""
         return self._simulator.draw_induced(agent, policy, count=count, purpose=purpose)
 
@@ -427,6 +432,15 @@ def check_count(name: str, count: int) -> None:
     """Raise unless a number of draws is a whole number of at least 1."""
     if not (1 <= count < np.inf and count == int(count)):
         raise SimulatorError(f"{name} is {count}; it must be a whole number of at least 1.")
+
+
+def entry_counts(known: Known, agent: int, count: int | IntArray) -> IntArray:
+    """Return how often each entry of agent i is drawn: [H − 1, S, A_i], or [H, S, A_i] where payoffs are learned."""
+    horizon, states, actions = known.policy_shapes[agent]
+    if not isinstance(count, np.ndarray):
+        check_count("count", count)
+    steps = horizon if known.payoffs is None else horizon - 1
+    return np.broadcast_to(np.asarray(count, dtype=np.int64), (steps, states, actions))
 
 
 def joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> FloatArray:
