@@ -166,7 +166,7 @@ def test_the_example_of_the_page_is_read():
     [
         ("cmpg-proof 1", "cmpg-proof 2", "line 1: `cmpg-proof 1` is required"),
         ("form joint", "form local", "line 4: `states` and its numbers are required"),
-        ("claim nash", "claim true", "line 3: `claim nash` is required"),
+        ("claim nash", "claim true", r"line 3: `claim nash \| rota .*` is required"),
         ("horizon 1", "horizon 0", "sizes of at least 1 are required"),
         ("horizon 1", "horizon 1e3", "'1e3' is no whole number"),
         ("actions 2 2", "actions 2 2000000000", "'2000000000' is no whole number of at most 9 digits"),

@@ -14,7 +14,7 @@ import typer
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
 from cmpg.cli.risk import Chances, CVaRs, with_budgets
-from cmpg.cli.targets import GameArgument, finite, policy_of
+from cmpg.cli.targets import GameArgument, finite, is_proof_file, policy_of
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate
@@ -78,9 +78,12 @@ def _near_record(near: NearPotential | str | None) -> dict[str, Any]:
 def certify(
     target: GameArgument,
     policy: Annotated[
-        Path,
-        typer.Argument(metavar="POLICY", help="A policy or device file, with the multipliers that prove the claim."),
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[POLICY]",
+            help="A policy or device file, with the multipliers that prove the claim; none after a proof file.",
+        ),
+    ] = None,
     epsilon: Epsilon = DEFAULT_EPSILON,
     allow_rounding: AllowRounding = 0.0,
     exact: Exact = False,
@@ -120,6 +123,10 @@ def certify(
     from cmpg.games.risk import CVaRGame
     from cmpg.report.certificates import verification_summary
 
+    if is_proof_file(target.name):
+        _certify_file(target.name, policy, as_json=as_json)
+    if policy is None:
+        raise CMPGError("name a policy or device file after the game; a proof file (.proof) has both in it.")
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
     if model_error and verified:
@@ -171,6 +178,32 @@ def certify(
             show(verification_summary(found))
         raise typer.Exit(0 if found.proved else 1)
     _conclude(certificate, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
+
+
+def _certify_file(path: str, policy: Path | None, *, as_json: bool) -> NoReturn:
+    """Check a proof file in rationals, say what it proves, and exit."""
+    from cmpg.errors import CMPGError, FileError
+    from cmpg.proof.claim import ClaimError
+    from cmpg.proof.exact import TooLarge
+    from cmpg.proof.format import check_file, read
+    from cmpg.summaries import Summary
+
+    if policy is not None:
+        raise CMPGError(f"{path} is a proof file, which has the policy in it: leave {policy} out.")
+    try:
+        with ProgressLine("checking the proof file"):
+            found = check_file(read(path))
+    except OSError as problem:
+        raise FileError(f"{path} cannot be read: {problem.strerror}.") from None
+    except ClaimError as problem:
+        raise FileError(f"{path}: {problem}") from None
+    except TooLarge:
+        raise CMPGError(f"{path} is too large for rationals in Python; cmpg-verify reads large Nash claims.") from None
+    if as_json:
+        show_json({"format": "cmpg-proof", "proved": found.proved, "message": found.sentence, "arithmetic": "exact"})
+    else:
+        show(Summary("PROVED" if found.proved else "NOT PROVED", f"{found.sentence}.", good=found.proved))
+    raise typer.Exit(0 if found.proved else 1)
 
 
 def _conclude(

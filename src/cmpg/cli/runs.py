@@ -11,7 +11,7 @@ from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
-from cmpg.cli.targets import chosen
+from cmpg.cli.targets import PROOF_FILE, chosen
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
@@ -158,7 +158,7 @@ def export(
         str,
         typer.Option(
             help="schedule, policy, outcomes, measures, loads, links (roads), plan (robots), pilot (chargers), trace; "
-            "or proof: the claim, in exact numbers, for cmpg-verify.",
+            "or proof: the claim, in exact numbers, for cmpg-verify or certify.",
             autocompletion=lambda: [*WHAT, "proof"],
         ),
     ] = "schedule",
@@ -234,18 +234,50 @@ def _export_proof(folder: Path, output: Path | None) -> None:
     import sys
 
     from cmpg.files.containers import check_new_file
-    from cmpg.files.run_folder import game_of, load_run
-    from cmpg.games.claims import claim_of
-    from cmpg.proof.format import write
+    from cmpg.proof.claim import Claim
+    from cmpg.proof.format import write, write_infeasible
+    from cmpg.proof.infeasible import InfeasibilityClaim
 
-    result = load_run(folder).result
-    claim = claim_of(game_of(result), result.policy, result.multipliers)
-    epsilon = result.epsilon if result.certified else result.certificate.epsilon
+    claim, epsilon = _proof_of(folder)
+    if output is not None:
+        check_new_file(output)
+        on_interrupt(written(output))
+    target: Any = sys.stdout if output is None else output
+    divided = (
+        write_infeasible(target, claim) if isinstance(claim, InfeasibilityClaim) else write(target, claim, epsilon)
+    )
     if output is None:
-        write(sys.stdout, claim, epsilon)
         return
-    check_new_file(output)
-    on_interrupt(written(output))
-    divided = write(output, claim, epsilon)
     rows = f"; {divided:,} rows of probabilities divided by their sums" if divided else ""
-    tell(f"written to {output}{rows}; check it with: cmpg-verify {output}")
+    check = f"cmpg-verify {output}" if isinstance(claim, Claim) else f"cmpg certify {output}"
+    if not isinstance(claim, Claim) and output.suffix.lower() != PROOF_FILE:
+        check += f" (under a name that ends in {PROOF_FILE})"
+    tell(f"written to {output}{rows}; check it with: {check}")
+
+
+def _proof_of(folder: Path) -> tuple[Any, float]:
+    """Return the claim of a folder, about a policy, a device or infeasibility, and the ε that is claimed."""
+    from cmpg.equilibrium.recommendations.certificate import recommendation_claim
+    from cmpg.errors import CMPGError
+    from cmpg.files.devices import is_recommendation, load_recommendation
+    from cmpg.files.run_folder import game_of, load_run
+    from cmpg.games.claims import claim_of, infeasibility_claim
+    from cmpg.games.devices import Concept
+    from cmpg.proof.infeasible import exact_bounds
+
+    if is_recommendation(folder):
+        found = load_recommendation(folder)
+        if found.device is None or found.certificate is None:
+            raise CMPGError(f"{folder} has no device: it ended {found.status.name}.")
+        coarse = found.concept is Concept.COARSE
+        device = recommendation_claim(found.game, found.device, found.multipliers, coarse=coarse)
+        return device, found.epsilon if found.certified else found.certificate.epsilon
+    result = load_run(folder).result
+    if result.incumbent is None and result.proof is not None:
+        nothing = infeasibility_claim(game_of(result), result.proof.multipliers)
+        least, limit = exact_bounds(nothing)
+        if least <= limit:
+            raise CMPGError("the infeasibility of this game is proved by its planner, which has no proof file.")
+        return nothing, 0.0
+    claim = claim_of(game_of(result), result.policy, result.multipliers)
+    return claim, result.epsilon if result.certified else result.certificate.epsilon

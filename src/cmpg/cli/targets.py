@@ -94,6 +94,8 @@ FILES = (".json", ".npz", ".nfg", ".csv")
 """The endings of files that are games; a `.dpomdp` file is one with the options of the scenario `team`."""
 
 TEAM_FILE = ".dpomdp"
+PROOF_FILE = ".proof"
+"""The ending of a file that is a game and a claim about it; `certify` checks it."""
 
 WITH_FOLDERS = ("sweep", "live")
 """Commands that take a folder where others take a game file."""
@@ -148,8 +150,17 @@ def _load(path: str, *, exact: bool) -> Game:
     from cmpg.interop.gambit import read_nfg
     from cmpg.interop.long_table import read_table
 
+    if is_proof_file(path):
+        from cmpg.errors import FileError
+
+        raise FileError(f"{path} is a claim about a game, and no game file; `cmpg certify {path}` checks it.")
     readers: dict[str, Callable[..., Game]] = {".nfg": read_nfg, ".csv": read_table}
     return readers.get(Path(path).suffix.lower(), load_game)(path, exact=exact)
+
+
+def is_proof_file(word: str) -> bool:
+    """Whether a word names a proof file."""
+    return Path(word).suffix.lower() == PROOF_FILE
 
 
 def _is_file(word: str) -> bool:
@@ -157,7 +168,7 @@ def _is_file(word: str) -> bool:
     from cmpg.errors import FileError
 
     path = Path(word)
-    if path.suffix.lower() in FILES:
+    if path.suffix.lower() in FILES or is_proof_file(word):
         return True
     if _is_scenario(word):
         return False

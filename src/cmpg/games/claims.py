@@ -11,6 +11,7 @@ from cmpg.games.game import Game, binds_of
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import Claim
+from cmpg.proof.infeasible import InfeasibilityClaim
 from cmpg.proof.verdict import costs_proved
 
 
@@ -50,6 +51,14 @@ def claim_of(game: Game, policy: JointPolicy, multipliers: Any) -> Claim:
         policy=policy.tables,
         multipliers=np.asarray(multipliers),
     )
+
+
+def infeasibility_claim(game: Game, multipliers: Any) -> InfeasibilityClaim:
+    """Return the claim that no policy of a game with a horizon is feasible, as multipliers [k] prove it."""
+    if not has_tables(game) or game.horizon is None:
+        raise UnsupportedError(type(game).__name__, "has no such claim as tables", "A finite horizon is needed.")
+    tables: Any = game.claim_tables()  # type: ignore[attr-defined]
+    return InfeasibilityClaim(tables, game.horizon, as_given(game, "thresholds"), np.asarray(multipliers))
 
 
 def meets_thresholds_exactly(game: Game, policy: JointPolicy) -> bool:

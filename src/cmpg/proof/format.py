@@ -12,7 +12,7 @@ caller that finds the file refused writes it again with a larger one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, log2
@@ -22,8 +22,12 @@ from typing import Any, TextIO
 import numpy as np
 
 from cmpg.proof.claim import AgentTables, Claim, ClaimError, CountingTables, JointTables, LocalTables
-from cmpg.proof.infeasible import InfeasibilityClaim
+from cmpg.proof.infeasible import InfeasibilityClaim, exact_bounds
+from cmpg.proof.recommendations import CorrelatedClaim, RotaClaim, judge_recommendation_exactly
 from cmpg.proof.rounding import Array, Csr
+from cmpg.proof.verdict import Feasibility, judge_exactly
+
+AnyClaim = Claim | RotaClaim | CorrelatedClaim
 
 LARGE = Fraction(10) ** 80
 """What an infinite multiplier is written as."""
@@ -40,16 +44,16 @@ MAX_DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class ProofFile:
-    """What a proof file says: a claim in rationals, and the ε that is claimed."""
+    """What a proof file says: a claim in rationals, and the ε that is claimed, zero of one of infeasibility."""
 
-    claim: Claim
+    claim: AnyClaim | InfeasibilityClaim
     epsilon: Fraction
     precision: int | None = None  # bits after the point that a checker may round to; None: exact
     ahead: int | None = None  # of a discounted game: the steps that a checker looks ahead
 
 
 def write(
-    target: str | Path | TextIO, claim: Claim, epsilon: Any, *, precision: int | None = None, large: Fraction = LARGE
+    target: str | Path | TextIO, claim: AnyClaim, epsilon: Any, *, precision: int | None = None, large: Fraction = LARGE
 ) -> int:
     """Write a claim as a proof file, and return how many rows of probabilities were divided by their sums.
 
@@ -58,7 +62,7 @@ def write(
     target
         A path, which is replaced, or an open text file.
     claim
-        A game, a policy and multipliers, in floats or rationals; of discounted games, a joint one.
+        A game, a policy or a device, and multipliers, in floats or rationals; of discounted games, a joint one.
     epsilon
         The claimed bound on every gain; a float is read exactly.
     precision
@@ -72,9 +76,20 @@ def write(
             return write(file, claim, epsilon, precision=precision, large=large)
     rows, ratio = _Rows(), Fraction(epsilon)
     facts = _claim_facts(claim, ratio, rows, large)
-    for line in _lines("nash", claim, ratio, facts, rows, precision=precision):
+    for line in _lines(_kind(claim), claim, ratio, facts, rows, precision=precision):
         target.write(line + "\n")
     return rows.divided
+
+
+def _kind(claim: AnyClaim) -> str:
+    if isinstance(claim, CorrelatedClaim):
+        return "coarse" if claim.coarse else "correlated"
+    return "rota" if isinstance(claim, RotaClaim) else "nash"
+
+
+def _game_of(claim: AnyClaim | InfeasibilityClaim) -> Claim | CorrelatedClaim | InfeasibilityClaim:
+    """Return a claim that has the tables of the game, and the multipliers."""
+    return claim.modes[0] if isinstance(claim, RotaClaim) else claim
 
 
 def write_infeasible(target: str | Path | TextIO, claim: InfeasibilityClaim) -> int:
@@ -124,7 +139,7 @@ class _Rows:
 
 def _lines(
     kind: str,
-    claim: Claim | InfeasibilityClaim,
+    claim: AnyClaim | InfeasibilityClaim,
     epsilon: Fraction,
     proof: Iterator[str],
     rows: _Rows,
@@ -132,6 +147,8 @@ def _lines(
     precision: int | None,
 ) -> Iterator[str]:
     """Yield the lines of a file: the game, and the facts that prove the claim."""
+    modes = [f"modes {len(claim.modes)}"] if isinstance(claim, RotaClaim) else []
+    claim = _game_of(claim)
     tables = claim.tables
     if claim.horizon is None:
         if not isinstance(tables, JointTables):
@@ -144,7 +161,7 @@ def _lines(
         form, sizes, facts = "local", _local_sizes(claim, tables, kinds), _local_facts(tables, kinds, rows)
     else:
         form, sizes, facts = "counting", _counting_sizes(claim, tables), _counting_facts(tables, rows)
-    yield from ("cmpg-proof 1", f"form {form}", f"claim {kind}", *sizes)
+    yield from ("cmpg-proof 1", f"form {form}", f"claim {kind}", *sizes, *modes)
     if precision is not None:
         yield f"precision {precision}"
     yield from facts
@@ -154,29 +171,49 @@ def _lines(
     yield "end"
 
 
-def _claim_facts(claim: Claim, epsilon: Fraction, rows: _Rows, large: Fraction) -> Iterator[str]:
-    """Yield thresholds, binds, policy, multipliers and ε."""
-    for j, limit in enumerate(claim.thresholds.tolist()):
+def _claim_facts(claim: AnyClaim, epsilon: Fraction, rows: _Rows, large: Fraction) -> Iterator[str]:
+    """Yield thresholds, binds, what is played, multipliers and ε."""
+    game = _game_of(claim)
+    assert not isinstance(game, InfeasibilityClaim)
+    for j, limit in enumerate(game.thresholds.tolist()):
         yield f"threshold {j} {_text(limit)}"
-        if not claim.binds[:, j].all():
-            yield f"binds {j} {_joined(np.flatnonzero(claim.binds[:, j]))}"
-    for i, table in enumerate(claim.policy):
-        for h, step in enumerate(table):
-            pure = np.count_nonzero(step, axis=1) == 1
-            actions = (step != 0).argmax(axis=1)
-            yield f"play {i} {h} " + " ".join(str(a) if one else "-" for a, one in zip(actions, pure, strict=True))
-            for s in np.flatnonzero(~pure).tolist():
-                yield f"policy {i} {h} {s} {_joined(map(_text, rows.exact(step[s])))}"
-    for (i, j), multiplier in np.ndenumerate(claim.multipliers):
+        if not game.binds[:, j].all():
+            yield f"binds {j} {_joined(np.flatnonzero(game.binds[:, j]))}"
+    if isinstance(claim, RotaClaim):
+        for m, (mode, weight) in enumerate(zip(claim.modes, rows.exact(claim.weights.tolist()), strict=True)):
+            yield f"weight {m} {_text(weight)}"
+            yield from _policy_facts(mode.policy, rows, f"{m} ")
+    elif isinstance(claim, CorrelatedClaim):
+        for h, s in np.ndindex(claim.policy.shape[:2]):
+            for where, q in zip(np.ndindex(claim.policy.shape[2:]), rows.exact(claim.policy[h, s].flat), strict=True):
+                if q:
+                    yield f"recommend {h} {s} {_joined(where)} {_text(q)}"
+    else:
+        yield from _policy_facts(claim.policy, rows)
+    for (i, j), multiplier in np.ndenumerate(game.multipliers):
         if multiplier:
             yield f"multiplier {i} {j} {_text(large if multiplier == np.inf else multiplier)}"
     yield f"epsilon {_text(epsilon)}"
 
 
-def _joint_sizes(claim: Claim | InfeasibilityClaim, tables: JointTables, epsilon: Fraction) -> Iterator[str]:
+def _policy_facts(policy: Sequence[Array], rows: _Rows, mode: str = "") -> Iterator[str]:
+    """Yield one policy per agent."""
+    for i, table in enumerate(policy):
+        for h, step in enumerate(table):
+            pure = np.count_nonzero(step, axis=1) == 1
+            actions = (step != 0).argmax(axis=1)
+            words = " ".join(str(a) if one else "-" for a, one in zip(actions, pure, strict=True))
+            yield f"play {mode}{i} {h} {words}"
+            for s in np.flatnonzero(~pure).tolist():
+                yield f"policy {mode}{i} {h} {s} {_joined(map(_text, rows.exact(step[s])))}"
+
+
+def _joint_sizes(
+    claim: Claim | CorrelatedClaim | InfeasibilityClaim, tables: JointTables, epsilon: Fraction
+) -> Iterator[str]:
     yield f"actions {_joined(tables.rewards.shape[3:])}"
     yield f"states {len(tables.initial)}"
-    if isinstance(claim, Claim) and claim.horizon is None:
+    if not isinstance(claim, InfeasibilityClaim) and claim.horizon is None:
         yield f"discount {_text(claim.discount)} {steps_ahead(claim, epsilon)}"
     else:
         yield f"horizon {claim.horizon}"
@@ -193,7 +230,7 @@ def _joint_facts(tables: JointTables, rows: _Rows) -> Iterator[str]:
         yield from _entries(f"cost {j}", table)
 
 
-def steps_ahead(claim: Claim, epsilon: Fraction) -> int:
+def steps_ahead(claim: Claim | CorrelatedClaim, epsilon: Fraction) -> int:
     """Return so many steps that what comes after them is worth less than 2^−40·ε; at ε = 0, than 2^−200."""
     if not claim.discount:
         return 1
@@ -239,7 +276,7 @@ class _Kinds:
                     self.curves.setdefault(curve, len(self.curves))
 
 
-def _local_sizes(claim: Claim | InfeasibilityClaim, tables: LocalTables, kinds: _Kinds) -> Iterator[str]:
+def _local_sizes(claim: Any, tables: LocalTables, kinds: _Kinds) -> Iterator[str]:
     yield f"states {_joined(agent.reward.shape[1] for agent in kinds.dynamics)}"
     yield f"actions {_joined(agent.reward.shape[2] for agent in kinds.dynamics)}"
     yield f"agents {_joined(kinds.dynamics_of)}"
@@ -275,7 +312,7 @@ def _local_facts(tables: LocalTables, kinds: _Kinds, rows: _Rows) -> Iterator[st
                     yield f"{words} {step} {e} {kinds.curves[tuple(curve)]}"
 
 
-def _counting_sizes(claim: Claim | InfeasibilityClaim, tables: CountingTables) -> Iterator[str]:
+def _counting_sizes(claim: Any, tables: CountingTables) -> Iterator[str]:
     yield f"agents {len(tables.private_rewards)}"
     yield f"actions {tables.rewards.shape[2]}"
     yield f"states {len(tables.initial)}"
@@ -345,7 +382,7 @@ def _joined(words: Iterable[Any]) -> str:
 
 
 def read(source: str | Path | TextIO) -> ProofFile:
-    """Read a proof file of a Nash claim.
+    """Read a proof file.
 
     Raises
     ------
@@ -358,30 +395,92 @@ def read(source: str | Path | TextIO) -> ProofFile:
     lines = _Lines(source)
     lines.header("cmpg-proof", "1")
     form = lines.header("form", "joint", "local", "counting")
-    lines.header("claim", "nash")
+    kind = lines.header("claim", *_CLAIMS)
     sizes: dict[str, Any] = {}
-    for name in _HEADERS[form]:
-        sizes[name] = lines.length_of_time(sizes) if (form, name) == ("joint", "horizon") else lines.sizes(name)
-    if min((size for name in _POSITIVE for size in sizes[name]), default=0) < 1:
+    for name in (*_HEADERS[form], *(["modes"] if kind == "rota" else [])):
+        timed = (form, name) == ("joint", "horizon") and kind != "infeasible"
+        sizes[name] = lines.length_of_time(sizes) if timed else lines.sizes(name)
+    if min((size for name in _POSITIVE & set(sizes) for size in sizes[name]), default=0) < 1:
         raise lines.error("sizes of at least 1 are required")
-    facts = _Facts(lines, form, len(sizes["actions"]))
+    facts = _Facts(lines, form, kind, len(sizes["actions"]))
     readers = {"joint": _read_joint, "local": _read_local, "counting": _read_counting}
     steps, constraints = sizes["horizon"][0], sizes["constraints"][0]
     tables, shapes = readers[form](facts, sizes, steps, constraints)
-    thresholds, epsilon = facts.table("threshold", (constraints,), whole=True), facts.table("epsilon", (), whole=True)
-    claim = Claim(
-        tables=tables,
-        horizon=None if "discount" in sizes else steps,
-        discount=sizes.get("discount"),
-        thresholds=thresholds,
-        binds=facts.binds(len(shapes), constraints),
-        policy=tuple(facts.policy(i, (steps, *shape)) for i, shape in enumerate(shapes)),
-        multipliers=facts.table("multiplier", (len(shapes), constraints)),
-    )
+    thresholds = facts.table("threshold", (constraints,), whole=True)
+    if kind == "infeasible":
+        prices = facts.table("price", (steps, *sizes["resources"])) if form == "local" else None
+        nothing = InfeasibilityClaim(tables, steps, thresholds, facts.table("multiplier", (constraints,)), prices)
+        facts.nothing_left()
+        return ProofFile(nothing, Fraction(0), facts.precision)
+    common: dict[str, Any] = {
+        "tables": tables,
+        "horizon": None if "discount" in sizes else steps,
+        "discount": sizes.get("discount"),
+        "thresholds": thresholds,
+        "binds": facts.binds(len(shapes), constraints),
+        "multipliers": facts.table("multiplier", (len(shapes), constraints)),
+    }
+    claim = _read_played(facts, kind, sizes, [(steps, *shape) for shape in shapes], common)
+    epsilon = facts.table("epsilon", (), whole=True)
     facts.nothing_left()
     if epsilon.item() < 0:
         raise ClaimError(f"epsilon is {epsilon}; at least 0 is required.")
     return ProofFile(claim, epsilon.item(), facts.precision, sizes.get("ahead"))
+
+
+def _read_played(
+    facts: _Facts, kind: str, sizes: dict[str, Any], shapes: list[tuple[int, int, int]], common: dict[str, Any]
+) -> AnyClaim:
+    """Return the claim about what a file says is played."""
+    if kind == "nash":
+        return Claim(policy=tuple(facts.policy(i, shape) for i, shape in enumerate(shapes)), **common)
+    if kind == "rota":
+        (number,) = sizes["modes"]
+        if number > len(facts.of("weight")):
+            raise ClaimError(f"there are {number} modes, and weights of fewer.")
+        weights = facts.table("weight", (number,), whole=True)
+        _require_distribution("weight", weights.tolist())
+        modes = [tuple(facts.policy(i, shape, (m,)) for i, shape in enumerate(shapes)) for m in range(number)]
+        first = Claim(policy=modes[0], **common)
+        return RotaClaim((first, *(replace(first, policy=each) for each in modes[1:])), weights)
+    steps, states = shapes[0][:2]
+    law = facts.table("recommend", (steps, states, *(own for _, _, own in shapes)))
+    for row in law.reshape(steps * states, -1):
+        _require_distribution("recommend", row.tolist())
+    return CorrelatedClaim(policy=law, coarse=kind == "coarse", **common)
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """What a proof file proves, in rationals."""
+
+    proved: bool
+    sentence: str
+
+
+def check_file(proof: ProofFile) -> FileVerdict:
+    """Check what a proof file claims in rationals, or raise `TooLarge`."""
+    if isinstance(proof.claim, InfeasibilityClaim):
+        least, limit = exact_bounds(proof.claim)
+        told = f"every policy spends at least {float(least):.9g} of a weighted budget of {float(limit):.9g}"
+        return FileVerdict(least > limit, f"no policy is feasible: {told}" if least > limit else f"{told}: no proof")
+    known = isinstance(proof.claim, Claim)
+    found = judge_exactly(proof.claim) if known else judge_recommendation_exactly(proof.claim)  # type: ignore[arg-type]
+    kept = found.feasibility is Feasibility.PROVEN
+    gain = float(found.gains.max())
+    what = {
+        "nash": "the policy",
+        "rota": "the rota",
+        "coarse": "the coarse device",
+        "correlated": "the correlated device",
+    }
+    met = "meets every threshold" if kept else "violates a threshold"
+    # Gains are rounded upwards, so a comparison with ε in rationals is on the safe side.
+    proved = kept and gain < np.inf and Fraction(gain) <= proof.epsilon
+    return FileVerdict(
+        proved,
+        f"{what[_kind(proof.claim)]} {met}; no agent gains more than {gain:.3g}; claimed {float(proof.epsilon):.3g}",
+    )
 
 
 _HEADERS = {
@@ -389,16 +488,27 @@ _HEADERS = {
     "local": ("states", "actions", "agents", "payoffs", "horizon", "resources", "curves", "constraints"),
     "counting": ("agents", "actions", "states", "horizon", "classes", "constraints"),
 }
-_POSITIVE = {"actions", "states", "horizon"}
+_POSITIVE = {"actions", "states", "horizon", "modes"}
 
 # How many indices a fact has, `*` behind those for which a star may stand, and what follows them.
 _EVERYWHERE = {
     "threshold": ("j", "number"),
     "binds": ("j", "list"),
-    "policy": ("i h* s", "list of numbers"),
-    "play": ("i h*", "play"),
     "multiplier": ("i j", "number"),
     "epsilon": ("", "number"),
+}
+_RECOMMENDED = {"recommend": ("h* s A", "number")}
+_CLAIMS: dict[str, dict[str, tuple[str, str]]] = {
+    "nash": {**_EVERYWHERE, "policy": ("i h* s", "list of numbers"), "play": ("i h*", "play")},
+    "rota": {
+        **_EVERYWHERE,
+        "weight": ("m", "number"),
+        "policy": ("m i h* s", "list of numbers"),
+        "play": ("m i h*", "play"),
+    },
+    "correlated": _EVERYWHERE | _RECOMMENDED,
+    "coarse": _EVERYWHERE | _RECOMMENDED,
+    "infeasible": {"threshold": ("j", "number"), "multiplier": ("j", "number"), "price": ("h e", "number")},
 }
 _WORDS = {
     "joint": {
@@ -493,8 +603,8 @@ class _Lines:
 class _Facts:
     """All facts of a file by their words, until tables are made of them."""
 
-    def __init__(self, lines: _Lines, form: str, num_actions: int) -> None:
-        words_of = _EVERYWHERE | _WORDS[form]
+    def __init__(self, lines: _Lines, form: str, kind: str, num_actions: int) -> None:
+        words_of = _CLAIMS[kind] | _WORDS[form]
         self._kept: dict[str, list[tuple[tuple[int | None, ...], Any]]] = {word: [] for word in words_of}
         self.precision: int | None = None
         words, first = lines.next(), True
@@ -525,6 +635,10 @@ class _Facts:
         found = [(where[length:], what) for where, what in self._kept[word] if where[:length] == prefix]
         self._kept[word] = [fact for fact in self._kept[word] if fact[0][:length] != prefix]
         return found
+
+    def of(self, word: str) -> list[tuple[tuple[int | None, ...], Any]]:
+        """Return the facts of a word, and leave them there."""
+        return self._kept[word]
 
     def nothing_left(self) -> None:
         """Raise if a fact is about something that does not exist."""
@@ -568,15 +682,15 @@ class _Facts:
         _require_distribution("initial", row.tolist())
         return row
 
-    def policy(self, agent: int, shape: tuple[int, int, int]) -> Array:
-        """Return one agent's policy."""
+    def policy(self, agent: int, shape: tuple[int, int, int], mode: tuple[int, ...] = ()) -> Array:
+        """Return one agent's policy, of a mode if there are several."""
         found, given = np.full(shape, Fraction(0), dtype=object), np.zeros(shape[:2], dtype=bool)
-        for where, row in self.take("policy", (agent,)):
+        for where, row in self.take("policy", (*mode, agent)):
             _require_distribution("policy", row)
             if len(row) != shape[2]:
                 raise ClaimError(f"policy {agent} {where} has {len(row)} numbers; {shape[2]} are required.")
             self._set(found, given, "policy", where, row)
-        for where, actions in self.take("play", (agent,)):
+        for where, actions in self.take("play", (*mode, agent)):
             if len(actions) != shape[1]:
                 raise ClaimError(f"play {agent} {where} has {len(actions)} actions; {shape[1]} are required.")
             for s, action in enumerate(actions):
