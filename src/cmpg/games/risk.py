@@ -425,7 +425,7 @@ def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
     for budget in budgets:
         if not isinstance(budget, Budget):
             advice = f"Chance.of({budget!r})" if isinstance(budget, str) else "such as Chance.of('collisions>0:0.02')"
-            raise GameError(f"a budget is a {type(budget).__name__}; a Chance or a CVaR is required: {advice}.")
+            raise GameError(f"a budget is a {type(budget).__name__}; a Chance is required: {advice}, or a CVaR.")
         _number(joint, budget)
         if isinstance(budget, Chance) and not 0 <= budget.probability <= 1:
             raise GameError(f"the probability of {budget} is {budget.probability}; a number from 0 to 1 is required.")
