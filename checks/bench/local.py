@@ -184,7 +184,7 @@ def _by_highs(case: Case, method: Method, limit: float) -> HighsRun:
     highs = ByHighs(method, time.perf_counter() + limit)
     try:
         # Compiled turns call no solver; HiGHS is compared where agents respond one by one.
-        with patch("cmpg.equilibrium.starts.common_price.maximise", highs.at_a_price), kernels("numpy"):
+        with patch("cmpg.equilibrium.best_responses.maximise", highs.at_a_price), kernels("numpy"):
             result = cmpg.solve(case.game, epsilon=case.epsilon, method=cmpg.Ascent(solver=highs))
     except OutOfTime:
         return HighsRun(watch.smaller, False, "stopped")

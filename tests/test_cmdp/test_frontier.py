@@ -73,19 +73,6 @@ def test_the_edge_that_crosses_the_threshold_is_mixed_to_it(threshold, value, sl
     assert found.plans == len(program.tried)
 
 
-@pytest.mark.parametrize("near", [0.6, 2.0, 2.2, 3.4, 7.0, 100.0])
-@pytest.mark.parametrize("threshold", [0.5, 1.25, 2.5])
-def test_a_guess_changes_the_way_and_not_the_answer(near, threshold):
-    program = Frontier(CONCAVE, [threshold])
-    expected = best_mixture(Frontier(CONCAVE, [threshold]))
-    found = best_mixture(program, near=near)
-    assert program.tried[0] == (1.0, near)
-    assert found.mixture.value == pytest.approx(expected.mixture.value, abs=1e-12)
-    assert found.multipliers[0] == pytest.approx(expected.multipliers[0], abs=1e-12)
-    if near != 100.0:  # given up, and begun again
-        assert found.plans == len(program.tried)
-
-
 def test_without_constraints_and_where_the_best_plan_fits_one_plan_is_enough():
     free = Frontier([point(3), point(5)], [])
     found = best_mixture(free)

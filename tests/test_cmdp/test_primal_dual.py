@@ -12,7 +12,7 @@ from cmpg.cmdp.evaluation import evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack, repaired
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.cmdp.primal_dual import DecayingStep, PaperStep, PrimalDual
+from cmpg.cmdp.primal_dual import PrimalDual
 from cmpg.cmdp.response import cost_margins
 from cmpg.errors import InfeasibleError, SolverError
 
@@ -61,21 +61,9 @@ def test_smaller_tolerances_take_longer_and_come_closer(constraints, discount):
     assert close.multipliers.any()
 
 
-def test_the_papers_constant_step_works_too():
-    cmdp = binding_cmdp(7)
-    response = PrimalDual(tolerance=0.02, step=PaperStep(iterations=400))(cmdp)
-    assert response.gap <= 0.02
-    assert response.costs[0] <= cmdp.thresholds[0]
-
-
-def test_steps_decay_or_stay():
-    assert [DecayingStep()(t) for t in (1, 4, 100)] == [1.0, 0.5, 0.1]
-    assert [PaperStep(100)(t) for t in (1, 4, 100)] == [0.1, 0.1, 0.1]
-
-
 def test_settings_are_part_of_the_value():
     assert PrimalDual() == PrimalDual()
-    assert repr(PrimalDual(tolerance=0.5)) == "PrimalDual(tolerance=0.5, max_iterations=100000, step=DecayingStep())"
+    assert repr(PrimalDual(tolerance=0.5)) == "PrimalDual(tolerance=0.5, max_iterations=100000)"
 
 
 def test_without_need_of_a_price_one_plan_is_enough():

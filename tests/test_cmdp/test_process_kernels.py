@@ -264,22 +264,19 @@ def test_kernels_refuse_what_does_not_fit_the_process():
     kernels, process = kernels_for(one_state())
     weights, totals, policy = np.ones(2), np.empty(2), np.full((2, 1, 2), 0.5)
     actions, to_go = np.zeros((2, 1), dtype=np.int64), np.empty((1, 2))
-    setting = (process, weights, weights, 0.0, 0.0, -1.0)
-    assert kernels.plan(*setting, 1, actions, to_go, totals, None, False) == -1
+    setting = (process, None, weights, weights, 0.0, 0.0, -1.0)
+    assert kernels.plan(*setting, 1, actions, None, to_go, totals, None, False) == -1
     bad = [
         lambda: kernels.bound(object(), weights),
         lambda: kernels.bound(process, np.ones(3)),
         lambda: kernels.evaluate(process, policy[:1], totals),
         lambda: kernels.evaluate(process, policy, np.empty(1)),
         lambda: kernels.occupancy(process, policy, np.empty((1, 1, 2))),
-        lambda: kernels.plan(*setting, 2, actions, to_go, totals, None, False),
-        lambda: kernels.plan(*setting, -1, actions, to_go, totals, None, False),
-        lambda: kernels.plan(*setting, 1, actions[:1], to_go, totals, None, False),
-        lambda: kernels.plan(*setting, 1, actions, to_go[:, :1].copy(), totals, None, False),
-        lambda: kernels.plan(*setting, 1, actions, to_go, totals, np.zeros(1), False),
-        lambda: kernels.mixture(process, np.full((2, 1), 2), np.ones(1), policy),
-        lambda: kernels.mixture(process, np.full((2, 1), -1), np.ones(1), policy),
-        lambda: kernels.mixture(process, actions, np.ones(2), policy),
+        lambda: kernels.plan(*setting, 2, actions, None, to_go, totals, None, False),
+        lambda: kernels.plan(*setting, -1, actions, None, to_go, totals, None, False),
+        lambda: kernels.plan(*setting, 1, actions[:1], None, to_go, totals, None, False),
+        lambda: kernels.plan(*setting, 1, actions, None, to_go[:, :1].copy(), totals, None, False),
+        lambda: kernels.plan(*setting, 1, actions, None, to_go, totals, np.zeros(1), False),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(2), np.ones(3)), policy, None),
         lambda: kernels.greatest_sum(process, (np.ones(2), np.ones(3), np.ones(2)), policy, None),

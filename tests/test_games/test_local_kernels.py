@@ -14,12 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cmpg
-from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.equilibrium import best_responses, certificate
-from cmpg.equilibrium.ascent import coordinate_ascent
+from cmpg.equilibrium import certificate
 from cmpg.equilibrium.certificate import certify
-from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.games.local import position as position_module
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.kernels import compiled
@@ -803,22 +800,6 @@ def test_loads_depend_on_chance_if_somebody_else_mixes(own, others, varies):
     game = LocalGame(agents=(agent,) * 3, delay=np.zeros((1, 1, 4)), load_costs=costs, thresholds=[1.0], horizon=1)
     position = game.at(JointPolicy(tuple(np.array([[row]], dtype=float) for row in (own, others, [0, 1]))))
     assert position.loads.surely_vary(0, game.load_costs[0]) == varies
-
-
-@pytest.mark.parametrize("most", [0, 4])
-def test_multipliers_of_one_agent_of_a_crowd_prove_that_others_are_at_their_best(most, monkeypatch):
-    game, solved = crowd_of_cars(150), []
-
-    def counting(cmdp, *, rng=None):
-        solved.append(cmdp)
-        return Exact()(cmdp, rng=rng)
-
-    monkeypatch.setattr(best_responses, "MAX_RECENT", most)
-    start = CommonPrice()(game)
-    prices = np.tile(0.5 * start.multipliers, (game.num_agents, 1))  # which prove nothing
-    ended = coordinate_ascent(game, start.policy, multipliers=prices, method=cmpg.Ascent(solver=counting))
-    assert ended.certified
-    assert (len(solved) < 0.4 * game.num_agents) == (most > 0)
 
 
 def test_the_certificate_of_a_local_game_is_timed_by_the_judge_that_will_run(monkeypatch):

@@ -26,12 +26,12 @@ import numpy as np
 
 from cmpg.arrays import ROW_SUM_TOLERANCE, FloatArray, IntArray, check_shape, first_index, frozen, numbers, place
 from cmpg.cmdp.evaluation import backward_induction, check_policy, policy_from_occupancy, stages_backwards
-from cmpg.cmdp.frontier import best_mixture
+from cmpg.cmdp.frontier import CMDPProgram, best_mixture
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP, check_steps
-from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule, run_plan
-from cmpg.cmdp.response import EvaluatedPolicy, cost_margins, infeasible
-from cmpg.errors import GameError, InfeasibleError
+from cmpg.cmdp.planning import ChoiceRule, certain_rows, choice_rule, compiled_plan
+from cmpg.cmdp.response import EvaluatedPolicy
+from cmpg.errors import GameError
 
 AXES = ("h", "s", "a", "next")
 """How the axes of a box are called in errors."""
@@ -156,9 +156,7 @@ def optimistic_plan(
     rule = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
     chosen = np.empty((steps, states), dtype=np.int64)
     rows = np.empty((steps, states, states))
-    if (compiled := kernels_for(nominal)) is not None:
-        kernel = partial(compiled[0].optimistic_plan, compiled[1], box.packed)
-        totals = run_plan(kernel, nominal, rule, chosen, before=(rows,))
+    if (totals := compiled_plan(nominal, rule, chosen, box=box.packed, rows=rows)) is not None:
         return OptimisticPlan(actions=chosen, rows=rows, value=float(totals[0]), costs=totals[1:])
     everyone = np.arange(states)
     filled = _filled_rows(box, steps - 1, everyone)  # after the last step nothing follows, and all orders are the same
@@ -269,7 +267,7 @@ def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None)
     rng
         Breaks ties between actions at random.
     """
-    found = best_mixture(_Program(box, rng))
+    found = best_mixture(_program(box, rng))
     multipliers = np.maximum(found.multipliers, 0.0)
     mixture = found.mixture
     return OptimisticResponse(
@@ -283,53 +281,22 @@ def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None)
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """A box, as the search sees it."""
+def _program(box: BoxCMDP, rng: np.random.Generator | None) -> CMDPProgram[OptimisticPlan, EvaluatedPolicy]:
+    """Return a box as the search sees it: a plan chooses its rows, too, and a mixture has a kernel of its own."""
 
-    box: BoxCMDP
-    rng: np.random.Generator | None
-
-    @property
-    def num_actions(self) -> int:
-        return self.box.nominal.num_actions
-
-    @property
-    def thresholds(self) -> FloatArray:
-        return self.box.nominal.thresholds
-
-    @cached_property
-    def margins(self) -> FloatArray:
-        return cost_margins(self.box.nominal)
-
-    @property
-    def largest_costs(self) -> FloatArray:
-        return self.box.nominal.step_sizes[1:]
-
-    def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> OptimisticPlan:
-        return optimistic_plan(self.box, multipliers, reward_weight=reward_weight, rng=self.rng)
-
-    def mix(self, plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
-        policy, kernel = _mixed(self.box, [each for each in zip(weights, plans, strict=True) if each[0] > 0], unvisited)
+    def mix(plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
+        policy, kernel = _mixed(box, [each for each in zip(weights, plans, strict=True) if each[0] > 0], unvisited)
         # The mixture is judged under the kernel that its own flow implies, not under the nominal one.
-        return EvaluatedPolicy(replace(self.box.nominal, transition=kernel, trusted=True), policy)
+        return EvaluatedPolicy(replace(box.nominal, transition=kernel, trusted=True), policy)
 
-    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
-        return infeasible(self.box.nominal, multipliers, least)
+    return CMDPProgram(box.nominal, partial(optimistic_plan, box, rng=rng), mix)
 
 
 def _mixed(
     box: BoxCMDP, used: Sequence[tuple[float, OptimisticPlan]], unvisited: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the policy and the kernel of a mixture of plans, given with their weights: [H, S, A], [H, S, A, S]."""
-    shape = (*box.nominal.policy_shape, box.nominal.num_states)
-    if (compiled := kernels_for(box.nominal)) is not None:
-        policy, kernel = np.array(unvisited, dtype=np.float64), np.empty(shape)
-        actions, rows = (np.array([getattr(each, name) for _, each in used]) for name in ("actions", "rows"))
-        weights = np.array([weight for weight, _ in used], dtype=np.float64)
-        compiled[0].optimistic_mixture(compiled[1], box.packed, actions, rows, weights, policy, kernel)
-        return policy, frozen(kernel)
-    flow = np.zeros(shape)
+    flow = np.zeros((*box.nominal.policy_shape, box.nominal.num_states))
     for weight, plan in used:
         _add_flow(flow, plan, weight * box.nominal.initial)
     return policy_from_occupancy(flow.sum(axis=-1), unvisited), _kernel(box, flow)

@@ -17,16 +17,16 @@ asks for it, since CA-CMPG breaks on any violation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
-from cmpg.cmdp.frontier import Slack, best_mixture, widest_slack
+from cmpg.cmdp.frontier import CMDPProgram, Slack, best_mixture, widest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound, plan
 from cmpg.cmdp.response import (
@@ -38,7 +38,7 @@ from cmpg.cmdp.response import (
     mixed_policy,
     move_inside,
 )
-from cmpg.errors import InfeasibleError, SolverError
+from cmpg.errors import SolverError
 
 MAX_ENTRIES = 5_000
 """Costs are not computed in rationals along more transition entries than this: that takes too long."""
@@ -65,50 +65,23 @@ class Exact:
     (1.0, array([1.]))
     """
 
-    # If there is one constraint, a guess of its multiplier. The answer is the same but for states never visited.
-    near: float | None = field(default=None, repr=False)
-
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
         """Return an optimal policy of the CMDP, or raise InfeasibleError."""
         # The tables of an induced CMDP are rounded already: there, only the game itself could say more than they do.
         accepts = None if cmdp.entry_roundings else partial(provably_meets, cmdp)
-        found = best_mixture(_Program(cmdp, rng), accepts=accepts, near=self.near)
+        found = best_mixture(_program(cmdp, rng), accepts=accepts)
         return found.mixture.response(multipliers=found.multipliers, work=found.plans + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """A CMDP, as the search sees it."""
+def _program(cmdp: CMDP, rng: np.random.Generator | None) -> CMDPProgram[Plan, EvaluatedPolicy]:
+    """Return the CMDP as the search sees it: plans are backward inductions, a mixture has their mean occupancy."""
 
-    cmdp: CMDP
-    rng: np.random.Generator | None
-
-    @property
-    def num_actions(self) -> int:
-        return self.cmdp.num_actions
-
-    @property
-    def thresholds(self) -> FloatArray:
-        return self.cmdp.thresholds
-
-    @cached_property
-    def margins(self) -> FloatArray:
-        return cost_margins(self.cmdp)
-
-    @property
-    def largest_costs(self) -> FloatArray:
-        return self.cmdp.step_sizes[1:]
-
-    def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> Plan:
-        return plan(self.cmdp, multipliers, reward_weight=reward_weight, rng=self.rng)
-
-    def mix(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
+    def mix(plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
         if len(plans) == 1:
-            return EvaluatedPolicy(self.cmdp, plans[0].policy(self.num_actions))
-        return EvaluatedPolicy(self.cmdp, mixed_policy(self.cmdp, plans, weights=weights, unvisited=unvisited))
+            return EvaluatedPolicy(cmdp, plans[0].policy(cmdp.num_actions))
+        return EvaluatedPolicy(cmdp, mixed_policy(cmdp, plans, weights=weights, unvisited=unvisited))
 
-    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
-        return infeasible(self.cmdp, multipliers, least)
+    return CMDPProgram(cmdp, partial(plan, cmdp, rng=rng), mix)
 
 
 def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:
@@ -145,7 +118,7 @@ def greatest_slack(
     rng
         Breaks ties at random.
     """
-    return widest_slack(_Program(cmdp, rng), enough=enough, units=units)
+    return widest_slack(_program(cmdp, rng), enough=enough, units=units)
 
 
 def check_feasible(cmdp: CMDP, safe: CMDPSlack) -> None:

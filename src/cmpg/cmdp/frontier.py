@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.response import Aim, Mixture, move_inside
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.response import Aim, Mixture, cost_margins, infeasible, move_inside
 from cmpg.deadline import check_time
 from cmpg.errors import InfeasibleError, SolverError
 
@@ -40,9 +41,6 @@ FLAT = 1e-13
 
 MAX_PLANS = 10_000
 """Searches end after a few dozen plans; one that has made this many is not going to end."""
-
-WIDENINGS = (1.3, 2.5, 10.0)
-"""Factors by which a guessed multiplier is raised or lowered before the guess is given up."""
 
 BESIDE, BEYOND = 0.1, 3.0
 """A guess closer to an end than this share of the bracket goes this many times as far."""
@@ -103,6 +101,39 @@ class Program(Protocol[VertexT, MixtureT]):
 
 
 @dataclass(frozen=True, eq=False)
+class CMDPProgram(Generic[VertexT, MixtureT]):
+    """A CMDP as the search sees it, given how to plan for a direction and how to mix plans."""
+
+    cmdp: CMDP
+    plan: Callable[..., VertexT]
+    mix: Callable[..., MixtureT]
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return self.cmdp.num_actions
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """α: [k]."""
+        return self.cmdp.thresholds
+
+    @cached_property
+    def margins(self) -> FloatArray:
+        """How far a computed cost can be from the true one: [k]."""
+        return cost_margins(self.cmdp)
+
+    @property
+    def largest_costs(self) -> FloatArray:
+        """The largest |c| of one step: [k]."""
+        return self.cmdp.step_sizes[1:]
+
+    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
+        """Build the error that says that V^{λ·c} ≥ least > λ·α for every policy."""
+        return infeasible(self.cmdp, multipliers, least)
+
+
+@dataclass(frozen=True, eq=False)
 class Found(Generic[MixtureT]):
     """The best mixture, the multipliers that prove it, and the number of plans that it took."""
 
@@ -116,9 +147,7 @@ Accepts = Callable[[VertexT], bool]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is beyond all floats ends the search, in words
-def best_mixture(
-    program: Program[VertexT, MixtureT], *, accepts: Accepts[VertexT] | None = None, near: float | None = None
-) -> Found[MixtureT]:
+def best_mixture(program: Program[VertexT, MixtureT], *, accepts: Accepts[VertexT] | None = None) -> Found[MixtureT]:
     """Return the best policy that meets the constraints, or raise InfeasibleError.
 
     Parameters
@@ -127,16 +156,13 @@ def best_mixture(
         What is planned for.
     accepts
         Decides about single plans if rounding could; unless given, the computed costs are believed.
-    near
-        If there is one constraint, a guess of its multiplier: a good one saves half of the plans.
     """
     if len(program.thresholds) == 0:
         best = program.plan(np.zeros(0))
         return Found(_alone(program, best), np.zeros(0), 1)
     if len(program.thresholds) > 1:
         return _column_generation(program, accepts)
-    found = _search_near(program, near, fits=partial(_fits, program, accepts=accepts)) if near else None
-    return _frontier_search(program, accepts) if found is None else found
+    return _frontier_search(program, accepts)
 
 
 def _alone(program: Program[VertexT, MixtureT], plan: VertexT) -> MixtureT:
@@ -170,25 +196,6 @@ def _frontier_search(program: Program[VertexT, MixtureT], accepts: Accepts[Verte
         # Not even the cheapest plan fits beyond doubt: what cannot be distinguished from it has to do.
         fits = partial(_costs_at_most, most=max(threshold, least + margin))
     return _along_crossing_edge(program, _Bracket(left, right, np.inf, 0.0), fits=fits, plans=2)
-
-
-def _search_near(
-    program: Program[VertexT, MixtureT], near: float, *, fits: Callable[[VertexT], bool]
-) -> Found[MixtureT] | None:
-    """Begin with plans at a guess and beside it, one that fits and one that does not; None if there is no such pair.
-
-    The larger the multiplier, the less is spent: if the plan at the guess fits, smaller ones are tried, else larger.
-    """
-    last, at = program.plan(np.array([near])), near
-    low = fits(last)
-    for plans, factor in enumerate(WIDENINGS, start=2):
-        beside = near / factor if low else near * factor
-        each = program.plan(np.array([beside]))
-        if fits(each) != low:
-            bracket = _Bracket(last, each, at, beside) if low else _Bracket(each, last, beside, at)
-            return _along_crossing_edge(program, bracket, fits=fits, plans=plans)
-        last, at = each, beside
-    return None
 
 
 def _costs_at_most(plan: Vertex, *, most: float) -> bool:

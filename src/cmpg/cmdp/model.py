@@ -49,10 +49,6 @@ Transition = FloatArray | tuple[sp.csr_array, ...]
 """[H or 1, S, A, S] dense, or one CSR matrix [S·A, S] per step (or one for all), rows in the order (state, action)."""
 
 
-SHORT = 32
-"""Rows with at most this many entries are short."""
-
-
 @dataclass(frozen=True, eq=False)
 class CMDP:
     """One agent, its world, its reward and its constraints.
@@ -210,12 +206,6 @@ def thin(table: FloatArray) -> FloatArray:
 def _largest_sum(table: FloatArray, length: float) -> float:
     """Return Σ_h max |l_h| of a table whose first axis is the step, or its one step's maximum times the length."""
     flat = thin(table).reshape(len(table), -1)
-    if flat.shape[1] <= SHORT < len(flat):
-        # NumPy takes a call for each of many short rows; columns are few.
-        sizes = np.abs(flat[:, 0])
-        for column in flat.T[1:]:
-            np.maximum(sizes, np.abs(column), out=sizes)
-        return float(sizes.sum())
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     return float(largest.sum()) if len(largest) > 1 else float(largest[0]) * length
 

@@ -15,7 +15,7 @@ one step's rounding can separate them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -37,9 +37,6 @@ from cmpg.cmdp.evaluation import (
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP, thin
 from cmpg.errors import SolverError
-
-SMALL_MASK = 1_000
-"""In masks of fewer entries than this, NumPy's own argmax finds the first True of each column faster."""
 
 TIE = 1e-12
 """Two action values are tied if they differ by less than this, relative to the scale of the rewards."""
@@ -88,8 +85,8 @@ def plan(
     if cmdp.discount is not None:
         return _policy_iteration(cmdp, rule)
     chosen = np.empty(cmdp.policy_shape[:2], dtype=np.int64)
-    if (compiled := kernels_for(cmdp)) is not None:
-        totals = run_plan(partial(compiled[0].plan, compiled[1]), cmdp, rule, chosen)
+    totals = compiled_plan(cmdp, rule, chosen)
+    if totals is not None:
         return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
 
     def choose(step: int, worth: FloatArray) -> FloatArray:
@@ -101,34 +98,32 @@ def plan(
     return Plan(actions=chosen, value=float(totals[0]), costs=totals[1:])
 
 
-def run_plan(
-    kernel: Callable[..., int],
-    cmdp: CMDP,
-    rule: ChoiceRule,
-    chosen: IntArray,
-    *,
-    before: tuple[Any, ...] = (),
-) -> FloatArray:
-    """Plan with a compiled kernel, which fills `chosen`; return the reward and the costs: [1 + k].
+def compiled_plan(
+    cmdp: CMDP, rule: ChoiceRule, chosen: IntArray, *, box: Any = None, rows: FloatArray | None = None
+) -> FloatArray | None:
+    """Plan with the compiled kernel; return the reward and the costs [1 + k], or None if the NumPy twin is to run.
 
     Parameters
     ----------
-    kernel
-        A compiled plan whose process is given already.
     cmdp, rule
         What to plan for.
     chosen : [H, S]
         Where the actions go.
-    before
-        Arrays that some kernels take before the values to go.
+    box
+        The tables of a box of transitions (`BoxCMDP.packed`), to plan with its best rows.
+    rows : [H, S, S]
+        Where the rows of the box go.
     """
+    if (compiled := kernels_for(cmdp)) is None:
+        return None
+    kernels, process = compiled
     to_go, totals = np.empty((cmdp.num_states, len(rule.weights))), np.empty(len(rule.weights))
     relative = -1.0 if rule.relative_tie is None else rule.relative_tie
-    setting = (rule.weights, rule.second, rule.tie, rule.second_tie, relative)
-    arrays, ask = (chosen, *before, to_go, totals), rule.rng is not None
+    setting = (process, box, rule.weights, rule.second, rule.tie, rule.second_tie, relative)
+    arrays, ask = (chosen, rows, to_go, totals), rule.rng is not None
     step, noise = cmdp.num_steps - 1, None
     # The kernel stops at a step whose ties are to be broken at random, and goes on with the noise for it.
-    while (step := kernel(*setting, step, *arrays, noise, ask)) >= 0:
+    while (step := kernels.plan(*setting, step, *arrays, noise, ask)) >= 0:
         assert rule.rng is not None
         noise = rule.rng.random((cmdp.num_actions, cmdp.num_states))
     return totals
@@ -157,7 +152,7 @@ class ChoiceRule:
         width = self.tie if self.relative_tie is None else np.minimum(self.tie, self.relative_tie * np.abs(best))
         tied = by_action >= best - width
         if np.count_nonzero(tied) == len(best):
-            chosen = _first_of_each_column(tied)
+            chosen = np.asarray(tied.argmax(axis=0))
         else:
             chosen = self.among(tied, _by_action(self.second @ worth, num_actions))
         return chosen, worth.take(np.arange(0, worth.shape[1], num_actions) + chosen, axis=1)
@@ -206,17 +201,8 @@ def _by_action(values: npt.NDArray[Any], num_actions: int) -> npt.NDArray[Any]:
 def _one_of_each_column(mask: npt.NDArray[np.bool_], rng: np.random.Generator | None) -> IntArray:
     """Return the row of the first True of each column of masks [..., A, S], or of a random one."""
     if rng is None:
-        return _first_of_each_column(mask)
-    return np.asarray(np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=-2))
-
-
-def _first_of_each_column(mask: npt.NDArray[np.bool_]) -> IntArray:
-    """Return mask.argmax(axis=-2) of masks [..., A, S] with a True in each column; NumPy is slow at large ones."""
-    if mask.size < SMALL_MASK:
         return np.asarray(mask.argmax(axis=-2))
-    count = mask.shape[-2]
-    ranks = np.arange(count, 0, -1, dtype=np.min_scalar_type(count))[:, None]
-    return np.asarray(count - np.maximum.reduce(mask * ranks, axis=-2).astype(np.int64))
+    return np.asarray(np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=-2))
 
 
 def dual_bound(cmdp: CMDP, multipliers: FloatArray) -> float:

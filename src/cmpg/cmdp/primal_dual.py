@@ -5,7 +5,8 @@
 and the answer has the mean occupancy of the π_t. The mean starts afresh whenever t is a power of two: it then holds at
 least the later half of all plans, and forgets the first ones, whose prices were far off. With a strictly feasible
 policy of slack ζ_j and value v, weak duality gives λ*_j ≤ (max V^r − v)/ζ_j, and U_j is twice that. With B_j the
-largest |α_j − V^{c_j}|, the steps are η_t = U_j/(B_j √t), or the paper's η = U_j/(B_j √T) for a T fixed in advance.
+largest |α_j − V^{c_j}|, the steps are η_t = U_j/(B_j √t); the paper's own, with √T for a T that is fixed in advance,
+are in `cmpg.paper.algorithm_3`.
 
 Guarantee: the mean is off by O(U B/√t) in value and in cost. The loop ends as soon as the best dual bound so far is
 within the tolerance of what the mean is worth after its repair, so that value ≤ optimum ≤ value + tolerance, and the
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
 
 import numpy as np
 
@@ -27,33 +27,6 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, plan
 from cmpg.cmdp.response import BestResponse, cost_margins, respond
 from cmpg.errors import SolverError
-
-
-class StepRule(Protocol):
-    """How long a dual step is, in units of U/B."""
-
-    def __call__(self, iteration: int) -> float:
-        """Return η_t B/U for the iteration t = 1, 2, …"""
-
-
-@dataclass(frozen=True)
-class DecayingStep:
-    """η_t = U/(B √t): needs no number of iterations in advance."""
-
-    def __call__(self, iteration: int) -> float:
-        """Return 1/√t."""
-        return 1 / sqrt(iteration)
-
-
-@dataclass(frozen=True)
-class PaperStep:
-    """η = U/(B √T), the same in every iteration."""
-
-    iterations: int  # T
-
-    def __call__(self, iteration: int) -> float:  # noqa: ARG002 -- the protocol's parameter
-        """Return 1/√T."""
-        return 1 / sqrt(self.iterations)
 
 
 @dataclass(frozen=True)
@@ -70,7 +43,6 @@ class PrimalDual:
 
     tolerance: float = 1e-2  # in units of the reward
     max_iterations: int = 100_000
-    step: StepRule = DecayingStep()
 
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:
         """Return a policy within the tolerance of the best one, or raise InfeasibleError or SolverError."""
@@ -95,7 +67,7 @@ class PrimalDual:
             if best_bound - mean.repaired_value <= self.tolerance:
                 policy = repaired(cmdp, mean.visits, safe)
                 return respond(cmdp, policy, multipliers=best_multipliers, work=iteration)
-            moved = multipliers + self.step(iteration) * steps * (answer.costs - cmdp.thresholds)
+            moved = multipliers + steps / sqrt(iteration) * (answer.costs - cmdp.thresholds)
             multipliers = np.clip(moved, 0.0, bounds)
         raise SolverError(
             f"the primal-dual method is still {best_bound - mean.repaired_value:.3g} from optimal after "

@@ -16,7 +16,6 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
-from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError
@@ -91,28 +90,11 @@ def cost_margins(cmdp: CMDP) -> FloatArray:
 
 def mixed_policy(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
     """Return one policy whose value and costs are the weighted averages of the plans': it has their mean occupancy."""
-    used = [(float(weight), each) for weight, each in zip(weights, plans, strict=True) if weight > 0]
-    if cmdp.discount is not None:
-        visits = sum(weight * occupancy(cmdp, each.policy(cmdp.num_actions)) for weight, each in used)
-        return policy_from_occupancy(np.asarray(visits), unvisited)
-    if (compiled := kernels_for(cmdp)) is not None:
-        kernels, process = compiled
-        policy = np.array(unvisited, dtype=np.float64)
-        kernels.mixture(
-            process, np.array([each.actions for _, each in used]), np.array([weight for weight, _ in used]), policy
-        )
-        return policy
-    steps, states, actions = cmdp.policy_shape
-    first_pairs, each_plan = np.arange(0, states * actions, actions), np.arange(len(used))[:, None]
-    mixed = np.empty(cmdp.policy_shape)
-    arriving = np.outer([weight for weight, _ in used], cmdp.initial)
-    for step in range(steps):
-        flows = np.zeros((len(used), states * actions))
-        flows[each_plan, first_pairs + np.stack([each.actions[step] for _, each in used])] = arriving
-        mixed[step] = flows.sum(axis=0).reshape(states, actions)
-        if step < steps - 1:
-            arriving = flows @ cmdp.matrix(step)
-    return policy_from_occupancy(mixed, unvisited)
+    visits = np.zeros(cmdp.policy_shape)
+    for weight, each in zip(weights, plans, strict=True):
+        if weight > 0:
+            visits += weight * occupancy(cmdp, each.policy(cmdp.num_actions))
+    return policy_from_occupancy(visits, unvisited)
 
 
 def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleError:

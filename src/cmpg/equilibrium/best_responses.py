@@ -10,7 +10,8 @@ For a policy that comes without multipliers best responses propose the prices, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,21 @@ import numpy as np
 from cmpg.arrays import BoolArray, FloatArray
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.planning import dual_bound, greedy_policy
+from cmpg.cmdp.planning import best_table, dual_bound, greedy_policy, maximise
 from cmpg.cmdp.response import BestResponse, Solver, cost_margins
 from cmpg.cmdp.support import Restricted, restricted
 from cmpg.equilibrium.certificate import Certificate, certify, gain_rounding, judge_agent, restriction
-from cmpg.equilibrium.loop import Answer
+from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
+from cmpg.equilibrium.result import Status
 from cmpg.errors import InfeasibleError, SolverError
 from cmpg.games.game import (
     AgentBounds,
+    DynamicsEnd,
     Game,
     Position,
+    PositionT,
     agent_bounds,
+    best_response_dynamics,
     bounded_together,
     current,
     forbidden,
@@ -38,14 +43,6 @@ from cmpg.policy import JointPolicy
 
 DOUBT = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
-
-SPENT = 1e-9
-"""A budget of which no more than this is left is spent."""
-
-MAX_RECENT, MAX_FRUITLESS = 4, 12
-"""An agent that may gain at its own multipliers is tried with this many recent ones of others; not any more after so
-many in a row that were of no use.
-"""
 
 MAX_REDUCTIONS, REDUCTION = 24, 4.0
 """How many times, at most, a multiplier is lowered whose proof is hidden by rounding; and by how much."""
@@ -146,7 +143,6 @@ class _Screened:
     agents: range
     multipliers: FloatArray  # [agents, k]
     judged: AgentBounds
-    tried: tuple[FloatArray, ...] = ()  # multipliers of other agents
 
 
 class Responses:
@@ -161,8 +157,6 @@ class Responses:
         self._last = {} if multipliers is None else dict(enumerate(multipliers))  # multipliers by agent
         self._guided = multipliers is not None
         self._screened: _Screened | None = None
-        self._fruitless = 0  # how many recent multipliers in a row were of use to one agent at most
-        self._recent: list[FloatArray] = []  # multipliers of the agents that were solved for last, the latest first
         self.failure = ""  # why an agent last had no response
         self.failures = 0
         self.moved_back = False  # whether an agent moved because a budget was overspent, and not for a gain
@@ -211,8 +205,7 @@ class Responses:
             judged = agent_bounds(position, multipliers, agents)
             if judged is None:
                 return self._bounded_alone(position, agent)
-            known = _Screened(position, agents, multipliers, judged)
-        known = self._screened = self._with_recent_multipliers(known, agent)
+            known = self._screened = _Screened(position, agents, multipliers, judged)
         index = agent - known.agents.start
         value, bound = float(known.judged.values[index]), float(known.judged.bounds[index])
         # The agent may have been solved for since, and have other multipliers now.
@@ -223,38 +216,6 @@ class Responses:
         table: Any = position.policy.stored[agent]
         response = BestResponse(table, value, np.zeros(0), self._last[agent], bound, 1)
         return Answer(table, max(bound - value, 0.0), response)
-
-    def _with_recent_multipliers(self, known: _Screened, agent: int) -> _Screened:
-        """Try recent multipliers of other agents on an agent that may gain, and on its neighbours.
-
-        Agents of a crowd trade at nearly the same price: what proves that one is at its best proves it for many.
-        """
-        if self._fruitless > MAX_FRUITLESS:
-            return known
-        for recent in [each for each in self._recent if not any(each is tried for tried in known.tried)]:
-            gains = known.judged.bounds - known.judged.values
-            open_to_gain = gains > self._epsilon / 2
-            open_to_gain[: agent - known.agents.start] = False
-            if not open_to_gain[agent - known.agents.start]:
-                break
-            multipliers = np.where(open_to_gain[:, None], recent, known.multipliers)
-            judged = agent_bounds(known.position, multipliers, known.agents)
-            assert judged is not None  # it has judged these agents before
-            proved = open_to_gain & (judged.bounds - judged.values <= self._epsilon / 2)
-            self._fruitless = 0 if np.count_nonzero(proved) > 1 else self._fruitless + 1
-            for index in np.flatnonzero(proved):
-                self._last[known.agents.start + int(index)] = recent
-            known = replace(
-                known,
-                multipliers=np.where(proved[:, None], recent, known.multipliers),
-                judged=replace(
-                    known.judged,
-                    bounds=np.where(proved, judged.bounds, known.judged.bounds),
-                    rounding=np.where(proved, judged.rounding, known.judged.rounding),
-                ),
-                tried=(*known.tried, recent),
-            )
-        return known
 
     def _with_finite_multipliers(self, agent: int, stop: int) -> range:
         """Return an agent and those after it, up to `stop`, as long as they have finite multipliers."""
@@ -283,18 +244,15 @@ class Responses:
         """Solve the agent's CMDP, and evaluate the response."""
         cmdp, now = position.induced_cmdp(agent), current(position, agent)
         try:
-            solver = self._solver_near(self._last.get(agent), cmdp.thresholds - now.costs)
             if np.any(np.abs(position.slacks) <= DOUBT * position.cost_rounding):
-                response = best_response(position, agent, solver, epsilon=self._epsilon, rng=rng)
+                response = best_response(position, agent, self._solver, epsilon=self._epsilon, rng=rng)
             else:
-                response = solver(cmdp, rng=rng)
+                response = self._solver(cmdp, rng=rng)
             judged = evaluate(cmdp, response.policy)
             self._require_feasible(agent, judged.costs - np.maximum(cmdp.thresholds, now.costs), cost_margins(cmdp))
         except (InfeasibleError, SolverError) as problem:
             return self._unchanged(position, agent, problem)
         self._last[agent] = response.multipliers
-        if np.isfinite(response.multipliers).all():
-            self._recent = [response.multipliers, *self._recent][:MAX_RECENT]
         gain = float(judged.value - now.value)
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
@@ -308,23 +266,72 @@ class Responses:
         last = self._last.get(agent, np.zeros(position.induced_cmdp(agent).num_constraints))
         return Answer(table, 0.0, BestResponse(table, now.value, now.costs, last, np.inf, 0))
 
-    def _solver_near(self, last: FloatArray | None, slacks: FloatArray) -> Solver:
-        """Return the solver; where a single threshold is spent, the agent's last multiplier is a guess of the next.
-
-        Only where multipliers were given: a guess changes what the answer does in states that are never visited, which
-        matters where others' deviations lead there.
-        """
-        spent = len(slacks) == 1 and abs(slacks[0]) < SPENT
-        if self._guided and last is not None and np.isfinite(last).all() and spent and isinstance(self._solver, Exact):
-            return replace(self._solver, near=float(last[0]))
-        return self._solver
-
     def _require_feasible(self, agent: int, over: FloatArray, margins: FloatArray) -> None:
         if (over > 2 * margins).any():
             raise SolverError(
                 f"{type(self._solver).__name__} returned a policy for agent {agent} that exceeds a threshold "
                 f"by {over.max():.3g}. Use Exact(), or a solver that returns feasible policies."
             )
+
+
+def dynamics_at(
+    position: PositionT,
+    multipliers: FloatArray,
+    *,
+    turns: int,
+    worth: float,
+    waiting: Collection[int] = (),
+    rng: np.random.Generator | None = None,
+    deadline: float = np.inf,
+    workers: int = 1,
+    on_progress: OnProgress = lambda _: None,
+) -> tuple[DynamicsEnd[PositionT], Status | None]:
+    """Let agents in turn move to what is best for them at common multipliers [k], until no agent gains.
+
+    The game makes all moves by one call if it can; then the status is None, and no step is reported. Otherwise it is
+    the status of the loop.
+
+    Parameters
+    ----------
+    position, multipliers : [k]
+        Where to begin, and what all agents pay.
+    turns
+        Agents that are queried, at most.
+    worth
+        A gain of less than this share of an agent's range is no reason to move.
+    waiting
+        Agents that keep their policies.
+    rng, deadline, workers, on_progress
+        As for `take_turns`.
+    """
+    by_one_call = best_response_dynamics(
+        position,
+        multipliers,
+        turns=turns,
+        worth=worth,
+        waiting=waiting,
+        rng=rng,
+        deadline=deadline,
+        workers=workers,
+    )
+    if by_one_call is not None:
+        return by_one_call, None
+
+    def answer(position: PositionT, agent: int, _: np.random.Generator | None) -> Answer:
+        table = position.policy[agent]
+        if agent in waiting:
+            return Answer(table, 0.0)
+        cmdp, now = position.induced_cmdp(agent), current(position, agent)
+        best = maximise(cmdp, multipliers)
+        gain = best.value - float(now.value - multipliers @ now.costs)
+        noise = 4 * cmdp.rounding * float(cmdp.rounding_sizes[0] + multipliers @ cmdp.rounding_sizes[1:])
+        if gain <= 0 or gain <= max(noise, worth * cmdp.reward_range):
+            return Answer(table, 0.0)
+        return Answer(best_table(cmdp, best, multipliers, rng=rng), gain)
+
+    rules = Rules(max_answers=turns, deadline=deadline)
+    ending = take_turns(position, answer, rules, on_progress=on_progress, traced=False)
+    return DynamicsEnd(ending.position, ending.moves), ending.status
 
 
 def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:

@@ -25,8 +25,6 @@ from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.equilibrium.starts.min_cost import feasible_start
-from cmpg.equilibrium.starts.start import is_feasible
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
@@ -121,7 +119,7 @@ def _best_values(cmdp: CMDP, changes: FloatArray, constraint: int) -> FloatArray
         limits = cmdp.thresholds.copy()
         limits[constraint] += change
         try:
-            values[place] = Exact()(replace(cmdp, thresholds=limits)).value
+            values[place] = Exact()(replace(cmdp, thresholds=limits, trusted=True)).value
         except InfeasibleError:
             continue
     return values
@@ -152,7 +150,7 @@ def is_cheap(game: Game, moves: int) -> bool:
 def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: float) -> Resolved:
     """Go on from a policy at a few other thresholds; those without a certified answer in time are left out.
 
-    Below what the policy spends, the ascent starts from the policy moved towards a feasible one, just far enough.
+    Below what the policy spends, `solve` moves it towards a feasible one, just far enough, and starts there.
     """
     found: list[tuple[float, float]] = []
     cost = float(game.at(policy).costs[constraint])
@@ -160,9 +158,8 @@ def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: f
         limits = game.thresholds.copy()
         limits[constraint] = threshold
         other = game.with_thresholds(limits)
-        start = _moved_inside(other, policy)
-        result = None if start is None else uninterrupted(solve(other, epsilon=epsilon, start=start, time_limit=2.0))
-        if result is not None and result.certified:
+        result = uninterrupted(solve(other, epsilon=epsilon, start=policy, time_limit=2.0))
+        if result.certified:
             found.append((float(threshold), float(result.values.sum())))
     columns = np.array(found).reshape(-1, 2).T
     return Resolved(constraint, float(game.thresholds[constraint]), columns[0], columns[1])
@@ -202,17 +199,3 @@ def sensitivity(result: Result) -> Sensitivity:
                 resolved.append(solve_around(game, policy, constraint=j, epsilon=result.epsilon))
     known = [curve for curve in curves if np.isfinite(curve.values).any()]
     return Sensitivity(tuple(known), tuple(each for each in resolved if len(each.thresholds) > 1))
-
-
-def _moved_inside(game: Game, policy: JointPolicy) -> JointPolicy | None:
-    """Return the policy, or its mixture with a feasible one that keeps most of it and is feasible too."""
-    if is_feasible(game.at(policy)):
-        return policy
-    safe = feasible_start(game).policy
-    if safe is None:
-        return None
-    low, high = 0.0, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_feasible(game.at(policy.mix(safe, middle))) else (middle, high)
-    return policy.mix(safe, high)

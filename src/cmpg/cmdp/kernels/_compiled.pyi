@@ -15,6 +15,7 @@ def process(
 ) -> Any: ...
 def plan(
     process: Any,
+    box: tuple[FloatArray, FloatArray, FloatArray] | None,
     weights: FloatArray,
     second: FloatArray,
     tie: float,
@@ -22,6 +23,7 @@ def plan(
     relative_tie: float,
     step: int,
     chosen: IntArray,
+    rows: FloatArray | None,
     to_go: FloatArray,
     totals: FloatArray,
     noise: FloatArray | None,
@@ -30,35 +32,9 @@ def plan(
 def bound(process: Any, weights: FloatArray) -> float: ...
 def evaluate(process: Any, policy: FloatArray, totals: FloatArray) -> None: ...
 def occupancy(process: Any, policy: FloatArray, visits: FloatArray) -> None: ...
-def mixture(process: Any, plans: IntArray, weights: FloatArray, policy: FloatArray) -> None: ...
-def optimistic_plan(
-    process: Any,
-    box: tuple[FloatArray, FloatArray, FloatArray],
-    weights: FloatArray,
-    second: FloatArray,
-    tie: float,
-    second_tie: float,
-    relative_tie: float,
-    step: int,
-    chosen: IntArray,
-    rows: FloatArray,
-    to_go: FloatArray,
-    totals: FloatArray,
-    noise: FloatArray | None,
-    ask: bool,
-) -> int: ...
 def greatest_sum(
     process: Any, box: tuple[FloatArray, FloatArray, FloatArray], stages: FloatArray, policy: FloatArray | None
 ) -> float: ...
-def optimistic_mixture(
-    process: Any,
-    box: tuple[FloatArray, FloatArray, FloatArray],
-    plans: IntArray,
-    rows: FloatArray,
-    weights: FloatArray,
-    policy: FloatArray,
-    kernel: FloatArray,
-) -> None: ...
 def relative_sweeps(
     flow: tuple[Any, Any, FloatArray],
     rows: IntArray,

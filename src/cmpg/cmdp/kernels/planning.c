@@ -7,52 +7,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    double *worth;   /* [block, A] */
-    double *values;  /* [S]: of the weighted sum */
-    double *next;    /* [S, 1 + k] */
-    double *columns; /* [1 + k, S] */
-    double *apart;   /* [1 + k] */
-    double *second;  /* [A] */
-    int32_t *tied;   /* [A] */
-} Scratch;
-
-static void scratch_free(Scratch *scratch)
-{
-    free(scratch->worth);
-    free(scratch->values);
-    free(scratch->next);
-    free(scratch->columns);
-    free(scratch->apart);
-    free(scratch->second);
-    free(scratch->tied);
-}
-
 static int scratch_of(Scratch *scratch, const Process *process)
 {
     const size_t states = (size_t)process->states, actions = (size_t)process->actions;
     const size_t tables = (size_t)process->tables;
-    scratch->worth = malloc((size_t)block_of(process) * actions * sizeof(double));
-    scratch->values = malloc(states * sizeof(double));
-    scratch->next = malloc(states * tables * sizeof(double));
-    scratch->columns = malloc(states * tables * sizeof(double));
-    scratch->apart = malloc(tables * sizeof(double));
-    scratch->second = malloc(actions * sizeof(double));
-    scratch->tied = malloc((actions + 1) * sizeof(int32_t));
-    const int there = scratch->worth && scratch->values && scratch->next && scratch->columns && scratch->apart;
-    return there && scratch->second && scratch->tied ? 0 : -1;
+    double *at = malloc((states * (actions + 3 + 2 * tables) + tables + actions) * sizeof(double) +
+                        (2 * states + actions + 1) * sizeof(int32_t));
+    scratch->memory = at;
+    if (at == NULL)
+        return -1;
+    scratch->worth = at;
+    scratch->values = at += states * actions;
+    scratch->second_values = at += states;
+    scratch->filled = at += states;
+    scratch->next = at += states;
+    scratch->columns = at += states * tables;
+    scratch->apart = at += states * tables;
+    scratch->second = at += tables;
+    scratch->order = (int32_t *)(at + actions);
+    scratch->spare = scratch->order + states;
+    scratch->tied = scratch->spare + states;
+    return 0;
 }
 
 /* Choose at one step, and replace to_go [S, 1 + k] by the values to go before it. Returns −1, and leaves to_go alone,
    where actions are tied and the caller has to draw noise first. */
-static int plan_step(const Process *process, const Rule *rule, int32_t step, double *to_go, int64_t *chosen,
-                     const double *noise, int ask, Scratch *scratch)
+static int plan_step(const Process *process, const Plan *plan, int32_t step, Scratch *scratch)
 {
     const int32_t states = process->states, actions = process->actions, tables = process->tables;
     const int32_t block = block_of(process);
-    const double *ahead = step == process->steps - 1 ? NULL : to_go;
+    const Rule *rule = &plan->rule;
+    const double *ahead = step == process->steps - 1 ? NULL : plan->to_go;
     for (int32_t s = 0; s < states && ahead != NULL; s++)
-        scratch->values[s] = weighed(rule->weights, to_go + (Py_ssize_t)s * tables, tables);
+        scratch->values[s] = weighed(rule->weights, ahead + (Py_ssize_t)s * tables, tables);
     const double *columns = columns_of(process, ahead, scratch->columns);
     double *worth = scratch->worth;
     for (int32_t s = 0, left = 0; s < states; s++, left--, worth += actions) {
@@ -66,29 +53,48 @@ static int plan_step(const Process *process, const Rule *rule, int32_t step, dou
         const int32_t count = tied_actions(rule, worth, actions, scratch->tied);
         int32_t action = scratch->tied[0];
         if (count > 1) {
-            if (ask && noise == NULL)
+            if (plan->ask && plan->noise == NULL)
                 return -1;
             for (int32_t i = 0; i < count; i++) {
                 back_up_apart(process, step, s, scratch->tied[i], columns, scratch->apart);
                 scratch->second[scratch->tied[i]] = weighed(rule->second, scratch->apart, tables);
             }
-            action = among_tied(rule, scratch->second, scratch->tied, count, noise == NULL ? NULL : noise + s, states);
+            const double *noise = plan->noise == NULL ? NULL : plan->noise + s;
+            action = among_tied(rule, scratch->second, scratch->tied, count, noise, states);
         }
-        chosen[s] = action;
+        plan->chosen[(Py_ssize_t)step * states + s] = action;
         back_up_apart(process, step, s, action, columns, scratch->next + (Py_ssize_t)s * tables);
     }
-    memcpy(to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
+    memcpy(plan->to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
     return 0;
+}
+
+/* Plan from a step backwards. Returns the step that waits for noise, −1 at the end, −2 if a signal handler has raised. */
+static int plan_backwards(const Process *process, const Box *box, Plan *plan, int step, Scratch *scratch)
+{
+    Watch watch;
+    Stop stop = GO_ON;
+    begin_without_lock(&watch, NO_DEADLINE);
+    for (; step >= 0 && stop != INTERRUPTED; step--) {
+        const int waits = box == NULL ? plan_step(process, plan, step, scratch)
+                                      : optimistic_step(process, box, plan, step, scratch);
+        if (waits < 0)
+            break;
+        plan->noise = NULL; /* it was drawn for one step */
+        stop = must_stop(&watch);
+    }
+    end_without_lock(&watch);
+    return stop == INTERRUPTED ? -2 : step;
 }
 
 static PyObject *plan_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *capsule, *weights, *second, *chosen_out, *to_go_out, *totals_out, *noise_in;
+    PyObject *capsule, *box_in, *weights, *second, *chosen_out, *rows_out, *to_go_out, *totals_out, *noise_in;
     double tie, second_tie, relative_tie;
     int step, ask;
-    if (!PyArg_ParseTuple(args, "OOOdddiOOOOp", &capsule, &weights, &second, &tie, &second_tie, &relative_tie, &step,
-                          &chosen_out, &to_go_out, &totals_out, &noise_in, &ask))
+    if (!PyArg_ParseTuple(args, "OOOOdddiOOOOOp", &capsule, &box_in, &weights, &second, &tie, &second_tie, &relative_tie,
+                          &step, &chosen_out, &rows_out, &to_go_out, &totals_out, &noise_in, &ask))
         return NULL;
     const Process *process = process_of(capsule);
     if (process == NULL)
@@ -97,40 +103,34 @@ static PyObject *plan_kernel(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "there is no such step");
         return NULL;
     }
-    const Py_ssize_t states = process->states, rows = states * process->actions, size = states * process->tables;
+    const Py_ssize_t states = process->states, visits = states * process->steps;
+    const int boxed = box_in != Py_None;
     Arrays arrays = {.count = 0};
-    Rule rule;
-    int64_t *chosen = NULL;
-    double *to_go = NULL, *totals = NULL;
-    const double *noise = NULL;
-    int fine = rule_of(&rule, &arrays, process, weights, second, tie, second_tie, relative_tie) == 0;
-    fine = fine && (chosen = array_with(&arrays, chosen_out, 'q', 1, "chosen", states * process->steps));
-    fine = fine && (to_go = array_with(&arrays, to_go_out, 'd', 1, "to_go", size));
+    Plan plan = {.ask = ask};
+    Box box;
+    double *totals = NULL;
+    int fine = rule_of(&plan.rule, &arrays, process, weights, second, tie, second_tie, relative_tie) == 0;
+    fine = fine && (plan.chosen = array_with(&arrays, chosen_out, 'q', 1, "chosen", visits));
+    fine = fine && (plan.to_go = array_with(&arrays, to_go_out, 'd', 1, "to_go", states * process->tables));
     fine = fine && (totals = array_with(&arrays, totals_out, 'd', 1, "totals", process->tables));
+    if (boxed) {
+        fine = fine && box_of(&box, &arrays, process, box_in) == 0;
+        fine = fine && (plan.rows = array_with(&arrays, rows_out, 'd', 1, "rows", visits * states));
+    }
     if (noise_in != Py_None)
-        fine = fine && (noise = array_with(&arrays, noise_in, 'd', 0, "noise", rows));
-    Scratch scratch = {.worth = NULL};
+        fine = fine && (plan.noise = array_with(&arrays, noise_in, 'd', 0, "noise", states * process->actions));
+    Scratch scratch = {.memory = NULL};
     if (fine && scratch_of(&scratch, process) < 0) {
         PyErr_NoMemory();
         fine = 0;
     }
     if (fine) {
-        Watch watch;
-        begin_without_lock(&watch, NO_DEADLINE);
-        for (; step >= 0; step--) {
-            if (plan_step(process, &rule, step, to_go, chosen + step * states, noise, ask, &scratch) < 0)
-                break;
-            noise = NULL; /* it was drawn for one step */
-            if (must_stop(&watch) == INTERRUPTED) {
-                fine = 0;
-                break;
-            }
-        }
-        end_without_lock(&watch);
-        if (fine && step < 0)
-            total(process, to_go, totals);
+        step = plan_backwards(process, boxed ? &box : NULL, &plan, step, &scratch);
+        fine = step > -2;
+        if (step == -1)
+            total(process, plan.to_go, totals);
     }
-    scratch_free(&scratch);
+    free(scratch.memory);
     release_arrays(&arrays);
     return fine ? PyLong_FromLong(step) : NULL;
 }
@@ -188,10 +188,11 @@ static PyObject *bound_kernel(PyObject *module, PyObject *args)
     release_arrays(&arrays);
     return fine ? PyFloat_FromDouble(sum) : NULL;
 }
+
 PyMethodDef planning_kernels[] = {
     {"plan", plan_kernel, METH_VARARGS,
-     "plan(process, weights, second, tie, second_tie, relative_tie, step, chosen, to_go, totals, noise, ask): "
-     "plan from a step backwards; the step that waits for noise, or -1."},
+     "plan(process, box or None, weights, second, tie, second_tie, relative_tie, step, chosen, rows or None, to_go, "
+     "totals, noise, ask): plan from a step backwards; the step that waits for noise, or -1."},
     {"bound", bound_kernel, METH_VARARGS, "bound(process, weights): the greatest weighted sum of any policy."},
     {NULL, NULL, 0, NULL},
 };

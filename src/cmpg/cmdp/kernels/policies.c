@@ -1,13 +1,12 @@
-/* What a policy of a CMDP is worth, where it leads, and which one has the mean occupancy of plans; the twins are
-   cmdp/evaluation.py and cmdp/response.py. Actions that are never played are not looked at. */
+/* What a policy of a CMDP is worth, and where it leads; the twin is cmdp/evaluation.py. Actions that are never played are
+   not looked at. */
 #include "process.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that a plan or a policy picks out of a large sparse matrix are far apart: they are fetched some rows ahead. */
+/* Rows that a policy picks out of a large sparse matrix are far apart: they are fetched some rows ahead. */
 #define AHEAD 12
-
 
 static inline void fetch(const Matrix *matrix, const int32_t *rows, int32_t i, int32_t count)
 {
@@ -153,90 +152,8 @@ static PyObject *occupancy_kernel(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The policy with the mean occupancy of plans: each plan carries its weight through the states. */
-static PyObject *mixture_kernel(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *capsule, *plans_in, *weights_in, *policy_out;
-    if (!PyArg_ParseTuple(args, "OOOO", &capsule, &plans_in, &weights_in, &policy_out))
-        return NULL;
-    const Process *process = process_of(capsule);
-    if (process == NULL)
-        return NULL;
-    const int32_t states = process->states, actions = process->actions, steps = process->steps;
-    const Py_ssize_t rows = (Py_ssize_t)states * actions;
-    Arrays arrays = {.count = 0};
-    Py_ssize_t count = 0;
-    const double *weights = array_of(&arrays, weights_in, 'd', 0, "weights", &count);
-    const int64_t *plans =
-        weights == NULL ? NULL : array_with(&arrays, plans_in, 'q', 0, "plans", count * steps * (Py_ssize_t)states);
-    double *policy = plans == NULL ? NULL : array_with(&arrays, policy_out, 'd', 1, "policy", rows * steps);
-    int fine = policy != NULL;
-    for (Py_ssize_t entry = 0; fine && entry < count * steps * (Py_ssize_t)states; entry++)
-        if (plans[entry] < 0 || plans[entry] >= actions) {
-            PyErr_SetString(PyExc_ValueError, "a plan has an action that does not exist");
-            fine = 0;
-        }
-    const size_t size = (size_t)count * (size_t)states * sizeof(double);
-    double *present = fine ? malloc(size + 1) : NULL, *next = present == NULL ? NULL : malloc(size + 1);
-    int32_t *played = next == NULL ? NULL : malloc((size_t)states * sizeof(int32_t));
-    if (fine && played == NULL) {
-        PyErr_NoMemory();
-        fine = 0;
-    }
-    if (fine) {
-        Watch watch;
-        begin_without_lock(&watch, NO_DEADLINE);
-        for (Py_ssize_t p = 0; p < count; p++)
-            for (int32_t s = 0; s < states; s++)
-                present[p * states + s] = weights[p] * process->initial[s];
-        for (int32_t step = 0; step < steps && fine; step++) {
-            for (int32_t s = 0; s < states; s++) {
-                double sum = 0.0, *own = policy + step * rows + (Py_ssize_t)s * actions;
-                for (Py_ssize_t p = 0; p < count; p++)
-                    sum += present[p * states + s];
-                if (!(sum > 0.0))
-                    continue; /* the row stays what it was: that of a state which is never visited */
-                for (int32_t a = 0; a < actions; a++)
-                    own[a] = 0.0;
-                for (Py_ssize_t p = 0; p < count; p++)
-                    own[plans[(p * steps + step) * states + s]] += present[p * states + s];
-                for (int32_t a = 0; a < actions; a++)
-                    own[a] /= sum;
-            }
-            if (step + 1 < steps) {
-                const Matrix *matrix = matrix_of(process, step);
-                memset(next, 0, size);
-                for (Py_ssize_t p = 0; p < count; p++) {
-                    const int64_t *own = plans + (p * steps + step) * states;
-                    for (int32_t s = 0; s < states; s++)
-                        played[s] = s * actions + (int32_t)own[s];
-                    for (int32_t s = 0; s < states; s++) {
-                        fetch(matrix, played, s, states);
-                        flow(process, matrix, played[s], present[p * states + s], next + p * states);
-                    }
-                }
-                double *swap = present;
-                present = next;
-                next = swap;
-            }
-            fine = must_stop(&watch) != INTERRUPTED;
-        }
-        end_without_lock(&watch);
-    }
-    free(present);
-    free(next);
-    free(played);
-    release_arrays(&arrays);
-    if (!fine)
-        return NULL;
-    Py_RETURN_NONE;
-}
 PyMethodDef policy_kernels[] = {
     {"evaluate", evaluate_kernel, METH_VARARGS, "evaluate(process, policy, totals): the reward and costs of a policy."},
     {"occupancy", occupancy_kernel, METH_VARARGS, "occupancy(process, policy, visits): where a policy leads."},
-    {"mixture", mixture_kernel, METH_VARARGS,
-     "mixture(process, plans, weights, policy): the policy with the mean occupancy of plans; rows that are never "
-     "visited stay as they are."},
     {NULL, NULL, 0, NULL},
 };

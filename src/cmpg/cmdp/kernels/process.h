@@ -1,8 +1,7 @@
-/* A CMDP with a finite horizon, as the kernels read it; the twins are cmdp/evaluation.py, planning.py, response.py and
-   box.py.
+/* A CMDP with a finite horizon, as the kernels read it; the twins are cmdp/evaluation.py, planning.py and box.py.
 
    The tables l = 0, …, k are the reward and the costs. A row is a pair of state and action, s·A + a. States, rows and
-   the entries of one step's matrix are counted in 32 bits; whoever packs a process refuses larger ones. */
+   the entries of one step's matrix are counted in 32 bits; packing refuses larger ones. */
 #ifndef CMPG_PROCESS_H
 #define CMPG_PROCESS_H
 
@@ -206,5 +205,42 @@ static inline int32_t tied_actions(const Rule *rule, const double *values, int32
    first, or that of the largest noise[a·stride]. */
 int32_t among_tied(const Rule *rule, const double *second, const int32_t *tied, int32_t count, const double *noise,
                    Py_ssize_t stride);
+
+/* What one step of a plan computes, in one piece of memory. */
+typedef struct {
+    double *memory;
+    double *worth;                 /* [S, A], or [block, A] where a block of states is weighed at once */
+    double *values;                /* [S]: of the weighted sum */
+    double *second_values;         /* [S]: of the second one */
+    double *next;                  /* [S, 1 + k] */
+    double *columns;               /* [1 + k, S] */
+    double *filled;                /* [S]: a row of a box */
+    double *apart;                 /* [1 + k] */
+    double *second;                /* [A] */
+    int32_t *tied, *order, *spare; /* [A + 1], [S], [S] */
+} Scratch;
+
+/* The arrays of a plan while it goes backwards. */
+typedef struct {
+    Rule rule;
+    double *to_go;       /* [S, 1 + k]: what follows the step, then what follows the one before */
+    int64_t *chosen;     /* [H, S] */
+    double *rows;        /* [H, S, S]: the chosen rows of a box; NULL without one */
+    const double *noise; /* [A, S], of one step; NULL: ties go to the first action, or wait */
+    int ask;             /* whether a step whose ties need noise waits for it */
+} Plan;
+
+/* A transition that is only known to lie in a box; see box.c. */
+typedef struct {
+    const double *lower, *width; /* [H or 1, S, A, S] */
+    const double *spare;         /* [H or 1, S, A]: what the lower bounds leave to one */
+    int32_t steps;               /* H or 1 */
+} Box;
+
+/* The box in a tuple of three arrays; −1 with an exception if it is something else. */
+int box_of(Box *box, Arrays *arrays, const Process *process, PyObject *tuple);
+
+/* Plan one step with the rows of the box that suit the plan best; as plan_step in planning.c. */
+int optimistic_step(const Process *process, const Box *box, const Plan *plan, int32_t step, Scratch *scratch);
 
 #endif

@@ -23,20 +23,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.columns import LEAST_UNIT, MasterProgram
-from cmpg.cmdp.frontier import best_mixture
-from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import Plan, best_table, maximise, plan
-from cmpg.cmdp.response import cost_margins, infeasible
-from cmpg.deadline import check_time
-from cmpg.errors import InfeasibleError, OutOfTimeError
+from cmpg.cmdp.frontier import CMDPProgram, best_mixture
+from cmpg.cmdp.planning import Plan, plan
+from cmpg.equilibrium.best_responses import dynamics_at
+from cmpg.equilibrium.result import Status
+from cmpg.errors import OutOfTimeError
 from cmpg.games.devices import Rota
-from cmpg.games.game import Game, Planner, Position, best_response_dynamics, current
+from cmpg.games.game import Game, Planner, Position
 from cmpg.policy import JointPolicy
 
 WORTH = 1e-11
@@ -79,7 +79,12 @@ class _Modes:
 
     plans: Sequence[Plan]
     weights: FloatArray
-    policy: FloatArray = field(repr=False)  # of the safe plan; the search asks for one table, and rotas have several
+    unvisited: FloatArray  # a table that the search hands on to mixtures which are one policy; a rota has several
+
+    @property
+    def policy(self) -> FloatArray:
+        """The table that was handed on."""
+        return self.unvisited
 
     @property
     def costs(self) -> FloatArray:
@@ -87,41 +92,9 @@ class _Modes:
         return np.asarray(self.weights @ np.stack([each.costs for each in self.plans]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """A planner's CMDP whose plans are mixed by a calendar."""
-
-    cmdp: CMDP
-
-    @property
-    def num_actions(self) -> int:
-        return self.cmdp.num_actions
-
-    @property
-    def thresholds(self) -> FloatArray:
-        return self.cmdp.thresholds
-
-    @property
-    def margins(self) -> FloatArray:
-        return cost_margins(self.cmdp)
-
-    @property
-    def largest_costs(self) -> FloatArray:
-        return self.cmdp.step_sizes[1:]
-
-    def plan(self, multipliers: FloatArray, *, reward_weight: float = 1.0) -> Plan:
-        return plan(self.cmdp, multipliers, reward_weight=reward_weight)
-
-    def mix(self, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> _Modes:
-        return _Modes(tuple(plans), np.asarray(weights), unvisited)
-
-    def infeasible(self, multipliers: FloatArray, least: float) -> InfeasibleError:
-        return infeasible(self.cmdp, multipliers, least)
-
-
 def planned_rota(central: Planner) -> FoundRota:
     """Return the rota whose modes are plans of one planner, or raise InfeasibleError."""
-    found = best_mixture(_Program(central.cmdp))
+    found = best_mixture(CMDPProgram(central.cmdp, partial(plan, central.cmdp), _Modes))
     used = [m for m, share in enumerate(found.mixture.weights) if share > NO_WEIGHT]
     modes = [central.split(found.mixture.plans[m].actions) for m in used]
     rota = Rota(modes, _shares(found.mixture.weights[used]))
@@ -197,24 +170,9 @@ def _column(game: Game, position: Position) -> _Column:
 def _at_rest(game: Game, position: Position, multipliers: FloatArray, deadline: float) -> Position:
     """Let agents in turn move to what is best for them at these multipliers, until none gains."""
     turns = ROUNDS * game.num_agents
-    done = best_response_dynamics(position, multipliers, turns=turns, worth=WORTH, deadline=deadline)
-    if done is not None:
-        if time.monotonic() > deadline:
-            raise OutOfTimeError
-        return done.position
-    quiet, agent = 0, 0
-    for _ in range(turns):
-        check_time()
-        if time.monotonic() > deadline:
-            raise OutOfTimeError
-        cmdp, now = position.induced_cmdp(agent), current(position, agent)
-        best = maximise(cmdp, multipliers)
-        least = WORTH * float(game.reward_ranges[agent]) + WORTH * float(multipliers @ cmdp.sizes[1:])
-        if best.value - float(now.value - multipliers @ now.costs) > least:
-            position, quiet = position.replace(agent, best_table(cmdp, best, multipliers)), 0
-        else:
-            quiet += 1
-        if quiet == game.num_agents:
-            break
-        agent = (agent + 1) % game.num_agents
-    return position
+    done, status = dynamics_at(position, multipliers, turns=turns, worth=WORTH, deadline=deadline)
+    if status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if time.monotonic() > deadline:
+        raise OutOfTimeError
+    return done.position

@@ -28,9 +28,10 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
-from cmpg.cmdp.planning import best_table, maximise
+from cmpg.cmdp.planning import maximise
 from cmpg.deadline import check_time
-from cmpg.equilibrium.loop import Answer, OnProgress, Rules, take_turns
+from cmpg.equilibrium.best_responses import dynamics_at
+from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Status, Step
 from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.start import Start, is_feasible, moved_inside, worst_slack
@@ -41,7 +42,6 @@ from cmpg.games.game import (
     Information,
     Position,
     agent_bounds,
-    best_response_dynamics,
     current,
 )
 from cmpg.policy import JointPolicy
@@ -340,58 +340,32 @@ class _Search:
         self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, rounds: int, worth: float
     ) -> Position:
         """The same beside agents that keep their policies."""
-        turns, interrupted = rounds * self.game.num_agents, False
-        done = best_response_dynamics(
+
+        def report(step: Step) -> None:
+            number, seconds = len(self.trace) + 1, time.monotonic() - self._began
+            self._terms.on_progress(replace(step, iteration=number, seconds=seconds, multipliers=multipliers))
+
+        done, status = dynamics_at(
             position,
             multipliers,
-            turns=turns,
+            turns=rounds * self.game.num_agents,
             worth=worth,
             waiting=waiting,
             rng=self._terms.rng,
             deadline=self._terms.deadline,
             workers=self._terms.workers,
+            on_progress=report,
         )
-        if done is not None:
-            self._record(done, multipliers)
+        self._record(done, multipliers)
+        if status is None:
             self._terms.on_progress(self.trace[-1])
-        else:
-            done, interrupted = self._asked_one_by_one(waiting, position, multipliers, turns=turns, worth=worth)
-            self._record(done, multipliers)
         if is_feasible(done.position):
             self.best = _Priced(done.position, multipliers)
-        if interrupted:
+        if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if time.monotonic() > self._terms.deadline:
             raise OutOfTimeError
         return done.position
-
-    def _asked_one_by_one(
-        self, waiting: Collection[int], position: Position, multipliers: FloatArray, *, turns: int, worth: float
-    ) -> tuple[DynamicsEnd[Position], bool]:
-        """Return where the agents come to rest, and whether the user has interrupted them."""
-
-        def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
-            if agent in waiting:
-                return Answer(position.policy[agent], 0.0)
-            cmdp, present = position.induced_cmdp(agent), current(position, agent)
-            best = maximise(cmdp, multipliers)
-            gain = best.value - float(present.value - multipliers @ present.costs)
-            if gain <= 0 or gain <= _least_gain(cmdp, multipliers, worth):
-                return Answer(position.policy[agent], 0.0)
-            return Answer(best_table(cmdp, best, multipliers, rng=self._terms.rng), gain)
-
-        def tell(step: Step) -> None:
-            number, seconds = len(self.trace) + 1, time.monotonic() - self._began
-            self._terms.on_progress(replace(step, iteration=number, seconds=seconds, multipliers=multipliers))
-
-        ending = take_turns(
-            position,
-            answer,
-            Rules(max_answers=turns, deadline=self._terms.deadline),
-            on_progress=tell,
-            traced=False,
-        )
-        return DynamicsEnd(ending.position, ending.moves), ending.status is Status.INTERRUPTED
 
     def _record(self, ending: DynamicsEnd[Position], multipliers: FloatArray) -> None:
         unknown = np.full(self.game.num_agents, np.nan)
@@ -516,9 +490,3 @@ def _gain(position: Position, agent: int, multipliers: FloatArray) -> float:
     present = current(position, agent)
     best = maximise(position.induced_cmdp(agent), multipliers).value
     return best - float(present.value - multipliers @ present.costs)
-
-
-def _least_gain(cmdp: CMDP, multipliers: FloatArray, worth: float) -> float:
-    """Return how much a move must gain to be worth it: a share of the agent's range, and more than rounding."""
-    noise = 4 * cmdp.rounding * float(cmdp.rounding_sizes[0] + multipliers @ cmdp.rounding_sizes[1:])
-    return max(noise, worth * cmdp.reward_range)
