@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from cmpg.errors import FileError, GameError
-from cmpg.policy import JointPolicy
-from cmpg.suite import SUITE, VERSION, content_digest, judge_submission, reference, suite_game
-from cmpg.suite import games as suite_games
-from cmpg.suite.references import check_game_is_frozen, prove_reference, reference_policy, reference_rows
+from cmpg.policy import CompactTable, JointPolicy
+from cmpg.scenarios.samples import sample_file
+from cmpg.suite import SUITE, VERSION, content_digest, judge_submission, reference, suite_game, suite_games
+from cmpg.suite import games as games_room
+from cmpg.suite.data_games import RECIPES
+from cmpg.suite.references import (
+    check_game_is_frozen,
+    prove_reference,
+    reference_arrays,
+    reference_policy,
+    reference_rows,
+)
 from cmpg.suite.submissions import ranked, reference_suite_rows, row_of
 from command_line import cmpg as command
 
@@ -46,7 +54,7 @@ def test_a_digest_is_of_numbers_and_not_of_names():
 
 def test_another_game_under_the_name_is_noticed(monkeypatch):
     changed = {**SUITE, "counter-example": lambda: SUITE["counter-example"]().with_thresholds([0.51])}
-    monkeypatch.setattr(suite_games, "SUITE", changed)
+    monkeypatch.setattr(games_room, "SUITE", changed)
     with pytest.raises(GameError, match="nothing can be compared"):
         check_game_is_frozen("counter-example")
 
@@ -143,3 +151,60 @@ def test_the_command_lists_ranks_and_writes_a_page(tmp_path):
         ended = command(*words)
         assert ended.code == 2
         assert told in ended.err
+
+
+def test_games_from_data_have_references_and_say_what_they_need(tmp_path):
+    assert len(RECIPES) >= 20
+    for name in RECIPES:
+        known = reference(name)
+        assert known.exploitability <= 1e-5
+        assert known.bound is None or known.best_known <= known.bound + 1e-9 * max(abs(known.bound), 1.0)
+        assert all(name in rows for rows in reference_rows().values())
+    assert set(SUITE) <= set(suite_games(tmp_path)) <= set(SUITE) | set(RECIPES)
+    with pytest.raises(GameError, match=r"built from dectiger.dpomdp: say in which folder"):
+        suite_game("madp-dectiger")
+    with pytest.raises(GameError, match=r"dectiger.dpomdp not found in .* or one level below it"):
+        suite_game("madp-dectiger", tmp_path)
+    with pytest.raises(FileError, match="no such folder"):
+        suite_games(tmp_path / "nowhere")
+    listed = command("suite", "list", "--data", tmp_path)
+    assert "not built: map-8x8: 8x8.map not found" in listed.out
+
+
+def test_another_file_under_the_name_is_noticed(tmp_path):
+    """A data file is known by the digest of its game, and not by its name."""
+    (tmp_path / "madp").mkdir()
+    with sample_file("sample.dpomdp") as sample:
+        (tmp_path / "madp" / "dectiger.dpomdp").write_text(sample.read_text())
+    assert "madp-dectiger" in suite_games(tmp_path)
+    with pytest.raises(GameError, match=r"from dectiger.dpomdp, and .* nothing can be compared"):
+        check_game_is_frozen("madp-dectiger", tmp_path)
+
+
+def test_games_of_an_environment_count_with_data(tmp_path):
+    pytest.importorskip("pettingzoo")
+    name = "pettingzoo-rps-3-2"
+    assert prove_reference(name, tmp_path).proves(1e-9)
+    game = suite_game(name, tmp_path)
+    path = tmp_path / f"{name}.npz"
+    game.uniform_policy().save(path)
+    found = judge_submission(path, data=tmp_path)
+    assert (found.row.entered, found.row.nash) == (1, 1)
+    assert found.row.games == len(suite_games(tmp_path)) > len(SUITE)
+    ran = command("suite", "submit", path, "--data", tmp_path, "--out", tmp_path / "page.html")
+    assert ran.code == 0
+    assert name in (tmp_path / "page.html").read_text()
+    assert judge_submission(tmp_path / f"{name}.npz", data=tmp_path).entries[name].exploitability < 1e-9
+    # Without the data the game does not count, and cannot be judged.
+    assert command("suite", "submit", path).code == 2
+
+
+def test_large_reference_policies_are_kept_as_actions_and_mixed_rows():
+    rng = np.random.default_rng(1)
+    table = np.eye(5)[rng.integers(5, size=(40, 1_000))]
+    table[3, 7] = [0.5, 0.25, 0.25, 0.0, 0.0]
+    arrays = reference_arrays("large", JointPolicy((table, [[[1.0, 0.0]]])), np.zeros((2, 1)))
+    assert set(arrays) == {"large/0/actions", "large/0/mixed", "large/0/rows", "large/1", "large/multipliers"}
+    parts = (arrays[f"large/0/{part}"] for part in ("actions", "mixed", "rows"))
+    actions, mixed, rows = parts
+    assert (CompactTable(actions, 5, mixed, rows).table == table).all()

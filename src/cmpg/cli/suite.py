@@ -34,6 +34,14 @@ def suite(
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Page to write (.html), for submit and rank.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="<folder>",
+            help="Public data files (ACN, MovingAI, TNTP, MADP; docs/suite.md): games that can be built from them, and "
+            "from installed packages, count too.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """A benchmark of frozen games that others can enter."""
@@ -47,73 +55,81 @@ def suite(
     if output is not None and (action not in ("submit", "rank") or output.suffix != ".html"):
         raise CMPGError(f"{output}: a page (.html) is written by `cmpg suite submit` and `cmpg suite rank`.")
     if action == "submit" and folder is not None:
-        _submit(folder, output, as_json=as_json)
+        _submit(folder, output, data, as_json=as_json)
     elif action == "games" and folder is not None:
-        _write_games(folder)
+        _write_games(folder, data)
     elif action == "check":
-        _check(as_json=as_json)
+        _check(data, as_json=as_json)
     elif action == "rank":
-        _rank(output, as_json=as_json)
+        _rank(output, data, as_json=as_json)
     else:
-        _list(as_json=as_json)
+        _list(data, as_json=as_json)
 
 
-def _list(*, as_json: bool) -> None:
+def _list(data: Path | None, *, as_json: bool) -> None:
     from cmpg.report.suite import games_table
-    from cmpg.suite.games import SUITE, VERSION
+    from cmpg.suite.data_games import RECIPES
+    from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.references import reference
     from cmpg.summaries import Summary
 
+    games = suite_games(data)
     if as_json:
-        show_json({"version": VERSION, "games": [vars(reference(name)) for name in SUITE]})
+        show_json({"version": VERSION, "games": [vars(reference(name)) for name in games]})
+        return
+    absent = [name for name in RECIPES if name not in games]
+    if data is None:
+        more = f"{len(absent)} more are built from public data and packages: --data FOLDER"
     else:
-        show(Summary(f"{len(SUITE)} games", f"version {VERSION}", (games_table(),)))
+        more = "\n".join(f"not built: {name}: {RECIPES[name].missing(data)}" for name in absent)
+    show(Summary(f"{len(games)} games", f"version {VERSION}", (games_table(games), *([more] if more else []))))
 
 
-def _write_games(folder: Path) -> None:
+def _write_games(folder: Path, data: Path | None) -> None:
     from cmpg.files.containers import new_folder
     from cmpg.files.games import save_game
-    from cmpg.suite.games import SUITE, suite_game
+    from cmpg.suite.games import suite_games
     from cmpg.suite.references import check_game_is_frozen
 
+    games = suite_games(data)
     with ProgressLine("writing the games"), new_folder(folder):
-        for name in SUITE:
-            check_game_is_frozen(name)
-            save_game(suite_game(name), folder / f"{name}.npz")
-    show(f"{len(SUITE)} games are written to {folder}/")
+        for name in games:
+            save_game(check_game_is_frozen(name, data), folder / f"{name}.npz")
+    show(f"{len(games)} games are written to {folder}/")
 
 
-def _check(*, as_json: bool) -> None:
-    from cmpg.suite.games import SUITE
+def _check(data: Path | None, *, as_json: bool) -> None:
+    from cmpg.suite.games import suite_games
     from cmpg.suite.references import prove_reference, reference
 
+    games = suite_games(data)
     with ProgressLine("proving the references") as progress:
         failed = []
-        for name in SUITE:
+        for name in games:
             progress.begin(f"proving {name}")
-            certificate = prove_reference(name)
+            certificate = prove_reference(name, data)
             if not certificate.proves(reference(name).exploitability + 1e-9):
                 failed.append(name)
     if as_json:
-        show_json({"games": len(SUITE), "not_proved": failed})
+        show_json({"games": len(games), "not_proved": failed})
     else:
         show(
-            f"{len(SUITE) - len(failed)} of {len(SUITE)} references are proved" + "".join(f"\nnot {n}" for n in failed)
+            f"{len(games) - len(failed)} of {len(games)} references are proved" + "".join(f"\nnot {n}" for n in failed)
         )
     raise typer.Exit(1 if failed else 0)
 
 
-def _submit(folder: Path, output: Path | None, *, as_json: bool) -> None:
+def _submit(folder: Path, output: Path | None, data: Path | None, *, as_json: bool) -> None:
     from cmpg.files.containers import write_text
     from cmpg.report.suite import submission_summary, suite_page
     from cmpg.suite.submissions import judge_submission, reference_suite_rows
 
     on_interrupt(written(output))
     with ProgressLine("judging") as progress:
-        found = judge_submission(folder, on_progress=lambda game: progress.begin(f"judging {game}"))
-    rows = reference_suite_rows()
+        found = judge_submission(folder, data=data, on_progress=lambda game: progress.begin(f"judging {game}"))
+    rows = reference_suite_rows(found.games)
     if output is not None and not found.refused:
-        write_text(output, suite_page([*rows, found.row]))
+        write_text(output, suite_page([*rows, found.row], found.games))
     if as_json:
         entries = {game: vars(entry) for game, entry in found.entries.items()}
         row = {name: None if value != value else value for name, value in vars(found.row).items()}
@@ -123,17 +139,18 @@ def _submit(folder: Path, output: Path | None, *, as_json: bool) -> None:
     raise typer.Exit(1 if found.refused else 0)
 
 
-def _rank(output: Path | None, *, as_json: bool) -> None:
+def _rank(output: Path | None, data: Path | None, *, as_json: bool) -> None:
     from cmpg.files.containers import write_text
     from cmpg.report.suite import suite_page, suite_table
-    from cmpg.suite.games import SUITE, VERSION
+    from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.submissions import reference_suite_rows
     from cmpg.summaries import Summary
 
-    rows = reference_suite_rows()
+    games = suite_games(data)
+    rows = reference_suite_rows(games)
     if output is not None:
-        write_text(output, suite_page(rows))
+        write_text(output, suite_page(rows, games))
     if as_json:
         show_json([vars(row) for row in rows])
     else:
-        show(Summary(f"{len(SUITE)} games", f"version {VERSION}", (suite_table(rows),)))
+        show(Summary(f"{len(games)} games", f"version {VERSION}", (suite_table(rows),)))

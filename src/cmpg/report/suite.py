@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from cmpg.report.judging import PAGE
@@ -32,10 +32,10 @@ def suite_table(rows: Sequence[SuiteRow]) -> Table:
     return Table(COLUMNS, tuple(cells))
 
 
-def games_table() -> Table:
-    """Return every game with what is known of it."""
+def games_table(games: Iterable[str] = SUITE) -> Table:
+    """Return games with what is known of them."""
     cells: list[tuple[Cell, ...]] = []
-    for name in SUITE:
+    for name in games:
         known = reference(name)
         bound = "unknown" if known.bound is None else significant(known.bound, 6)
         digest = known.sha256[:12]
@@ -53,13 +53,14 @@ def submission_summary(found: Submission, rows: Sequence[SuiteRow]) -> Summary:
     return Summary(word, sentence, (*refused, suite_table([*rows, *shown])), good=not refused)
 
 
-def suite_page(rows: Sequence[SuiteRow]) -> str:
+def suite_page(rows: Sequence[SuiteRow], games: Iterable[str] = SUITE) -> str:
     """Return a page that ranks rows, with the games and what is known of them."""
+    counted = tuple(games)
     parts = [
-        f"<p>{len(SUITE)} games, version {VERSION}. {escape(READING)}</p>",
+        f"<p>{len(counted)} games, version {VERSION}. {escape(READING)}</p>",
         f'<div class="scroll">{table_html(suite_table(rows))}</div>',
         "<section><h2>The games</h2>",
-        f'<div class="scroll">{table_html(games_table())}</div></section>',
+        f'<div class="scroll">{table_html(games_table(counted))}</div></section>',
         "<p>Enter with <code>cmpg suite submit FOLDER</code>: one policy file for each game, named after it.</p>",
     ]
     return PAGE.format(title=escape(plain("The suite: who is feasible, and who is Nash?")), body="\n".join(parts))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cmpg.suite.games import VERSION as VERSION
     from cmpg.suite.games import content_digest as content_digest
     from cmpg.suite.games import suite_game as suite_game
+    from cmpg.suite.games import suite_games as suite_games
     from cmpg.suite.references import Reference as Reference
     from cmpg.suite.references import reference as reference
     from cmpg.suite.submissions import Submission as Submission

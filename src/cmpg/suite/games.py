@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.errors import GameError
+from cmpg.errors import FileError, GameError
 from cmpg.files.games import fields_of
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
@@ -23,6 +24,7 @@ from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios import scenario
 from cmpg.scenarios.paper import counting_congestion_game
+from cmpg.suite.data_games import RECIPES
 
 VERSION = 1
 """Of the list of games; results of different versions are not compared."""
@@ -135,10 +137,28 @@ def _suite() -> dict[str, Callable[[], Game]]:
 
 
 SUITE: Mapping[str, Callable[[], Game]] = MappingProxyType(_suite())
-"""What builds each game, by name."""
+"""What builds each game that needs nothing from elsewhere, by name."""
 
 
-def suite_game(name: str) -> Game:
+def suite_games(data: str | Path | None = None) -> dict[str, Callable[[], Game]]:
+    """Return what builds each game, by name: those of `SUITE`, and with a folder of data those that it has files for.
+
+    Parameters
+    ----------
+    data
+        A folder with public data files (`cmpg.suite.data_games`); with it, games of installed packages count as well.
+    """
+    found = dict(SUITE)
+    if data is not None:
+        folder = Path(data)
+        if not folder.is_dir():
+            raise FileError(f"{folder}: there is no such folder.")
+        ready = {name: recipe for name, recipe in RECIPES.items() if not recipe.missing(folder)}
+        found |= {name: partial(recipe.game, folder) for name, recipe in ready.items()}
+    return found
+
+
+def suite_game(name: str, data: str | Path | None = None) -> Game:
     """Return a game of the suite.
 
     Examples
@@ -146,6 +166,11 @@ def suite_game(name: str) -> Game:
     >>> suite_game("joint-common-00").num_agents
     2
     """
+    if name in RECIPES and data is None:
+        needed = ", ".join(RECIPES[name].files) or RECIPES[name].package
+        raise GameError(f"the game {name} is built from {needed}: say in which folder data are (data, --data).")
+    if name in RECIPES:
+        return RECIPES[name].game(Path(str(data)))
     if name not in SUITE:
         raise GameError(f"the suite has no game {name!r}; `cmpg suite list` names them.")
     return SUITE[name]()

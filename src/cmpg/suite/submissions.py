@@ -8,7 +8,7 @@ what is judged, and a submission that claims more than is true is refused. Games
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import read_fields
 from cmpg.files.policy_tables import read_policy
 from cmpg.judging.known import JudgedPolicy, judge_known
-from cmpg.suite.games import SUITE, VERSION, suite_game
+from cmpg.suite.data_games import RECIPES
+from cmpg.suite.games import SUITE, VERSION, suite_games
 from cmpg.suite.references import check_game_is_frozen, reference, reference_rows
 from cmpg.summaries import fields_line
 
@@ -69,22 +70,25 @@ class Submission:
     name: str
     entries: Mapping[str, SuiteEntry]
     refused: Mapping[str, str]  # by game, why a file or a claim was refused
+    games: tuple[str, ...]  # that count
 
     @property
     def row(self) -> SuiteRow:
         """The row that it earns."""
-        return row_of(self.name, self.entries)
+        return row_of(self.name, self.entries, self.games)
 
 
-def row_of(name: str, entries: Mapping[str, SuiteEntry]) -> SuiteRow:
-    """Return the row of a method, by what it reached in each game."""
+def row_of(name: str, reached: Mapping[str, SuiteEntry], games: Iterable[str] = SUITE) -> SuiteRow:
+    """Return the row of a method, by what it reached in each of the games that count."""
+    counted = tuple(games)
+    entries = {game: reached[game] for game in counted if game in reached}
     feasible = [each for each in entries.values() if each.feasible]
     gains = [each.relative_gain for each in feasible]
     best = {each.game: reference(each.game).best_known for each in feasible}
     short = [(best[each.game] - each.total_value) / max(abs(best[each.game]), 1e-9) for each in feasible]
     return SuiteRow(
         name=name,
-        games=len(SUITE),
+        games=len(counted),
         entered=len(entries),
         feasible=len(feasible),
         nash=sum(gain <= NASH for gain in gains),
@@ -99,13 +103,20 @@ def entry_of(game: str, judged: JudgedPolicy, reward_range: float) -> SuiteEntry
     return SuiteEntry(game, judged.certificate.meets(ALLOWED), judged.exploitability, judged.welfare, relative)
 
 
-def judge_submission(folder: str | Path, on_progress: Callable[[str], None] = lambda _: None) -> Submission:
+def judge_submission(
+    folder: str | Path,
+    on_progress: Callable[[str], None] = lambda _: None,
+    *,
+    data: str | Path | None = None,
+) -> Submission:
     """Judge a folder of policies.
 
     Parameters
     ----------
     folder
-        One policy file for each game; see the module's text.
+        One policy file for each game, see the module's text; or a single policy file.
+    data
+        A folder of public data files: the games that can be built from them count as well.
     on_progress
         Called with the name of each game before it is judged.
 
@@ -117,6 +128,7 @@ def judge_submission(folder: str | Path, on_progress: Callable[[str], None] = la
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.suite import suite_game
     >>> with TemporaryDirectory() as folder:
     ...     suite_game("counter-example").uniform_policy().save(f"{folder}/counter-example.npz")
     ...     found = judge_submission(folder)
@@ -124,20 +136,21 @@ def judge_submission(folder: str | Path, on_progress: Callable[[str], None] = la
     (1, 1, 0, 0.25)
     """
     source = Path(folder)
-    if not source.is_dir():
+    if not source.exists():
         raise FileError(f"{source}: there is no such folder.")
+    games = suite_games(data)
     name, claims = _manifest(source)
-    present = [path for path in sorted(source.iterdir()) if path.suffix in ENDINGS and path.name != "submission.json"]
-    files = {path.stem: path for path in present}
-    strange = [stem for stem in files if stem not in SUITE]
+    present = sorted(source.iterdir()) if source.is_dir() else [source]
+    present = [path for path in present if path.suffix in ENDINGS and path.name != "submission.json"]
+    files = {path.name.removesuffix(path.suffix): path for path in present}
+    strange = [stem for stem in files if stem not in SUITE and stem not in RECIPES]
     if strange or not files:
         found = f"{files[strange[0]].name} is named after no game of the suite" if strange else "it has no policy file"
         raise FileError(f"{source}: {found}; name each after its game (`cmpg suite list`), such as grid-world.npz.")
     entries, refused = {}, {}
     for game, path in files.items():
         on_progress(game)
-        check_game_is_frozen(game)
-        built = suite_game(game)
+        built = check_game_is_frozen(game, data)
         try:
             policy, _ = read_policy(path, built)
         except CMPGError as problem:
@@ -152,7 +165,7 @@ def judge_submission(folder: str | Path, on_progress: Callable[[str], None] = la
     for game in claims:
         if game not in files:
             refused[game] = "something is claimed, and there is no policy"
-    return Submission(name, entries, refused)
+    return Submission(name, entries, refused, tuple(games))
 
 
 def _manifest(source: Path) -> tuple[str, Mapping[str, Any]]:
@@ -190,8 +203,9 @@ def ranked(rows: list[SuiteRow]) -> list[SuiteRow]:
     return sorted(rows, key=lambda row: (-row.nash, -row.feasible, row.mean_shortfall if row.feasible else np.inf))
 
 
-def reference_suite_rows() -> list[SuiteRow]:
-    """Return the rows of the methods that the library compares itself with."""
+def reference_suite_rows(games: Iterable[str] = SUITE) -> list[SuiteRow]:
+    """Return the rows of the methods that the library compares itself with, over the games that count."""
+    counted = tuple(games)
     rows = []
     for method, reached in reference_rows().items():
         entries = {}
@@ -200,5 +214,5 @@ def reference_suite_rows() -> list[SuiteRow]:
                 entries[game] = SuiteEntry(
                     game, found["feasible"], found["exploitability"], found["total_value"], found["relative_gain"]
                 )
-        rows.append(row_of(method, entries))
+        rows.append(row_of(method, entries, counted))
     return rows
