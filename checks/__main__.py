@@ -45,6 +45,7 @@ CHECKS = {
     "signals": ("checks.signals", "SIGINT, SIGTERM and SIGHUP at random moments of every long command"),
     "suite": ("checks.suite", "prove the references of the suite again, or write them"),
     "sweep": ("checks.sweep", "random games before an exact judge"),
+    "trained": ("checks.trained", "Q-learning, PPO and heuristics judged exactly and by episodes, side by side"),
 }
 """Module and one line of each check, by name."""
 

@@ -1,15 +1,12 @@
 """How often audits by episodes hold, how wide they are, and what broken bounds do.
 
-    python -m checks judging [--audits 1000] [--side-by-side] [--seed 0]
+    python -m checks judging [--audits 1000] [--seed 0]
 
 Policies whose exploitability is known, because their games are: joint, local and counting games drawn at random;
 policies that are Nash, 0.01 from it, and drawn at random, feasible and not. Each is audited by 250, 1,000 or 4,000
 episodes at δ = 0.1; an audit fails if any of its statements (values, costs, feasibility, exploitability) is wrong. Two
 broken judges are tried on the same policies, and must be noticed by the bound that is broken: one that takes means for
 the truth (by its upper ends), one that counts deviations which are not proved to keep the budget (by its lower ends).
-
-`--side-by-side` trains independent Q-learners with a Lagrangian, and takes a heuristic, on environments with
-PettingZoo's interface and on scenarios, and judges both exactly and by episodes.
 """
 
 from __future__ import annotations
@@ -20,14 +17,12 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from checks import BUILD, evidence
-from cmpg import scenarios
 from cmpg.equilibrium.solve import solve
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
@@ -247,168 +242,13 @@ def noticed(trials: list[Trial], ends: tuple[str, ...]) -> bool:
     return wrong > DELTA * count + 3 * np.sqrt(DELTA * (1 - DELTA) * count)
 
 
-# --- Side by side -----------------------------------------------------------------------------------------------------
-
-
-def q_learned(env: Any, horizon: int, thresholds: Any, *, episodes: int, rng: np.random.Generator) -> Any:
-    """Train independent Q-learners on reward less a price times cost, the price rising while the budget is exceeded."""
-    from cmpg.judging.environments import EnvStep, hashable, told_costs
-
-    names = list(env.possible_agents)
-    sizes = [int(env.action_space(name).n) for name in names]
-    tables: list[dict[Any, Any]] = [{} for _ in names]
-    prices = np.zeros(len(thresholds))
-    spent_lately = np.zeros(len(thresholds))
-
-    def row(i: int, seen: Any, h: int) -> Any:
-        return tables[i].setdefault((h, hashable(seen)), np.zeros(sizes[i]))
-
-    for episode in range(episodes):
-        seen, _ = env.reset(seed=int(rng.integers(2**31)))
-        spent, explore = np.zeros(len(thresholds)), max(0.05, 1 - episode / (0.7 * episodes))
-        for h in range(horizon):
-            if not env.agents:
-                break
-            acting = [name for name in names if name in env.agents]
-            chosen = {}
-            for name in acting:
-                i = names.index(name)
-                greedy = int(np.argmax(row(i, seen[name], h)))
-                chosen[name] = int(rng.integers(sizes[i])) if rng.random() < explore else greedy
-            following, rewards, _, _, infos = env.step(chosen)
-            paid = np.array(told_costs(EnvStep(seen, chosen, rewards, infos))[: len(thresholds)])
-            spent += paid
-            for name in acting:
-                i = names.index(name)
-                ahead = row(i, following[name], h + 1).max() if name in env.agents and h + 1 < horizon else 0.0
-                entry = row(i, seen[name], h)
-                entry[chosen[name]] += 0.1 * (float(rewards[name]) - float(prices @ paid) + ahead - entry[chosen[name]])
-            seen = following
-        spent_lately = 0.99 * spent_lately + 0.01 * spent
-        prices = np.maximum(prices + 0.01 * (spent_lately - np.asarray(thresholds)), 0.0)
-    return lambda i, seen, h: int(np.argmax(tables[i].get((h, hashable(seen)), np.zeros(sizes[i]))))
-
-
-class Aisle:
-    """The warehouse aisle of the guide: two robots work or charge, and charging together overloads the bay."""
-
-    possible_agents = ("red", "blue")
-
-    def __init__(self) -> None:
-        self.agents: list[str] = []
-        self._time, self._units = 0, [0, 0]
-
-    def action_space(self, _agent: str) -> Any:
-        """Two actions."""
-        return type("Discrete", (), {"n": 2})()
-
-    def reset(self, seed: int | None = None) -> Any:
-        """Begin with empty batteries."""
-        del seed
-        self.agents, self._time, self._units = list(self.possible_agents), 0, [0, 0]
-        return self._see(), {agent: {} for agent in self.agents}
-
-    def _see(self) -> dict[str, Any]:
-        return {agent: np.array(self._units) for agent in self.possible_agents}
-
-    def step(self, actions: Any) -> Any:
-        """Work (0) or charge (1)."""
-        chosen = [int(actions[agent]) for agent in self.possible_agents]
-        pairs = [*zip(chosen, self._units, strict=True)]
-        works = [action == 0 and units > 0 for action, units in pairs]
-        self._units = [min(units + 1, 2) if action else units - (units > 0) for action, units in pairs]
-        self._time += 1
-        acted, over = self.agents, self._time == 4
-        self.agents = [] if over else acted
-        infos = {agent: {"cost": float(chosen == [1, 1])} for agent in acted}
-        flags = dict.fromkeys(acted, False)
-        return self._see(), dict(zip(acted, map(float, works), strict=True)), flags, dict.fromkeys(acted, over), infos
-
-
-def worlds() -> dict[str, tuple[Any, int, list[float], tuple[float, float], Any]]:
-    """Return environments: how they are made, horizon, thresholds, range of rewards, and a heuristic."""
-    from cmpg.interop import to_parallel_env
-
-    found: dict[str, Any] = {}
-    try:
-        from pettingzoo.classic.rps import rps
-
-        found["rock, paper, scissors"] = (partial(rps.parallel_env, max_cycles=2), 2, [], (-1.0, 1.0), lambda i, *_: i)
-    except ImportError:
-        print("NOT TRIED: pettingzoo is not installed")
-    found["aisle"] = (Aisle, 4, [0.3], (0.0, 1.0), lambda i, _s, h: int((h + i) % 2 == 0))
-    small = scenarios.counter_example()
-    found["counter-example"] = (lambda: to_parallel_env(small), 1, [0.5], (0.0, 4.0), lambda i, _s, _h: i)
-    for name in ("spectrum", "grid-world"):
-        game = scenarios.scenario(name).build()
-        limits = (float(game.rewards.min()), float(game.rewards.max()))
-        made = partial(to_parallel_env, game)
-        found[name] = (made, game.horizon, list(game.thresholds), limits, lambda *_: 0)
-    return found
-
-
-def side_by_side(seed: int, episodes: int) -> str:
-    """Judge Q-learners and heuristics exactly, where the game can be enumerated, and by episodes."""
-    from cmpg.interop import from_parallel_env, replay
-    from cmpg.judging.environments import EnvironmentWorld
-
-    lines = [
-        "| environment | policy | cost | exploitability, exact | by episodes | upper end | CPU s |",
-        "|---|---|---|---:|---:|---|---:|",
-    ]
-    for name, (make, horizon, thresholds, limits, rule) in worlds().items():
-        rng = np.random.default_rng(seed)
-        policies = {
-            "Q-learning": q_learned(make(), horizon, thresholds, episodes=4_000, rng=rng),
-            "heuristic": rule,
-        }
-        game = None
-        if name in ("spectrum", "grid-world"):
-            game = scenarios.scenario(name).build()
-        else:
-            found = from_parallel_env(make(), horizon=horizon, thresholds=thresholds)
-            game = found.game
-        for told, policy in policies.items():
-            if name in ("spectrum", "grid-world"):
-                table = JointPolicy.from_callable(
-                    game.policy_shapes, lambda i, s, h, p=policy: p(i, np.array([h, s]), h)
-                )
-            else:
-                table = found.policy(policy)
-                if not (seen := replay(make(), found, policy, table, episodes=20, rng=rng)).agrees:
-                    raise RuntimeError(f"{name}, {told}: {seen}")
-            exact = judge_known(game, table, time_limit=0)
-            began = time.process_time()
-            world = EnvironmentWorld(make(), horizon=horizon, reward_range=limits, thresholds=thresholds)
-            sampled = audit_room.audit(world, policy, episodes=episodes, delta=DELTA, rng=rng, name=told)
-            cost = (
-                ", ".join(f"{each:.3g}/{limit:.3g}" for each, limit in zip(exact.costs, thresholds, strict=True))
-                or "none"
-            )
-            ends = sampled.exploitability
-            inside = ends.lower - 1e-9 <= truth(exact) <= ends.upper + 1e-9
-            cells = [name, told, f"{cost}{'' if exact.feasible else ' (violated)'}", f"{truth(exact):.4g}"]
-            cells += [f"[{ends.lower:.4g}, {ends.upper:.4g}]{'' if inside else ' WRONG'}"]
-            cells += ["vacuous" if sampled.vacuous else "", f"{time.process_time() - began:.1f}"]
-            lines.append(f"| {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    return "\n".join(lines)
-
-
 def main(argv: list[str]) -> int:
     """Run the check."""
     parser = argparse.ArgumentParser(prog="python -m checks judging", description=__doc__)
     parser.add_argument("--audits", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--side-by-side", action="store_true")
-    parser.add_argument("--episodes", type=int, default=1_000)
     given = parser.parse_args(argv)
     BUILD.mkdir(exist_ok=True)
-    if given.side_by_side:
-        table = side_by_side(given.seed, given.episodes)
-        (BUILD / "judging-side-by-side.md").write_text(table + "\n")
-        print(table)
-        return int("WRONG" in table)
     began = time.process_time()
     found = coverage(given.audits, given.seed)
     table = coverage_table(found)

@@ -201,7 +201,7 @@ def audit(
     gains: list[Interval] = [Interval(0.0, math.inf) for _ in range(n)]
     best: list[MeasuredDeviation | None] = [None] * n
     tried: list[MeasuredDeviation] = []
-    reasons: list[tuple[float, Vacuity]] = []  # with the upper end that each explains
+    reasons: list[Vacuity] = []
     for agent in chosen:
         on_progress(f"exploring deviations of {world.names.agent(agent)}")
         explorer = _Explorer(world, prepared, agent, episodes, delta / 2 / n, rng)
@@ -222,13 +222,13 @@ def audit(
         lower = max([0.0, *(each.gain.lower for each in mine)])
         gains[agent] = Interval(lower, max(upper, lower))
         # An upper end near the largest possible number says something if the lower end is near it, too.
-        if reason is not None and lower < upper / 2:
-            reasons.append((upper, reason))
+        if reason is not None and upper - lower >= VACUOUS * reason.allowed:
+            reasons.append(reason)
     if len(chosen) < n:
         looked_at = f"the deviations of {len(chosen)} of {n} agents were looked at"
-        reasons.append((math.inf, Vacuity(looked_at, "look at all agents")))
+        reasons.append(Vacuity(looked_at, "look at all agents"))
     # The reason of the largest upper end is the one that exploitability suffers from.
-    nothing = max(reasons, key=lambda each: each[0])[1] if reasons else Vacuity("", "")
+    nothing = max(reasons, key=lambda each: each.upper, default=Vacuity("", ""))
     return Audit(
         name=name,
         delta=delta,
@@ -346,6 +346,8 @@ class Vacuity:
 
     reason: str
     remedy: str
+    upper: float = math.inf
+    allowed: float = math.inf  # what the declared ranges and the agent's own value allow it to gain
 
 
 def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, Vacuity | None]:
@@ -358,7 +360,7 @@ def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[
     bounds = world.reward_bounds[explorer.agent]
     most = world.horizon * float(bounds[1])
     most = max(most, 0.0) if world.may_end else most
-    allowed = most - present.lower  # what the declared ranges and the agent's own value allow it to gain
+    allowed = most - present.lower
     upper = max(min(found.value, most) - present.lower, 0.0)
     # An agent that has nearly all there is cannot gain much, and that is said by the ranges and by its own value.
     small = upper <= 0.05 * world.horizon * float(bounds[1] - bounds[0])
@@ -371,11 +373,11 @@ def _vacuity(ceilings: Ceilings, upper: float, allowed: float) -> Vacuity:
     """Say what an upper bound suffers from: entries without a visit, few visits, wide ranges."""
     effort = ceilings.effort
     agent = ceilings.world.names.agent(ceilings.agent)
-    untried = f", of which {effort.untried:,} were never tried" if effort.untried else ""
+    untried = f", {effort.untried:,} of them never tried" if effort.untried else ""
     reason = (
         f"it is {upper:.4g} for {agent}, where the declared ranges alone allow {allowed:.4g}: "
         f"{ceilings.max_episodes:,} exploring episodes are too few for {effort.entries:,} met (step, state, action)"
-        f"{untried}; the others have {effort.visits:,} visits in the median, and about {effort.needed:,} are needed"
+        f"{untried}; the median of visits to the others is {effort.visits:,}, and about {effort.needed:,} are needed"
     )
     # An episode visits one entry of each step, so the step with the most entries decides.
     helps = [f"about {_two_digits(effort.needed * effort.widest):,} episodes", "fewer states or a shorter horizon"]
@@ -385,7 +387,7 @@ def _vacuity(ceilings: Ceilings, upper: float, allowed: float) -> Vacuity:
             f"a narrower range of rewards, if there is one (no step of the exploring episodes paid {agent} more than "
             f"{seen:.4g}, and {declared:.4g} is declared)"
         )
-    return Vacuity(reason, "; ".join(helps))
+    return Vacuity(reason, "; ".join(helps), upper, allowed)
 
 
 def _two_digits(number: int) -> int:

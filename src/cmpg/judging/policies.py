@@ -89,7 +89,7 @@ def single_function(policy: Any) -> PolicyFunction:
 
 def _distribution(inner: Any, observation: Any) -> FloatArray:
     """Return the probabilities of a Stable-Baselines3 policy with discrete actions."""
-    tensor, _ = inner.obs_to_tensor(np.asarray(observation))
+    tensor, _ = inner.obs_to_tensor(observation if isinstance(observation, Mapping) else np.asarray(observation))
     found = getattr(inner.get_distribution(tensor).distribution, "probs", None)
     if found is None:
         raise PolicyError("the policy's distribution has no probabilities; one with discrete actions is required.")

@@ -15,8 +15,16 @@ from cmpg.judging.environments import EnvironmentWorld, observed
 from cmpg.judging.worlds import PlayedWorld
 from cmpg.policy import action_probabilities, draw
 
+_Env: Any = object
+try:
+    import gymnasium
 
-class SingleAgentEnv:
+    _Env = gymnasium.Env  # Stable-Baselines3 takes environments of this type alone
+except ModuleNotFoundError:
+    pass  # a trainer that does not ask for the type can still train here
+
+
+class SingleAgentEnv(_Env):  # type: ignore[misc]
     """A Gymnasium environment in which one agent acts and the others play the judged policy.
 
     Parameters
