@@ -9,8 +9,10 @@ import pytest
 from cmpg import JointGame, solve
 from cmpg.errors import TooLargeError, UnsupportedError
 from cmpg.games import near_potential
+from cmpg.games.potential import near, symmetric
+from cmpg.games.potential.symmetric import as_symmetric
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import charging, congestion_game, counter_example, spectrum
+from cmpg.scenarios import charging, congestion_game, counter_example, counting_congestion_game, spectrum
 from command_line import cmpg as run
 
 
@@ -83,8 +85,12 @@ def test_the_ascent_ends_within_the_moves_that_are_promised():
 
 
 def test_what_is_too_large_or_has_no_such_distance_is_refused():
-    with pytest.raises(TooLargeError, match="joint actions"):
-        near_potential(congestion_game(num_agents=8), rng=np.random.default_rng(0))
+    game = congestion_game(num_agents=8)
+    different = game.with_rewards(game.rewards * np.arange(1.0, 9.0).reshape(8, *[1] * (game.rewards.ndim - 1)))
+    with pytest.raises(TooLargeError, match="joint actions"):  # agents that cannot be exchanged
+        near_potential(different, rng=np.random.default_rng(0))
+    with pytest.raises(TooLargeError, match="counts"):
+        near_potential(counting_congestion_game(num_agents=40), rng=np.random.default_rng(0))
     with pytest.raises(UnsupportedError):
         near_potential(charging(), rng=np.random.default_rng(0))
 
@@ -95,4 +101,38 @@ def test_the_command_tells_how_near_a_game_without_a_potential_is():
     assert "for every ε above" in told.out
     record = json.loads(run("check", "congestion", "--agents", "2", "--json").out)
     assert 0 < record["near_potential"]["lower"] <= record["near_potential"]["upper"]
-    assert "not known" in run("check", "congestion").out
+    assert "no function of policies is closer to a potential than" in run("check", "congestion").out  # 8 agents
+
+
+def test_by_counts_a_symmetric_game_is_the_joint_game():
+    for agents in (2, 3):
+        joint, counting = congestion_game(num_agents=agents), counting_congestion_game(num_agents=agents)
+        game, other = as_symmetric(joint), as_symmetric(counting)
+        for name in ("initial", "rewards", "moves"):
+            np.testing.assert_array_equal(getattr(game, name), getattr(other, name))
+        mean = np.broadcast_to(joint.rewards.mean(axis=0), (2, *joint.rewards.shape[2:]))
+        by_joint_actions = near._upper(joint, mean)
+        assert symmetric.upper(game, symmetric.mean_reward(game), near._coupled) == pytest.approx(by_joint_actions)
+        policy = joint.random_policy(rng=np.random.default_rng(agents))
+        np.testing.assert_allclose(symmetric.by_counts(game).at(policy).values, joint.at(policy).values)
+        drawn = np.random.default_rng(7).integers(4, size=(agents, 2, 2))
+        tables = JointPolicy([np.eye(4)[each] for each in drawn])
+        assert symmetric._value(game, drawn) == pytest.approx(joint.at(tables).values[0])
+        assert symmetric.visits(game, drawn) @ symmetric.mean_reward(game).ravel() == pytest.approx(
+            joint.at(tables).values.mean()
+        )
+    uneven = joint.with_rewards(joint.rewards * np.array([1.0, 1.0, 2.0]).reshape(3, *[1] * (joint.rewards.ndim - 1)))
+    assert as_symmetric(uneven) is None
+
+
+def test_the_bracket_of_the_papers_congestion_game_holds_for_every_move_that_is_tried():
+    game = counting_congestion_game()
+    near_it = near_potential(game, rng=np.random.default_rng(0))
+    assert 20 < near_it.lower < near_it.upper < 72
+    assert abs(near_it.witness.residual) >= 4 * near_it.lower
+    counts, rng = as_symmetric(game), np.random.default_rng(1)
+    moves, gained = symmetric.sampled_moves(counts, 200, rng)
+    off = np.abs(gained - moves @ near_it.reward.ravel())
+    assert off.max() <= near_it.upper
+    values = [symmetric.visits(counts, rng.integers(4, size=(8, 2, 2))) @ near_it.reward.ravel() for _ in range(200)]
+    assert np.ptp(values) <= near_it.reward_range

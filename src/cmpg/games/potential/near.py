@@ -16,7 +16,8 @@ coupling of the next states
 
 bounds the difference of what is to come, so α(V^φ) ≤ max_i Σ_s μ(s) U_0(s, s). Here the coupling keeps both copies
 together as far as their rows overlap. Candidates for φ are the mean reward, the potential of the stages (Lemma 1 of the
-paper), and the best one for a sample of moves, by a linear program; any φ is valid, the least bound counts.
+paper), and the best one for a sample of moves, by a linear program; any φ is valid, the least bound counts. Where
+agents can be exchanged, and joint actions are too many, all of this is done by counts (`symmetric`).
 
 *What follows.* Algorithm 1 moves an agent if it gains more than ε/2. Then Φ rises by more than ε/2 − α. So if α < ε/2,
 there are fewer than range(Φ) / (ε/2 − α) moves, constraints or not, and the end is an ε-Nash policy; range(V^φ) is two
@@ -37,10 +38,13 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, at_step
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import TooLargeError, UnsupportedError
+from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.joint.planner import stage_potential
+from cmpg.games.potential import symmetric
 from cmpg.games.potential.check import FourCycle, four_cycle
+from cmpg.games.potential.symmetric import SymmetricGame, as_symmetric
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, html, line, text
 
@@ -52,6 +56,9 @@ MAX_VARIABLES, SAMPLED_MOVES = 3_000, 300
 
 STARTS, SWEEPS = 4, 3
 """Cycles from which the search for a large residual begins, and how many times it goes through all entries."""
+
+BLENDS = (0.25, 0.5, 0.75)
+"""Shares of the mean reward in further candidates; the rest is the potential of the stages."""
 
 MAX_ENTRIES = 400
 """Policies with more rows than this are not improved entry by entry; a cycle is then the best of those drawn."""
@@ -71,7 +78,7 @@ class NearPotential:
 
     lower: float  # no function of joint policies is closer to a potential than this
     upper: float  # the value of `reward` is at least as close as this
-    reward: FloatArray  # φ: [H, S, *A]
+    reward: FloatArray  # φ: [H, S, *A]; by counts of a symmetric game, [H, S, C]
     reward_range: float  # no two joint policies differ by more in V^φ
     witness: FourCycle  # whose residual proves the lower bound
     candidate: str  # where φ comes from
@@ -109,7 +116,7 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
     Parameters
     ----------
     game
-        A joint game with a finite horizon, and at least two agents.
+        A joint or counting game with a finite horizon, and at least two agents. Large ones must be symmetric.
     rng
         For cycles and sampled moves.
 
@@ -118,30 +125,65 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
     TooLargeError
         The upper bound would take too long; the message says how much work it is.
     """
-    joint = as_joint(game, wanted="has no distance from potentials that this library computes")
-    if joint.horizon is None or joint.num_agents < 2:
+    if game.horizon is None or game.num_agents < 2:
         advice = "A finite horizon and two agents are needed."
         raise UnsupportedError("discounted game or single agent", "has no such distance here", advice)
+    if isinstance(game, CountingGame) or (isinstance(game, JointGame) and _work(game) > MAX_WORK):
+        exchanged = as_symmetric(game)
+        if exchanged is not None:
+            return _near_by_counts(exchanged, rng)
+    joint = as_joint(game, wanted="has no distance from potentials that this library computes")
     check_work(joint)
     witness = _large_cycle(joint, rng)
     best = min(
         (_Bounded(_upper(joint, reward), reward, name) for name, reward in _candidates(joint, rng)),
         key=lambda each: each.upper,
     )
+    return _bracket(witness, best, _spread(joint, best.reward))
+
+
+def _bracket(witness: FourCycle, best: _Bounded, spread: float) -> NearPotential:
     lower = float(max(abs(witness.residual) - witness.rounding, 0.0)) / 4
-    spread = _spread(joint, best.reward)
     return NearPotential(lower, float(max(best.upper, lower)), best.reward, spread, witness, best.name)
+
+
+def _near_by_counts(game: SymmetricGame, rng: np.random.Generator) -> NearPotential:
+    """Bracket the distance of a symmetric game by counts."""
+    work = symmetric.work_of(game)
+    if work > MAX_WORK:
+        raise TooLargeError(
+            f"the distance from potentials takes {work:.2g} steps by counts ({len(game.others):,} counts of the "
+            f"others); {MAX_WORK:.2g} are allowed. Use fewer agents, states or steps."
+        )
+    mean, stages = symmetric.mean_reward(game), symmetric.stage_candidate(game)
+    candidates = [("the mean reward", mean), ("the potential of the stages", stages)]
+    candidates += [(f"{w:g} of the mean reward, the rest of the stages", w * mean + (1 - w) * stages) for w in BLENDS]
+    if game.moves[..., 0].size <= MAX_VARIABLES:
+        moves, gained = symmetric.sampled_moves(game, SAMPLED_MOVES, rng)
+        fitted = _least_off(moves, gained, float(np.abs(game.rewards).max()))
+        if fitted is not None:
+            name = "the stage reward that fits sampled moves best"
+            candidates.append((name, fitted.reshape(game.moves.shape[:3])))
+    bounded = [_Bounded(symmetric.upper(game, each, _coupled), each, name) for name, each in candidates]
+    best = min(bounded, key=lambda each: each.upper)
+    return _bracket(_large_cycle(symmetric.by_counts(game), rng), best, symmetric.spread(game, best.reward))
 
 
 def check_work(game: JointGame) -> None:
     """Raise if the upper bound would take too long."""
-    outcomes = int(np.prod(game.num_actions))
-    work = game.num_steps * game.num_agents * game.num_states**3 * outcomes**2
+    work = _work(game)
     if work > MAX_WORK:
+        outcomes = int(np.prod(game.num_actions))
         raise TooLargeError(
             f"the distance from potentials takes {work:.2g} steps ({game.num_states:,} states, {outcomes:,} joint "
-            f"actions); {MAX_WORK:.2g} are allowed. Use fewer agents, states or steps."
+            f"actions); {MAX_WORK:.2g} are allowed. Use fewer agents, states or steps, or agents that can be exchanged."
         )
+
+
+def _work(game: JointGame) -> float:
+    """Return how many pairs of rows the upper bound visits."""
+    outcomes = float(np.prod(game.num_actions, dtype=np.float64))
+    return game.num_steps * game.num_agents * float(game.num_states) ** 3 * outcomes**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +200,16 @@ class _Bounded:
 
 def _candidates(game: JointGame, rng: np.random.Generator) -> Iterator[tuple[str, FloatArray]]:
     shape = (game.num_steps, game.num_states, *game.num_actions)
-    rewards = np.broadcast_to(game.rewards, (game.num_agents, *shape))
-    yield "the mean reward", rewards.mean(axis=0)
-    yield "the potential of the stages", np.broadcast_to(stage_potential(game.rewards), shape)
+    mean = np.broadcast_to(game.rewards.mean(axis=0), shape)
+    yield "the mean reward", mean
+    # A potential of the stages leaves a constant of each state open, and two copies are in different states: it is
+    # chosen so that all agents get the mean reward where all play their first action.
+    stages = np.broadcast_to(stage_potential(game.rewards), shape)
+    first = (slice(None), slice(None), *(slice(0, 1),) * game.num_agents)
+    stages = stages + (mean - stages)[first]
+    yield "the potential of the stages", stages
+    for share in BLENDS:
+        yield f"{share:g} of the mean reward, the rest of the stages", share * mean + (1 - share) * stages
     if int(np.prod(shape)) <= MAX_VARIABLES:
         fitted = _fitted(game, rng)
         if fitted is not None:
@@ -237,8 +286,6 @@ def _spread(game: JointGame, reward: FloatArray) -> float:
 
 def _fitted(game: JointGame, rng: np.random.Generator) -> FloatArray | None:
     """Return the stage reward for which the worst of some sampled moves is off least, by a linear program."""
-    from scipy.optimize import linprog  # it is heavy
-
     shape = (game.num_steps, game.num_states, *game.num_actions)
     rows, right = [], []
     for _ in range(SAMPLED_MOVES):
@@ -251,10 +298,17 @@ def _fitted(game: JointGame, rng: np.random.Generator) -> FloatArray | None:
         change = after - before
         rows.append(change)
         right.append(float(change @ own))
-    moves, gained = np.array(rows), np.array(right)
+    found = _least_off(np.array(rows), np.array(right), float(np.abs(game.rewards).max()))
+    return None if found is None else found.reshape(shape)
+
+
+def _least_off(moves: FloatArray, gained: FloatArray, largest: float) -> FloatArray | None:
+    """Return φ for which the worst of some moves, changes of visits [moves, entries], is off least from the gains."""
+    from scipy.optimize import linprog  # it is heavy
+
     entries = moves.shape[1]
     # |gained − moves·φ| ≤ α; a tiny weight on |φ| would need more columns, so φ is kept in a box instead.
-    limit = 4 * float(np.abs(game.rewards).max()) + 1.0
+    limit = 4 * largest + 1.0
     upper = np.hstack([np.vstack([-moves, moves]), -np.ones((2 * len(moves), 1))])
     found = linprog(
         np.append(np.zeros(entries), 1.0),
@@ -263,11 +317,11 @@ def _fitted(game: JointGame, rng: np.random.Generator) -> FloatArray | None:
         bounds=[(-limit, limit)] * entries + [(0, None)],
         method="highs",
     )
-    return np.asarray(found.x[:-1]).reshape(shape) if found.status == 0 else None
+    return np.asarray(found.x[:-1]) if found.status == 0 else None
 
 
-def _deterministic(game: JointGame, rng: np.random.Generator) -> dict[int, IntArray]:
-    return {i: rng.integers(a, size=(game.num_steps, game.num_states)) for i, a in enumerate(game.num_actions)}
+def _deterministic(game: JointGame | CountingGame, rng: np.random.Generator) -> dict[int, IntArray]:
+    return {i: rng.integers(actions, size=shape) for i, (*shape, actions) in enumerate(game.policy_shapes)}
 
 
 def _visits(game: JointGame, actions: dict[int, IntArray]) -> FloatArray:
@@ -285,15 +339,16 @@ def _visits(game: JointGame, actions: dict[int, IntArray]) -> FloatArray:
 # --- From below -------------------------------------------------------------------------------------------------------
 
 
-def _large_cycle(game: JointGame, rng: np.random.Generator) -> FourCycle:
+def _large_cycle(game: JointGame | CountingGame, rng: np.random.Generator) -> FourCycle:
     """Return a 4-cycle with a large residual."""
     best: FourCycle | None = None
     pairs = [(i, j) for i in range(game.num_agents) for j in range(i)]
     for _ in range(STARTS):
         i, j = pairs[int(rng.integers(len(pairs)))]
         first, second = _deterministic(game, rng), _deterministic(game, rng)
-        tables = [_table(first[agent], game.num_actions[agent]) for agent in range(game.num_agents)]
-        tables += [_table(second[agent], game.num_actions[agent]) for agent in (i, j)]
+        actions = [shape[2] for shape in game.policy_shapes]
+        tables = [_table(first[agent], actions[agent]) for agent in range(game.num_agents)]
+        tables += [_table(second[agent], actions[agent]) for agent in (i, j)]
         cycle = _cycle(game, (i, j), tables)
         if sum(table.shape[0] * table.shape[1] for table in tables) <= MAX_ENTRIES:
             cycle = _improved(game, (i, j), tables, cycle)
@@ -307,11 +362,11 @@ def _table(actions: IntArray, count: int) -> FloatArray:
     return np.eye(count)[actions]
 
 
-def _cycle(game: JointGame, pair: tuple[int, int], tables: list[Any]) -> FourCycle:
+def _cycle(game: JointGame | CountingGame, pair: tuple[int, int], tables: list[Any]) -> FourCycle:
     return four_cycle(game, pair, JointPolicy(tables[:-2]), (tables[-2], tables[-1]))
 
 
-def _improved(game: JointGame, pair: tuple[int, int], tables: list[Any], cycle: FourCycle) -> FourCycle:
+def _improved(game: JointGame | CountingGame, pair: tuple[int, int], tables: list[Any], cycle: FourCycle) -> FourCycle:
     """Change one row at a time to what makes the residual largest; it is affine in each row."""
     tables = [table.copy() for table in tables]
     for _ in range(SWEEPS):
