@@ -40,6 +40,9 @@ ONCE_WRONG = {
     ),
     **dict.fromkeys((40_062, 40_321), "half of the least float was paid, and rounded to nothing"),
     7354: "a solve lowered a threshold beyond every float",
+    19_300: "an infeasibility proof ended in an exception where a discounted sum overflows",
+    27_486: "an upper bound had no allowance for what is below the least float",
+    31_853: "a price of 5e-324 was lost in a product",
     9830: "a residual that is a Fraction could not be written on Python 3.11",
     2139: "a potential was proved by a comparison with nan",
     4802: "a potential was refuted by the rounding of the least float",
@@ -50,7 +53,7 @@ ONCE_WRONG = {
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_once_said_wrongly_of_a_claim_is_right(seed):
-    roads = tuple(road for road in ROADS if road not in ("process", "proposed", "bounds"))
+    roads = tuple(road for road in ROADS if road not in ("process", "proposed"))
     assert examined(draw_claim(seed), roads).wrong == (), ONCE_WRONG[seed]
 
 

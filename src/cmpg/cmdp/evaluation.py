@@ -86,6 +86,11 @@ DEEPEST = -960.0
 """Products above this power of 2 are far from the smallest float with all its digits, 2^−1022."""
 
 
+HIDDEN_BY_UNDERFLOW = 1e-290
+"""More than underflow can hide in backward induction: at most 5e-324 for each of fewer than 10^30 products, which are
+weighed by probabilities alone after that. What a multiplier is multiplied with is among them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Underflow:
     """What products of probabilities that are too small for floats can hide at most.

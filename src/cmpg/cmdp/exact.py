@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import occupancy, policy_from_occupancy
+from cmpg.cmdp.evaluation import HIDDEN_BY_UNDERFLOW, occupancy, policy_from_occupancy
 from cmpg.cmdp.frontier import CMDPProgram, Slack, best_mixture, widest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound, plan
@@ -99,7 +99,8 @@ def proved_maximum(cmdp: CMDP) -> tuple[float, FloatArray]:
 def proved_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     """Return the dual bound at multipliers [k], with an allowance for all rounding in it."""
     size = float(cmdp.sizes[0] + multipliers @ (cmdp.sizes[1:] + np.abs(cmdp.thresholds)))
-    return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size
+    hidden = HIDDEN_BY_UNDERFLOW if cmdp.sizes[0] or multipliers.any() else 0.0  # sums of zeros are exact
+    return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size + hidden
 
 
 def greatest_slack(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers
-from cmpg.cmdp.evaluation import Underflow, evaluate
+from cmpg.cmdp.evaluation import HIDDEN_BY_UNDERFLOW, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
@@ -395,6 +395,8 @@ def _screened(game: Game, position: Position, policy: JointPolicy, judging: Floa
     hidden = position.underflow()
     if hidden is not None:
         allowance = allowance + 4 * (hidden.rewards + judging @ hidden.costs)
+    # Prices of 1e-320 are none of the sizes that rounding is a share of.
+    allowance = allowance + HIDDEN_BY_UNDERFLOW * judging.any(axis=1)
     gains = np.maximum(bounds - values, 0.0) + allowance
     feasibility, excess = _judge_feasibility(game, position, policy, hard, hidden)
     verdict = Findings(

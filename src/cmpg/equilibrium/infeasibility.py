@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, check_shape, numbers
-from cmpg.cmdp.evaluation import DEEPEST, Underflow, cost_rounding
+from cmpg.cmdp.evaluation import DEEPEST, HIDDEN_BY_UNDERFLOW, Underflow, cost_rounding
 from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
-from cmpg.errors import GameError, UnsupportedError
+from cmpg.errors import GameError, SolverError, UnsupportedError
 from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cmdps
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
@@ -53,11 +53,6 @@ class InfeasibilityProof:
         return self.least_cost > self.limit
 
 
-HIDDEN_BY_UNDERFLOW = 1e-290
-"""More than underflow can hide in the bound of a local game: at most 5e-324 for each of fewer than 10^30 products,
-which are weighed by probabilities and multipliers alone."""
-
-
 def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
 
@@ -72,7 +67,10 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     check_shape("multipliers", given.shape, (len(game.thresholds),))
     if (given < 0).any():
         raise GameError("multipliers has a negative entry; only multipliers of at least zero can prove anything.")
-    return least_spending(game, given).proof
+    try:
+        return least_spending(game, given).proof
+    except SolverError:  # a discounted sum that no float holds proves nothing
+        return InfeasibilityProof(given, -np.inf, np.inf, game.names)
 
 
 @dataclass(frozen=True, eq=False)
