@@ -1,6 +1,7 @@
 """Random claims before an exact judge: nothing is solved for, and most of what is claimed is false.
 
     python -m checks claims --claims 100000 --jobs 8        stop it and start it as you like
+    python -m checks claims --claims 30000 --first 40000    others, such as on another Python
 
 A claim is a game of any form with a policy and multipliers, made of the numbers that hurt (tests/oracles/
 random_claims.py). It is put through every road that leads to a verdict (tests/oracles/claiming.py), and what is said is
@@ -47,10 +48,10 @@ def judge_chunk(chunk: int) -> dict[str, Any]:
     }
 
 
-def judge_claims(wanted: int, jobs: int, path: Path) -> list[dict[str, Any]]:
+def judge_claims(first: int, wanted: int, jobs: int, path: Path) -> list[dict[str, Any]]:
     """Judge what has not been judged, and return all of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    chunks = range(-(-wanted // CHUNK))
+    chunks = range(first // CHUNK, first // CHUNK - (-wanted // CHUNK))
     done = kept(path)
     left = [chunk for chunk in chunks if chunk not in done]
     print(f"{len(done) * CHUNK:,} claims are judged, {len(left) * CHUNK:,} are left", flush=True)
@@ -107,11 +108,14 @@ def main(argv: list[str]) -> int:
     """Judge claims, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--claims", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first claim, in hundreds (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = "1"
     version = "".join(platform.python_version_tuple()[:2])
-    records = judge_claims(chosen.claims, chosen.jobs, BUILD / "claims" / f"{fingerprint()}-{version}.jsonl")
+    records = judge_claims(
+        chosen.first, chosen.claims, chosen.jobs, BUILD / "claims" / f"{fingerprint()}-{version}.jsonl"
+    )
     target = BUILD / "claims.md"
     target.write_text(page(records), "utf-8")
     print(f"{target} is written")
