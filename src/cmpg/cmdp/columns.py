@@ -27,6 +27,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.cmdp.highs import LinearModel, propose
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.errors import SolverError
 
@@ -199,8 +200,6 @@ def _by_highs(program: SmallProgram) -> Corner:
     """Return the vertex that HiGHS finds; good to 1e-10, and without a basis to go on from."""
     order = np.argsort(program.free, kind="stable")  # free variables come last
     matrix = sp.csc_array(program.matrix[:, order])
-    from cmpg.cmdp.highs import LinearModel, propose  # few programs need it
-
     proposal = propose(
         LinearModel(program.objective[order], matrix, program.right, program.right, num_free=int(program.free.sum()))
     )

@@ -34,6 +34,7 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX, compiled, narrow
 from cmpg.deadline import check_time
 from cmpg.errors import SolverError
+from cmpg.runs.threads import one_thread
 
 SWEEPS_BETWEEN_CHECKS = 8
 """The half-width of the residual is compared with that of this many sweeps ago."""
@@ -250,8 +251,6 @@ def _linear_solver(flow: Any, discount: float) -> Callable[[FloatArray], FloatAr
 
         return splu((sp.eye_array(flow.shape[0], format="csr") - discount * flow).tocsc()).solve  # type: ignore[no-any-return]
     from scipy.linalg import lu_factor, lu_solve
-
-    from cmpg.runs.threads import one_thread
 
     with one_thread():
         factors = lu_factor(np.eye(len(flow)) - discount * flow, check_finite=False)

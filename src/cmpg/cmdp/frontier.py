@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.columns import LEAST_UNIT, MasterProgram
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.response import Aim, Mixture, cost_margins, infeasible, move_inside
 from cmpg.deadline import check_time
@@ -320,8 +321,6 @@ def _mix_to_target(program: Program[VertexT, MixtureT], edge: _Edge[VertexT], *,
 
 def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[VertexT] | None) -> Found[MixtureT]:
     """Find a common slack first, then the best value."""
-    from cmpg.cmdp.columns import LEAST_UNIT, MasterProgram  # with one constraint there is none
-
     sizes = program.largest_costs
     units = np.where(sizes > LEAST_UNIT, sizes, 1.0)
     safe = widest_slack(program, enough=ENOUGH, units=units)
@@ -429,8 +428,6 @@ def widest_slack(
     units : [k]
         In what each constraint's slack is measured: ones unless given.
     """
-    from cmpg.cmdp.columns import MasterProgram
-
     thresholds = program.thresholds
     scale = np.ones(len(thresholds)) if units is None else units
     # The margins are what rounding does to a whole policy; the bound may be missed by less than that.

@@ -28,6 +28,8 @@ from cmpg.arrays import BoolArray, FloatArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import HIDDEN_BY_UNDERFLOW, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
+from cmpg.cmdp.support import restricted
+from cmpg.equilibrium.verified import COMMAND, verify
 from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
 from cmpg.games.claims import claim_of, has_tables
 from cmpg.games.crowd.game import CrowdGame
@@ -47,7 +49,9 @@ from cmpg.games.game import (
 from cmpg.games.rationals import is_exact
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import CompactTable, JointPolicy, check_is_policy
+from cmpg.proof.claim import ClaimError
 from cmpg.proof.exact import TooLarge
+from cmpg.proof.robust import check_robust
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
 from cmpg.summaries import Summary, counted, html, line, text
@@ -271,9 +275,6 @@ def check_claim(game: Any, policy: Any) -> None:
 
 def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: float) -> Certificate:
     """Judge a claim for every model in a box around the transition."""
-    from cmpg.proof.claim import ClaimError
-    from cmpg.proof.robust import check_robust  # few claims are about boxes
-
     try:
         found = check_robust(claim_of(game, policy, multipliers), error)
     except ClaimError as problem:
@@ -286,8 +287,6 @@ def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: flo
 
 
 def _verified(game: Game, policy: JointPolicy, multipliers: FloatArray, found: Certificate) -> Certificate:
-    from cmpg.equilibrium.verified import COMMAND, verify  # on demand: it runs a program
-
     if found.feasibility is Feasibility.VIOLATED or not np.isfinite(found.epsilon):
         return found
     if not verify(game, policy, multipliers, found.epsilon).proved:
@@ -452,8 +451,6 @@ def restriction(position: Position, agent: int, hard: BoolArray) -> Restricted |
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    from cmpg.cmdp.support import restricted  # few budgets are hard
-
     return restricted(position.induced_cmdp(agent), known, hard)
 
 

@@ -35,6 +35,7 @@ from cmpg.equilibrium.certificate import (
     proved_text,
 )
 from cmpg.equilibrium.result import Incumbent, Result, Status
+from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError, SolverError
 from cmpg.games.claims import claim_of
 from cmpg.games.game import Position
@@ -256,8 +257,6 @@ def _large_enough(cmdp: Any, ray: FloatArray, value: float) -> FloatArray:
 
 def solve_cvar(game: CVaRGame, *, epsilon: float, time_limit: float, **settings: Any) -> Result:
     """Find an equilibrium of a game with budgets on CVaR, and prove it; `solve` has the parameters."""
-    from cmpg.equilibrium.solve import solve  # which hands such games to here
-
     deadline = time.monotonic() + time_limit
     start = settings.pop("start", None)
     results = []

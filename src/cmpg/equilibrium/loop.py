@@ -34,6 +34,7 @@ from cmpg.equilibrium.result import Incumbent, Result, Status, Step
 from cmpg.errors import OutOfTimeError
 from cmpg.games.game import Game
 from cmpg.policy import JointPolicy
+from cmpg.runs.runner import Jobs, run_tasks
 from cmpg.summaries import fields_line
 
 OnProgress = Callable[[Step], None]
@@ -257,8 +258,6 @@ class _Turns(Generic[Where]):
             self.computed += len(missing)
         streams = [None] * len(missing) if self.rng is None else self.rng.spawn(len(missing))
         if self.workers > 1 and len(missing) > 1:
-            from cmpg.runs.runner import Jobs, run_tasks  # imported where it is used, and rarely is
-
             # Answers share what they learn of the agents: they stay threads, whatever joblib is set to elsewhere.
             threads = Jobs(self.workers, backend="threads")
             tasks = list(zip(missing, streams, strict=True))

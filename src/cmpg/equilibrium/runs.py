@@ -26,6 +26,7 @@ from cmpg.equilibrium.starts.start import Start, StartMethod, random_start
 from cmpg.errors import CMPGError, OutOfTimeError, SolverError
 from cmpg.games.game import Game, Objective, only_binding
 from cmpg.policy import JointPolicy
+from cmpg.runs.runner import Jobs, in_order, run_tasks
 
 if TYPE_CHECKING:
     from cmpg.runs.runner import Jobs
@@ -262,8 +263,6 @@ def _all_runs(
             if ended.interrupted:
                 return
         return
-    from cmpg.runs.runner import Jobs, in_order, run_tasks  # imported where it is used, and rarely is
-
     workers = Jobs(os.cpu_count() or 1) if jobs == -1 else Jobs.of(jobs)
     for ended in in_order(run_tasks(run, list(streams), jobs=workers)):
         if ended is not None:

@@ -28,8 +28,10 @@ from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
 from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
 from cmpg.games.game import Game, Information, Objective, check_is_game, planner
+from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import JointPolicy
+from cmpg.sizes import require_solve
 
 LARGE = 1_000_000
 """For policies with more entries than this, memory and time are estimated before anything is done."""
@@ -167,8 +169,6 @@ def _check_arguments(
         raise CMPGError("restarts draw random starts: pass rng=1, or rng=np.random.default_rng(1).")
     check_number("time_limit", time_limit)
     if sum(prod(map(float, shape)) for shape in game.policy_shapes) > LARGE:
-        from cmpg.sizes import require_solve  # for large games alone
-
         require_solve(game, time_limit)
     return None if rng is None else np.random.default_rng(rng)
 
@@ -189,11 +189,8 @@ def _preference(game: Game, restarts: Restarts) -> Preference:
     """Return how to compare endings: by potential only where there is one."""
     if restarts.prefer is None:
         return by_welfare if game.potential_proof() is None else by_potential
-    if restarts.prefer is by_potential:
-        from cmpg.games.potential.check import Verdict, check_potential  # heavy: it draws policies
-
-        if check_potential(game, rng=np.random.default_rng(0)).verdict is Verdict.REFUTED:
-            raise CMPGError("this game has no potential to compare equilibria by: use Restarts(prefer=by_welfare).")
+    if restarts.prefer is by_potential and check_potential(game, rng=0).verdict is Verdict.REFUTED:
+        raise CMPGError("this game has no potential to compare equilibria by: use Restarts(prefer=by_welfare).")
     return restarts.prefer
 
 
@@ -308,8 +305,6 @@ def _with_witness(game: Game, result: Result) -> Result:
     """Where the ascent found that there is no potential, add a 4-cycle that anyone can check again."""
     if result.status is not Status.NOT_POTENTIAL:
         return result
-    from cmpg.games.potential.check import check_potential
-
     return replace(result, witness=check_potential(game, rng=np.random.default_rng(0)).witness)
 
 

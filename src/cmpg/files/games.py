@@ -50,6 +50,7 @@ from cmpg.files.fields import (
     whole_numbers,
     written_names,
 )
+from cmpg.games.constraints import bind
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.games.game import Game, Legend, binds_of
@@ -116,8 +117,6 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
         game = cast(Game, forms[form].from_fields(body, exact=kept))
         if "binds" not in fields:
             return game
-        from cmpg.games.constraints import bind  # few games have private constraints
-
         return bind(game, number_table("binds", fields["binds"]))
     except KeyError as missing:
         raise FileError(f"{path}: the field {missing} is missing; a {form} game needs it.") from None

@@ -40,6 +40,7 @@ from cmpg.files.records import (
     witness_from_record,
 )
 from cmpg.files.scenario_file import check_drawing, read_scenario, write_scenario
+from cmpg.games.constraints import without_constraints
 from cmpg.games.game import Game
 from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy
@@ -271,8 +272,6 @@ def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     """Judge what the agents would do without the constraints, if the folder has it."""
     if not (folder / SELFISH).exists():
         return None
-    from cmpg.games.constraints import without_constraints  # few folders have it
-
     free = without_constraints(game)
     found = _judged_policy(folder / SELFISH, free)
     proved = found.certificate.proves(epsilon)

@@ -19,6 +19,7 @@ from cmpg.arrays import FloatArray, check_shape, distributions, frozen, numbers,
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.errors import PolicyError, UnsupportedError
 from cmpg.games.game import Game, Information
+from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, Table, counted, fixed, html, line, text
 
@@ -155,8 +156,6 @@ Device = Rota | CorrelatedPolicy
 
 def shared_game(game: Game) -> JointGame:
     """Return a game in which single actions can be recommended, or raise with the reason why they cannot."""
-    from cmpg.games.joint.game import JointGame
-
     if isinstance(game, JointGame):
         return game
     if game.information is Information.OWN_STATE:

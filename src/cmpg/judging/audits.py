@@ -30,6 +30,7 @@ from cmpg.errors import CMPGError, InfeasibleError, SolverError
 from cmpg.games.game import Names
 from cmpg.judging.ceilings import Ceilings, StepOutcomes, outcomes
 from cmpg.judging.policies import single_function
+from cmpg.judging.single_agent import SingleAgentEnv
 from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, joined
 from cmpg.learning.confidence import mean_ceiling
 from cmpg.summaries import Summary, fields_line, html, line, text
@@ -415,8 +416,6 @@ def _candidates(
             found.append(("planned" if place == 0 else "planned again", planned))
     found += [("given", each if isinstance(each, np.ndarray) else single_function(each)) for each in given]
     if train is not None:
-        from cmpg.judging.single_agent import SingleAgentEnv
-
         seed = int(rng.integers(2**31))
         trained = train(SingleAgentEnv(world, policy, explorer.agent, seed=seed))
         found.append(("trained", trained if isinstance(trained, np.ndarray) else single_function(trained)))

@@ -25,6 +25,7 @@ from cmpg.games.game import Game, Names, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.play import PolicyTable
+from cmpg.judging.policies import policy_function
 from cmpg.policy import JointPolicy
 
 ENDED = -1
@@ -243,8 +244,6 @@ class GameWorld:
 
     def prepared(self, policy: Any) -> JointPolicy:
         """Return a policy as tables."""
-        from cmpg.judging.policies import policy_function
-
         if isinstance(policy, JointPolicy):
             policy.check_fits(self.game.policy_shapes)
             return policy.floats()

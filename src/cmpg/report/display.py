@@ -16,6 +16,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Result
 from cmpg.games.game import Game, Objective
+from cmpg.games.summaries import size_of
 from cmpg.report.certificates import MAX_PRICES, certificate_tables
 from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
 
@@ -175,8 +176,6 @@ def selfish_line(selfish: Result, result: Result, thresholds: FloatArray) -> str
 
 def check_summaries(game: Game, start: Start, potential: PotentialCheck) -> tuple[Summary, Summary, Summary]:
     """Say how large a game is, whether it is feasible, and whether it has a potential."""
-    from cmpg.games.summaries import size_of  # a solve shows no game
-
     ranges = f"values range over at most {game.reward_ranges.max():.6g}"
     return Summary("well formed", f"{size_of(game)}; {ranges}", good=True), _feasibility(start), _potential(potential)
 

@@ -28,6 +28,7 @@ from cmpg.summaries import (
     shown_of,
     significant,
     table_html,
+    table_text,
 )
 
 MAX_COSTS = 3
@@ -192,8 +193,6 @@ def side_by_side_summary(together: SideBySide) -> Summary:
 
 
 def _lines(table: Table) -> list[str]:
-    from cmpg.summaries import table_text
-
     return table_text(table).splitlines()
 
 

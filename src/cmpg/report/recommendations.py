@@ -10,6 +10,7 @@ import numpy as np
 
 from cmpg import __version__
 from cmpg.arrays import FloatArray
+from cmpg.cmdp.evaluation import occupancy
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.games.devices import Device, Rota
@@ -17,6 +18,7 @@ from cmpg.games.game import Game
 from cmpg.report.certificates import agents_table, certificate_tables
 from cmpg.report.charts import Chart, ChartGroup, bar_chart
 from cmpg.report.display import quality_line
+from cmpg.report.page import write_context_page
 from cmpg.report.wording import Headline, priced_constraints
 from cmpg.simulation.episodes import simulate
 from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, significant
@@ -101,8 +103,6 @@ def _reached_first(game: Game, device: Device) -> Sequence[Row]:
     for m, (mode, share) in enumerate(zip(device.modes, device.weights, strict=True)):
         position = floats.at(mode.floats())
         for i in range(floats.num_agents):
-            from cmpg.cmdp.evaluation import occupancy  # pages and tables alone
-
             visits = np.asarray(occupancy(position.induced_cmdp(i), position.policy[i]), dtype=np.float64)
             first = {"mode": f"mode {m + 1}", "share of days": float(share)}
             reached = np.where(visits.sum(axis=2, keepdims=True) > 0, np.asarray(mode.floats()[i]), 0.0)
@@ -112,8 +112,6 @@ def _reached_first(game: Game, device: Device) -> Sequence[Row]:
 
 def write_recommendation_page(found: Recommendation, target: Path) -> int:
     """Write the page of a recommendation, whole or not at all, and return its size in bytes."""
-    from cmpg.report.page import write_context_page  # pages need optional extras
-
     return write_context_page(lambda: _context(found), target)
 
 

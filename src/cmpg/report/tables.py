@@ -31,6 +31,7 @@ from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.game import Game, Information, Position, SharedResources
 from cmpg.games.names import RoadMap
+from cmpg.scenarios.traffic_assignment import Demand, Roads, assign, optimal_tolls, relative_gap
 from cmpg.sizes import require_rules
 from cmpg.summaries import MAX_ROWS, Cell, Number, Summary, Table, counted, fixed, shown_of, significant
 
@@ -199,15 +200,11 @@ def _road_game(result: Result) -> tuple[SharedResources, RoadMap, FloatArray]:
 
 def _lasts(roads: RoadMap, flows: FloatArray) -> FloatArray:
     """Return how long each link takes at some flows: [flows, E]."""
-    from cmpg.scenarios.traffic_assignment import Roads
-
     network = Roads.on(roads)
     return np.stack([network.times(np.full(len(roads.ends), flow)) for flow in flows.tolist()])
 
 
 def _optimum(roads: RoadMap, vehicles: float) -> tuple[Assignment, FloatArray]:
-    from cmpg.scenarios.traffic_assignment import Demand, Roads, assign, optimal_tolls
-
     network = Roads.on(roads)
     best = assign(network, Demand.on(roads, vehicles), optimum=True)
     return best, optimal_tolls(network, best)
@@ -257,8 +254,6 @@ def _arrivals(game: Game, position: Position, row: Callable[..., Row]) -> Iterat
 
 def _traffic(result: Result, row: Callable[..., Row]) -> Iterator[Row]:
     """Yield what traffic planners ask for; flows that are best for all, if all that use a link meet on it."""
-    from cmpg.scenarios.traffic_assignment import Demand, Roads, relative_gap
-
     game, roads, likely = _road_game(result)
     each, loads = game.names.legend.load.each, np.arange(len(likely))
     lasts = _lasts(roads, np.asarray(each * loads, dtype=np.float64))

@@ -24,6 +24,7 @@ from cmpg.policy import JointPolicy
 from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence
 from cmpg.scenarios import SPOKEN
+from cmpg.simulation.episodes import simulate
 from cmpg.summaries import Cell, Table, counted, fixed, significant, typeset
 
 
@@ -228,8 +229,6 @@ EPISODES, AGENT_STEPS = 4_000, 2_000_000
 
 def simulated_parts(game: Game, policy: JointPolicy) -> dict[str, Any] | None:
     """Return episodes of the policy beside the claims, and two of them whole; None for a game that cannot be played."""
-    from cmpg.simulation.episodes import simulate
-
     steps = game.num_agents * (game.horizon or 100)
     episodes = max(20, min(EPISODES, AGENT_STEPS // steps))
     try:

@@ -18,10 +18,14 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, frozen, numbers
 from cmpg.errors import GameError
+from cmpg.games.counting.game import CountingGame
+from cmpg.games.counting.vectors import LargestCount
 from cmpg.games.game import Legend
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
+from cmpg.sizes import OBJECT, require_agents, require_joint_tables, require_memory
 
 if TYPE_CHECKING:
     from cmpg.games.counting.game import CountingGame
@@ -99,8 +103,6 @@ def grid_world(
     _check_cells((start, target, *cell_rewards), width, height)
     cells = width * height
     if cells > MANY_CELLS:
-        from cmpg.sizes import OBJECT, require_joint_tables
-
         named = OBJECT / 12 / len(MOVES) ** 2  # every state has a name
         require_joint_tables(float(cells) ** 2, (len(MOVES),) * 2, tables=6, successors=3 + named)
     per_cell = np.zeros(cells)
@@ -270,12 +272,8 @@ def grid_world_local(
     >>> game.policy_shapes
     ((6, 16, 4), (6, 16, 4))
     """
-    from cmpg.games.local.game import LocalAgent, LocalGame  # loaded by who asks for this form
-
     _check_cells((start, target, *cell_rewards), width, height)
     if width * height > MANY_CELLS:
-        from cmpg.sizes import OBJECT, require_memory
-
         what = f"the tables of {width * height:,} cells over {horizon:,} steps"
         needed = float(width * height) * (4 * OBJECT + 8 * len(MOVES) * (8 + 2 * float(horizon)))
         require_memory(what, needed, advice="Take a smaller grid, or fewer steps.")
@@ -338,17 +336,12 @@ def counting_congestion_game(
     >>> game.at(game.uniform_policy()).values[:2].round(3)
     array([67.425, 67.425])
     """
-    from cmpg.games.counting.game import CountingGame
-    from cmpg.games.counting.vectors import LargestCount  # loaded by who asks for this form
-
     if num_agents != int(num_agents) or num_agents < 1:
         raise GameError(f"num_agents is {num_agents}; a whole number of at least 1 is required.")
     per_agent = numbers("weights", weights)
     if per_agent.ndim != 1 or not len(per_agent):
         raise GameError(f"weights has shape {list(per_agent.shape)}; one weight per action is required.")
     if num_agents > MANY_CELLS:
-        from cmpg.sizes import require_agents
-
         require_agents(num_agents, 2.0 * len(per_agent) * (2 + horizon))
     if cost_at not in ("every step", "first step"):
         raise GameError(f"cost_at is {cost_at!r}; it must be 'every step' or 'first step'.")

@@ -21,6 +21,7 @@ from cmpg.errors import GameError
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import Legend
+from cmpg.sizes import require_joint_tables
 from cmpg.summaries import counted
 
 MANY_ENTRIES = 1_000_000
@@ -59,8 +60,6 @@ def spectrum(
     check_agents(num_agents)
     states = 2.0 ** len(weights)
     if states * (1 + len(weights)) ** num_agents > MANY_ENTRIES:
-        from cmpg.sizes import require_joint_tables
-
         require_joint_tables(states, (1 + len(weights),) * num_agents, tables=2 * num_agents, successors=states)
     sensed = np.array(list(product((0, 1), repeat=len(weights))))
     present = np.asarray(presence, dtype=np.float64)[sensed]

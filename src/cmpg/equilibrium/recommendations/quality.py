@@ -10,13 +10,14 @@ import time
 
 import numpy as np
 
+from cmpg.cmdp.evaluation import evaluate
 from cmpg.deadline import limited
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound
 from cmpg.equilibrium.recommendations.recommend import Recommendation, device_of
 from cmpg.errors import GameError
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.game import Game, Objective
-from cmpg.games.joint.planner import marginals
+from cmpg.games.joint.planner import joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
 
 
@@ -37,9 +38,6 @@ def average_potential(game: Game, device: Device) -> float:
     if isinstance(device, Rota):
         each = [float(game.potential(mode.floats())) for mode in device.modes]
         return float(np.asarray(device.weights, dtype=np.float64) @ each)
-    from cmpg.cmdp.evaluation import evaluate
-    from cmpg.games.joint.planner import joint_planner, with_common_reward
-
     joint = shared_game(game)
     law = np.asarray(device.table, dtype=np.float64).reshape(*device.table.shape[:2], -1)
     reference = with_common_reward(joint).at(JointPolicy.reference(joint.policy_shapes))

@@ -33,6 +33,7 @@ from cmpg.games.game import (
     planner,
 )
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.planner import joint_planner
 from cmpg.games.local.game import LocalGame
 from cmpg.summaries import Summary, headline_line, html, text
 
@@ -272,8 +273,6 @@ def _may_move(game: Game, agent: int, constraint: int) -> bool:
 def _planned_policy(game: Game, concept: Concept, epsilon: float) -> Recommendation:
     """Return the planner's plan for the potential, as a device."""
     joint = shared_game(game)
-    from cmpg.games.joint.planner import joint_planner  # joint games alone
-
     planned = Exact()(joint_planner(joint))
     table = planned.policy.reshape(*planned.policy.shape[:2], *joint.num_actions)
     multipliers = common_multipliers(joint, planned.multipliers)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmpg.cmdp.exact import greatest_slack
+from cmpg.cmdp.linear_program import independent_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
 from cmpg.equilibrium.loop import OnProgress
@@ -109,8 +110,6 @@ def _planned_start(game: Game, central: Planner, rng: np.random.Generator | None
 
 def _block_start(game: Game, alone: tuple[CMDP, ...]) -> Start:
     """Example 2, corrected: one linear program over all agents' occupancies finds the greatest common slack."""
-    from cmpg.cmdp.linear_program import independent_slack  # heavy: it brings HiGHS
-
     widest = independent_slack(alone, game.thresholds)
     found_by = "a block LP over the agents' occupancies"
     proof = prove_infeasible(game, widest.multipliers)

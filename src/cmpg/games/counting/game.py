@@ -49,9 +49,11 @@ from cmpg.games.game import (
 )
 from cmpg.games.joint.game import JointGame
 from cmpg.games.names import explained
+from cmpg.games.play import CountingStepper
 from cmpg.games.rationals import Rationals, as_given
 from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.proof.claim import CountingTables
 from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
@@ -231,8 +233,6 @@ class CountingGame:
 
     def stepper(self) -> Stepper:
         """Return how the game is played, step by step."""
-        from cmpg.games.play import CountingStepper  # few games are played
-
         return CountingStepper(self)
 
     def planner(self, objective: Objective | None) -> Planner | None:
@@ -298,8 +298,6 @@ class CountingGame:
 
     def claim_tables(self) -> CountingTables:
         """Return the tables as a proof reads them."""
-        from cmpg.proof.claim import CountingTables
-
         tables = {name: as_given(self, name) for name in TABLES if name not in ("transition", "thresholds", "discount")}
         return CountingTables(
             transition=tuple(as_given(self, "transition").reshape(len(self.transition), -1, self.num_states)),

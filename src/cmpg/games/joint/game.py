@@ -47,10 +47,12 @@ from cmpg.games.game import (
 )
 from cmpg.games.joint.averages import check_agents
 from cmpg.games.joint.position import JointPosition, NumberSizes
+from cmpg.games.joint.tabulation import tabulate
 from cmpg.games.names import PLAIN, Legend, explained
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
 from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
+from cmpg.proof.claim import Csr, JointTables
 from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
@@ -264,8 +266,6 @@ class JointGame:
 
     def claim_tables(self) -> JointTables:
         """Return the tables as a proof reads them."""
-        from cmpg.proof.claim import Csr, JointTables
-
         rows = self.num_states * int(np.prod(self.num_actions))
         matrices = (
             tuple(Csr(each.indptr, each.indices, each.data, self.num_states) for each in self.transition)
@@ -300,8 +300,6 @@ class JointGame:
         The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
         and costs one per constraint. The transition is stored sparsely where that is smaller.
         """
-        from cmpg.games.joint.tabulation import tabulate
-
         limits = numbers("thresholds", thresholds)
         return cls(
             **tabulate(step, (num_states, *num_actions), len(limits)),

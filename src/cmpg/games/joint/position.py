@@ -14,6 +14,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
 from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth, total_weight
+from cmpg.cmdp.support import Successors, forbidden_in
 from cmpg.games.game import binds_of, bound_cmdp
 from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
 from cmpg.policy import JointPolicy
@@ -129,8 +130,6 @@ class JointPosition:
         size = game.num_steps * game.num_states * math.prod(game.num_actions)
         if size * (1 if game.is_sparse else game.num_states) > MAX_ENTRIES:
             return None
-        from cmpg.cmdp.support import Successors, forbidden_in  # few budgets are hard
-
         possible = [np.asarray(table > 0) for table in self.policy]
         least, most = over_others(game.costs[constraint], possible, keep=agent)
         left = Fraction(game.thresholds[constraint])

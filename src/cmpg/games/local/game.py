@@ -61,10 +61,13 @@ from cmpg.games.local.kernels import compiled
 from cmpg.games.local.loads import LoadTables, LoadTree, load_tables
 from cmpg.games.local.packed import PackedGame
 from cmpg.games.local.position import LocalPosition
+from cmpg.games.local.relaxation import least_left, local_bound
 from cmpg.games.local.sparse import SparseLoads
 from cmpg.games.names import PLAIN, Legend, explained
+from cmpg.games.play import LocalStepper
 from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape
+from cmpg.proof.claim import AgentTables, Csr, LocalTables
 from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
@@ -245,8 +248,6 @@ class LocalGame:
 
     def stepper(self) -> Stepper:
         """Return how the game is played, step by step."""
-        from cmpg.games.play import LocalStepper  # few games are played
-
         return LocalStepper(self)
 
     @cached_property
@@ -365,8 +366,6 @@ class LocalGame:
 
     @cached_property
     def _claim_tables(self) -> LocalTables:
-        from cmpg.proof.claim import LocalTables
-
         return LocalTables(plain_agents(self.agents), self.delay, self.load_costs)
 
     def potential(self, policy: JointPolicy) -> float:
@@ -375,20 +374,14 @@ class LocalGame:
 
     def upper_bound(self, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
         """Bound what any feasible policy is worth: every agent plans alone, at common prices of what it uses."""
-        from cmpg.games.local.relaxation import local_bound  # on demand
-
         return local_bound(self, objective, self.at(near), multipliers)
 
     def max_weighted_slack(self, multipliers: FloatArray) -> float:
         """Return what λ·(α − V^c) cannot exceed, whatever the policy."""
-        from cmpg.games.local.relaxation import least_left  # on demand
-
         return least_left(self, np.asarray(multipliers, dtype=np.float64), fixed=True)[0]
 
     def tightest_multipliers(self) -> FloatArray:
         """Return multipliers [k] that sum to one, by which as little as possible is left below the thresholds."""
-        from cmpg.games.local.relaxation import least_left  # on demand
-
         even = np.full(self.num_constraints, 1 / max(self.num_constraints, 1))
         return even if self.num_constraints < 2 else least_left(self, even, fixed=False)[1]
 
