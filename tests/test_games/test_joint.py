@@ -571,3 +571,18 @@ def test_three_agents_may_share_a_payoff_and_have_several_constraints_or_none():
 def test_matrices_that_do_not_fit_are_refused(payoffs, more, problem):
     with pytest.raises(GameError, match=problem):
         JointGame.from_matrices(*payoffs, **more)
+
+
+@settings(deadline=None, max_examples=20)
+@given(games_and_policies(sparse=True), st.booleans())
+def test_a_sparse_game_is_evaluated_by_the_chain_of_its_policy(drawn, pure):
+    game, policy = drawn
+    if pure:  # of each row, the first best action
+        policy = JointPolicy(tuple(np.eye(table.shape[2])[table.argmax(axis=2)] for table in policy))
+    position = game.at(policy)
+    for agent in range(game.num_agents):
+        cmdp = position.induced_cmdp(agent)
+        apart = evaluate(cmdp, policy[agent])
+        np.testing.assert_allclose(position.values[agent], apart.value, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(position.costs, apart.costs, rtol=1e-12, atol=1e-12)
+        assert all(each.data.all() for each in cmdp.transition)  # what others never do leaves no zeros behind

@@ -140,7 +140,7 @@ def _zero(game: Game) -> float:
     joint = joint_or_none(game)
     if joint is None or not has_common_reward(joint):
         return 0.0
-    return float(joint.at(JointPolicy.reference(joint.policy_shapes)).values[0])
+    return joint.reference_value
 
 
 def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:

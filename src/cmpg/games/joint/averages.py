@@ -208,20 +208,62 @@ def average_rows(matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, kee
     """The same average for a sparse transition: matrices [S·ΠA, S] become [S·A_keep, S], one per step."""
     if len(policy) == 1:
         return matrices
-    steps, states, own = policy.shapes[keep]
-    shape = (states, *(table.shape[2] for table in policy))
-    rows = math.prod(shape)
-    # The rows that are averaged into one are gathered side by side, so that the averaging matrix needs no sorting.
-    columns = np.moveaxis(np.arange(rows).reshape(shape), 1 + keep, 1).ravel()
-    starts = np.arange(0, rows + 1, rows // (states * own))
-    joint = _joint_rows([table for agent, table in enumerate(policy) if agent != keep])
+    _, states, own = policy.shapes[keep]
+    rows = np.arange(matrices[0].shape[0]).reshape(states, *(table.shape[2] for table in policy))
+    rows = np.moveaxis(rows, 1 + keep, 1).reshape(states, own, -1)
+    others = [table for agent, table in enumerate(policy) if agent != keep]
     averaged = []
+    for step in range(len(others[0])):
+        check_time()
+        at, which, weights = _played([own[step] for own in others])  # the rest would leave zeros behind
+        averaged.append(_mixed_rows(at_step(matrices, step), rows[at, :, which], weights, at, states))
+    return tuple(averaged)
+
+
+def chain_of(
+    matrices: tuple[sp.csr_array, ...], tables: Sequence[FloatArray], policy: JointPolicy
+) -> tuple[tuple[sp.csr_array, ...], FloatArray]:
+    """Average a sparse transition and tables [H or 1, S, *A] over all that is played.
+
+    Returns
+    -------
+    The Markov chain of the policy, [S, S] for each step, and the averages: [tables, H, S].
+    """
+    steps, states, _ = policy.shapes[0]
+    flat = [table.reshape(len(table), states, -1) for table in tables]
+    means, chain, own_tables = np.empty((len(tables), steps, states)), [], tuple(policy)
     for step in range(steps):
         check_time()
-        weights = np.broadcast_to(joint[step][:, None, :], (states, own, joint.shape[2])).ravel()
-        mixing = sp.csr_array((weights, columns, starts), shape=(states * own, rows))
-        averaged.append(sp.csr_array(mixing @ at_step(matrices, step)))
-    return tuple(averaged)
+        at, which, weights = _played([own[step] for own in own_tables])
+        rows = at * flat[0].shape[2] + which
+        chain.append(_mixed_rows(at_step(matrices, step), rows[:, None], weights, at, states))
+        first = np.searchsorted(at, np.arange(states))
+        for mean, table in zip(means, flat, strict=True):
+            mean[step] = np.add.reduceat(weights * at_step(table, step).ravel()[rows], first)
+    return tuple(chain), means
+
+
+def _played(tables: Sequence[FloatArray]) -> tuple[Any, Any, FloatArray]:
+    """Return what is played with positive probability by tables [S, A_i]: states, ascending, joint actions, weights."""
+    each = [np.nonzero(table) for table in tables]
+    if all(len(at) == len(table) for (at, _), table in zip(each, tables, strict=True)):  # no agent mixes
+        which = np.ravel_multi_index([own for _, own in each], [table.shape[1] for table in tables])
+        chosen = [table[at, own] for (at, own), table in zip(each, tables, strict=True)]
+        return each[0][0], which, np.asarray(np.multiply.reduce(chosen))
+    joint = _joint_rows([table[None] for table in tables])[0]
+    at, which = np.nonzero(joint)
+    return at, which, joint[at, which]
+
+
+def _mixed_rows(matrix: sp.csr_array, rows: Any, weights: FloatArray, targets: Any, num_targets: int) -> sp.csr_array:
+    """Return Σ weights · matrix[rows] by target: rows [m, B] and weights [m] become [targets · B, S]."""
+    width = rows.shape[1]
+    if len(targets) == num_targets and (weights == 1).all():  # a selection: nothing is multiplied
+        return sp.csr_array(matrix[rows.ravel()])
+    into = targets[:, None] * width + np.arange(width)
+    shape = (num_targets * width, matrix.shape[0])
+    mixing = sp.csr_array((np.repeat(weights, width), (into.ravel(), rows.ravel())), shape=shape)
+    return sp.csr_array(mixing @ matrix)
 
 
 def over_others(table: FloatArray, possible: Sequence[BoolArray], *, keep: int) -> tuple[Any, Any]:

@@ -190,6 +190,11 @@ class JointGame:
         """Return the game as it stands at a joint policy."""
         return JointPosition(self, played_policy(self, policy))
 
+    @cached_property
+    def reference_value(self) -> float:
+        """V^{r_0} of `JointPolicy.reference`."""
+        return float(self.at(JointPolicy.reference(self.policy_shapes)).values[0])
+
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(reference): a common value, or by moving one agent at a time (Lemma 1)."""
         from cmpg.games.joint.planner import potential_of

@@ -40,8 +40,7 @@ def potential_reward(game: JointGame) -> FloatArray:
         first = tuple(slice(0, 1) for _ in game.num_actions)
         return np.asarray(stages - stages[(slice(None), slice(None), *first)])
     length = total_weight(game.horizon, game.discount)
-    offset = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0])
-    return np.asarray(game.rewards[0] - offset / length)
+    return np.asarray(game.rewards[0] - game.reference_value / length)
 
 
 def joint_planner(game: JointGame) -> CMDP:
@@ -68,7 +67,7 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
         return None
     if objective is Objective.POTENTIAL and has_common_reward(game):
         length = total_weight(game.horizon, game.discount)
-        zero = float(game.at(JointPolicy.reference(game.policy_shapes)).values[0]) / length
+        zero = game.reference_value / length
     # The reward is a rounded sum over the agents.
     rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
     return Planner(game.joint_cmdp(reward - zero + rounded), game.split, chooses, partial(marginals, game))
@@ -94,8 +93,7 @@ def potential_of(game: JointGame, policy: JointPolicy) -> float:
     """Return Φ(policy) − Φ(reference): by the values of a common reward, or by moving one agent at a time (Lemma 1)."""
     if not has_common_reward(game):
         return potential_by_moves(game, policy)
-    reference = JointPolicy.reference(game.policy_shapes)
-    return float(game.at(policy).current(0).value - game.at(reference).current(0).value)
+    return float(game.at(policy).current(0).value) - game.reference_value
 
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:

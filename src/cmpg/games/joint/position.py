@@ -16,7 +16,15 @@ from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, 
 from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth, total_weight
 from cmpg.cmdp.support import Successors, forbidden_in
 from cmpg.games.game import binds_of, bound_cmdp
-from cmpg.games.joint.averages import BLOCK, Others, average_roundings, average_rows, over_others, possible_moves
+from cmpg.games.joint.averages import (
+    BLOCK,
+    Others,
+    average_roundings,
+    average_rows,
+    chain_of,
+    over_others,
+    possible_moves,
+)
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -38,8 +46,10 @@ class NumberSizes:
 
     game: JointGame
 
-    def averaged(self, agent: int) -> FloatArray:
-        """Return `CMDP.averaged` of one agent: [1 + k]."""
+    def averaged(self, agent: int | None) -> FloatArray:
+        """Return `CMDP.averaged` of one agent, [1 + k], or of all: [n + k]."""
+        if agent is None:
+            return self._mixed
         return self._mixed[[agent, *range(self.game.num_agents, len(self._mixed))]]
 
     @cached_property
@@ -69,11 +79,15 @@ class JointPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
+        if self.game.is_sparse:
+            return self._by_chain[0][: self.game.num_agents]
         return np.array([self.current(agent).value for agent in range(self.game.num_agents)])
 
     @cached_property
     def costs(self) -> FloatArray:
         """V^{c_j}: [k]."""
+        if self.game.is_sparse:
+            return self._by_chain[0][self.game.num_agents :]
         if binds_of(self.game)[0].all():
             return self.current(0).costs
         return evaluate(self._unmasked(0), self.policy[0]).costs
@@ -86,13 +100,42 @@ class JointPosition:
     @property
     def cost_rounding(self) -> FloatArray:
         """How far each of `costs` can be from the true one: [k]."""
+        if self.game.is_sparse:
+            return self._by_chain[1]
         return cost_rounding(self._unmasked(0), self.costs)
 
     def current(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
+        if self.game.is_sparse:
+            return Evaluation(self.values[agent], np.where(binds_of(self.game)[agent], self.costs, 0.0))
         if agent not in self._evaluations:
             self._evaluations[agent] = evaluate(self.induced_cmdp(agent), self.policy[agent])
         return self._evaluations[agent]
+
+    @cached_property
+    def _by_chain(self) -> tuple[FloatArray, FloatArray, float]:
+        """V^{r_i} and V^{c_j}, [n + k], how far the latter can be from the true ones, and the relative rounding.
+
+        By the Markov chain of the policy, which has far fewer rows than a CMDP, and is not kept. It is a CMDP of one
+        action, whose costs are the rewards of agents 1, …, then c.
+        """
+        game = self.game
+        transition, tables = chain_of(game.transition, (*game.rewards, *game.costs), self.policy)
+        chain = CMDP(
+            transition=transition,
+            reward=frozen(tables[0, ..., None]),
+            costs=frozen(tables[1:, ..., None]),
+            thresholds=frozen(np.zeros(len(tables) - 1)),
+            initial=game.initial,
+            horizon=game.horizon,
+            discount=game.discount,
+            entry_roundings=self._roundings + 2 * game.num_actions[0] + 2,
+            averaged=game.number_sizes.averaged(None),
+            trusted=True,
+        )
+        found = evaluate(chain, np.ones((game.num_steps, game.num_states, 1)))
+        rounding = cost_rounding(chain, found.costs)[game.num_agents - 1 :]
+        return frozen(np.array([found.value, *found.costs])), frozen(rounding), chain.rounding
 
     def induced_cmdp(self, agent: int) -> CMDP:
         """Return the CMDP that one agent faces while the others keep to their policies."""
@@ -120,7 +163,8 @@ class JointPosition:
             return None
         length = total_weight(game.horizon, game.discount)
         rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
-        return Underflow.behind(self._unmasked(0).rounding, rewards=rewards, costs=costs)
+        rounding = self._by_chain[2] if game.is_sparse else self._unmasked(0).rounding
+        return Underflow.behind(rounding, rewards=rewards, costs=costs)
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
