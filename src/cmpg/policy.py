@@ -531,7 +531,8 @@ def _checked(name: str, table: Any) -> Stored:
     if table.mixed.size and not (table.mixed[0] >= 0 and table.mixed[-1] < steps_states):
         raise PolicyError(f"{name} mixes in rows that it does not have.")
     check_shape(f"{name} where it mixes", table.rows.shape, (table.mixed.size, table.num_actions), error=PolicyError)
-    distributions(f"{name} where it mixes", table.rows, ("row",), error=PolicyError)
+    if table.mixed.size:
+        distributions(f"{name} where it mixes", table.rows, ("row",), error=PolicyError)
     return table
 
 
