@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Runs are told to the loggers below "cmpg"; whoever wants to hear them adds a handler: docs/watching.md.
+# Runs are logged below "cmpg"; to see them, add a handler: docs/watching.md.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -2,9 +2,9 @@
 
 There, another thread can cancel the work, too.
 
-It is passed down by context, not by argument: backward inductions are far below whoever knows the limit, and every
-method of a game would have to hand it on. Threads that a call starts have no deadline of their own; whoever waits for
-them looks at it.
+It is passed down by context, not by argument: backward inductions are far below the caller that knows the limit, and
+every method of a game would have to hand it on. Threads that a call starts have no deadline of their own; the thread
+that waits for them looks at it.
 """
 
 from __future__ import annotations

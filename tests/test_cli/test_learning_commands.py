@@ -168,7 +168,7 @@ def test_an_environment_of_the_users_own_is_learned_and_nobody_judges(monkeypatc
     folder = tmp_path / "learned"
     answer = run("learn", "--env", "envs_of_a_test:steps", "--mode", "shared", "--epsilon", 0.9, "--out", folder)
     assert "certified: 1 of 1" in answer.stdout
-    assert "nobody knows the true game" in answer.stdout
+    assert "the true game is unknown" in answer.stdout
     assert JointPolicy.load(folder / "policy_0.npz").shapes == spectrum(num_agents=2).policy_shapes
     assert "nothing can be judged" in refused(monkeypatch, capsys, "report", folder)
     words = ("learn", "--mode", "safe", "--epsilon", 0.1, "--budget", 400)

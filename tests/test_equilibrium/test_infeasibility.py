@@ -237,7 +237,7 @@ def test_weights_add_up_over_constraints_and_discounted_steps():
     assert proof.least_cost == pytest.approx(2 * min(1.0 + 4.0, 2.0 + 1.0), abs=1e-9)  # Σ γ^t = 2
     assert proof.least_cost < 6.0
     assert proof.limit == pytest.approx(9.0, abs=1e-12)
-    assert "add up to at least" in proof.told
+    assert "add up to at least" in proof.sentence
     with pytest.raises(GameError, match="negative entry"):
         prove_infeasible(game, [1.0, -1e-300])
 
@@ -254,7 +254,7 @@ def test_agents_who_never_meet_spend_the_sum_of_what_each_must():
         agents=(agent, agent), delay=[[[0, 0, 0]]], load_costs=[[[[0, 0, 0]]]], thresholds=[11.0], horizon=3
     )
     proof = prove_infeasible(game, [2.0])
-    assert "costs at least 24, whatever the agents do; the threshold is 22" in proof.told
+    assert "costs at least 24, whatever the agents do; the threshold is 22" in proof.sentence
     assert proof.least_cost == pytest.approx(24.0, abs=1e-11)
     assert proof.least_cost < 24.0
     assert proof.limit == pytest.approx(22.0, abs=1e-12)

@@ -415,7 +415,7 @@ def test_a_fleet_is_drawn_with_a_colour_of_its_own_for_every_robot(page_of):
     page = page_of("robots")
     show(page, "policy")
     titles = page.run("[...document.querySelectorAll('#view h3')].map(each => each.textContent)")
-    assert titles[:2] == ["Where everybody probably is", "One run, drawn at random"]
+    assert titles[:2] == ["Where all agents probably are", "One run, drawn at random"]
     discs = "[...document.querySelectorAll('#view figure')][1].querySelectorAll('circle[r=\"2.9\"]')"
     colours = page.run(f"[...{discs}].map(each => each.getAttribute('fill'))")
     assert len(set(colours)) == len(colours) == 3

@@ -27,7 +27,7 @@ from cmpg.summaries import Table
 @pytest.mark.parametrize(
     ("prices", "told"),
     [
-        ([np.inf, np.inf], "none for everybody: nothing is left, and what would cost more is forbidden"),
+        ([np.inf, np.inf], "none for all agents: nothing is left, and what would cost more is forbidden"),
         ([np.inf, 0.5], "none for 1 of 2 agents: nothing is left, and what would cost more is forbidden; Bo: 0.5"),
         ([0.25, 0.5], "Ada: 0.25, Bo: 0.5"),
     ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
-from cmpg.cli.output import ProgressLine, remark, show, show_json, told_rescaling
+from cmpg.cli.output import ProgressLine, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import Chances, CVaRs, with_budgets
 from cmpg.cli.targets import GameArgument, finite, is_proof_file, policy_of
 
@@ -154,7 +154,7 @@ def certify(
                 _conclude(judged, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
             tables, multipliers = policy_of(policy, game, exact=exact)
         if rescaling.rows:
-            remark(told_rescaling(rescaling.rows))
+            remark(rescaling_message(rescaling.rows))
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")
             multipliers = proposed_multipliers(game, tables)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cmpg.summaries import Summary
 
 WIDE = 10_000
-"""Columns of a file or a pipe: whoever reads it breaks the lines."""
+"""Columns of a file or a pipe: its reader breaks the lines."""
 
 MOST_COSTS = 3
 """Costs and prices that a line of progress tells."""
@@ -75,10 +75,10 @@ def remark(text: str) -> None:
     _console(stderr=True).print(Text(plain(text, lines=True)), soft_wrap=True)
 
 
-def told_rescaling(rows: int) -> str:
+def rescaling_message(rows: int) -> str:
     """Say how many rows of files were not read as they stand."""
-    told = f"{rows} rows of probabilities do" if rows > 1 else "1 row of probabilities does"
-    return f"exact arithmetic: {told} not sum to exactly 1, and {'were' if rows > 1 else 'was'} divided by the sum"
+    message = f"{rows} rows of probabilities do" if rows > 1 else "1 row of probabilities does"
+    return f"exact arithmetic: {message} not sum to exactly 1, and {'were' if rows > 1 else 'was'} divided by the sum"
 
 
 def speak_any_text() -> None:
@@ -165,7 +165,7 @@ class ProgressLine:
 
 
 class ProgressDisplay:
-    """Shows every task that it is told about; use it in a `with`."""
+    """Shows every task that is reported to it; use it in a `with`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -32,7 +32,7 @@ from cmpg.cli.options import (
     check_out,
     jobs_of,
 )
-from cmpg.cli.output import ProgressLine, progress_line, remark, show, show_json, told_rescaling
+from cmpg.cli.output import ProgressLine, progress_line, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import Chances, CVaRs, deliver_cvar, law_record, laws_of, with_budgets
 from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
 
@@ -356,7 +356,7 @@ def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, 
         _show_unbuilt(as_json=as_json)
         raise typer.Exit(1) from None
     if rescaling.rows:
-        remark(told_rescaling(rescaling.rows))
+        remark(rescaling_message(rescaling.rows))
     return game
 
 
@@ -417,11 +417,11 @@ def _show_unbuilt(*, as_json: bool) -> None:
     """Say that time ran out before there was a game."""
     from cmpg.summaries import Summary
 
-    told = "the time limit was reached before a feasible policy was known. The game was still being built."
+    message = "the time limit was reached before a feasible policy was known. The game was still being built."
     if as_json:
-        show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": told})
+        show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": message})
     else:
-        show(Summary("FEASIBILITY_UNKNOWN", told, good=False))
+        show(Summary("FEASIBILITY_UNKNOWN", message, good=False))
 
 
 def _start(request: _Request, game: Game) -> Any:

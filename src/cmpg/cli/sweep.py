@@ -55,8 +55,8 @@ def sweep(
     name, grid, epsilon, restarts = _asked(target.name, words, seed, finite("epsilon", epsilon), restarts)
     where = jobs_of(jobs, backend, scheduler)
     total = len(Grid.of(grid))
-    told = partial(_told_kept, output, total)
-    on_interrupt(told)
+    kept = partial(_kept_message, output, total)
+    on_interrupt(kept)
     found: Sweep | None = None
     with suppress(KeyboardInterrupt), ProgressLine("building the games") as progress:
 
@@ -69,7 +69,7 @@ def sweep(
         )
     if found is None:
         found = _kept(output)
-        remark(f"interrupted: {told()}")
+        remark(f"interrupted: {kept()}")
     from cmpg.report.sweep_page import sweep_summaries
 
     show(*sweep_summaries(found))
@@ -89,7 +89,7 @@ def _kept(output: Path) -> Sweep:
     return found
 
 
-def _told_kept(output: Path, total: int) -> str:
+def _kept_message(output: Path, total: int) -> str:
     """Count the runs that are on the disk; each has a folder, which takes its name when it is whole."""
     from cmpg.files.long_runs import is_begun
 

@@ -191,8 +191,8 @@ def complete_scenario(incomplete: str) -> list[tuple[str, str]]:
     """Complete the name of a scenario."""
     from cmpg.scenarios import SCENARIOS, scenario_names
 
-    told = {name: SCENARIOS[name].summary if name in SCENARIOS else "plugin" for name in scenario_names()}
-    return [(name, summary) for name, summary in told.items() if name.startswith(incomplete)]
+    summaries = {name: SCENARIOS[name].summary if name in SCENARIOS else "plugin" for name in scenario_names()}
+    return [(name, summary) for name, summary in summaries.items() if name.startswith(incomplete)]
 
 
 def complete_game(incomplete: str) -> Iterator[tuple[str, str]]:
@@ -272,7 +272,7 @@ class GameCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     # A type such as <Target> tells a reader nothing beside the name of an argument.
-                    formatter.write_dl([(re.sub(r"^([A-Z.]+) <.*", r"\1", name), told) for name, told in records])
+                    formatter.write_dl([(re.sub(r"^([A-Z.]+) <.*", r"\1", name), text) for name, text in records])
                     if title == "Options" and further and not ctx.meta.get(ALL_OPTIONS):
                         formatter.write_text(f"{len(further)} more: `{help_words(ctx)}-all` lists them.")
 
@@ -349,10 +349,12 @@ def _parameters(named: Scenario, names: Sequence[str]) -> dict[str, Any]:
 
     signature = []
     for name in names:
-        told = typer.Option(spoken(name), metavar=_metavar(hints[name]), help=_meaning(named, name), show_default=False)
+        option = typer.Option(
+            spoken(name), metavar=_metavar(hints[name]), help=_meaning(named, name), show_default=False
+        )
         # The name of the parameter must not be one of the command's own.
         each = inspect.Parameter(f"scenario_{name}", inspect.Parameter.KEYWORD_ONLY, default=None)
-        signature.append(each.replace(annotation=Annotated[str | None, told]))
+        signature.append(each.replace(annotation=Annotated[str | None, option]))
     function.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     function.__annotations__ = {each.name: each.annotation for each in signature}
     app = typer.Typer(add_completion=False)
@@ -365,11 +367,11 @@ def _meaning(named: Scenario, option: str) -> str:
     """Say what an option means, and its default if there is a short one."""
     default = named.options[option]
     text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    told = MEANINGS.get(option, "") if named.plugin is None else _told_by_plugin(named, option)
-    return told if default is None or len(text) > LONGEST_DEFAULT else f"{told}  [default: {text}]"
+    meaning = MEANINGS.get(option, "") if named.plugin is None else _described_by_plugin(named, option)
+    return meaning if default is None or len(text) > LONGEST_DEFAULT else f"{meaning}  [default: {text}]"
 
 
-def _told_by_plugin(named: Scenario, option: str) -> str:
+def _described_by_plugin(named: Scenario, option: str) -> str:
     from cmpg.plugins import documented_options
 
     return documented_options(named.function).get(option, "")

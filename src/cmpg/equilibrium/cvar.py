@@ -297,10 +297,11 @@ def _without_policy(game: CVaRGame, results: Sequence[Result], epsilon: float) -
     every = len(results) == prod(last + 1 for last in game.last)
     proved = every and all(each.status is Status.INFEASIBLE for each in results)
     status = Status.INFEASIBLE if proved else Status.FEASIBILITY_UNKNOWN
-    told = f"no policy keeps every budget, at any of {len(results)} values of t"
+    sentence = f"no policy keeps every budget, at any of {len(results)} values of t"
     if not proved:
-        told = f"no policy was found that keeps every budget, at {len(results)} values of t that were tried"
-    return Result(status, f"{told}; at t = {game.told(game.last)}: {results[-1].message}", epsilon, game=relaxed(game))
+        sentence = f"no policy was found that keeps every budget, at {len(results)} values of t that were tried"
+    message = f"{sentence}; at t = {game.told(game.last)}: {results[-1].message}"
+    return Result(status, message, epsilon, game=relaxed(game))
 
 
 def _concluded(game: CVaRGame, result: Result, certificate: Certificate, epsilon: float) -> Result:

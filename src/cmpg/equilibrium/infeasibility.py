@@ -36,7 +36,7 @@ class InfeasibilityProof:
     __repr__ = fields_line
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The proof in a sentence."""
         parts = [f"{weight:.6g} · {self.names.constraint(j)}" for j, weight in enumerate(self.multipliers) if weight]
         if len(self.multipliers) == 1:
@@ -44,8 +44,8 @@ class InfeasibilityProof:
         else:
             limit = "their thresholds, weighted alike, add up to"
         verb = "costs" if len(parts) == 1 else "add up to"
-        told = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
-        return f"proof: {told}; {limit} {self.limit:.9g}"
+        sentence = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
+        return f"proof: {sentence}; {limit} {self.limit:.9g}"
 
     @property
     def holds(self) -> bool:

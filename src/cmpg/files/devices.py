@@ -37,7 +37,7 @@ from cmpg.files.containers import (
 )
 from cmpg.files.fields import choice, real_number, text_of
 from cmpg.files.games import save_game
-from cmpg.files.policies import read_multipliers, told_multipliers
+from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.files.records import certificate_record, compare_certificate, names_record
 from cmpg.files.run_folder import read_game
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
@@ -52,7 +52,7 @@ def save_device(device: Device, path: str | Path, *, multipliers: Any, concept: 
     """Write a device file, `.npz` or `.json`, with the multipliers [n, k] that prove the claim."""
     in_words = as_path(path).suffix.lower() == ".json"
     fields: dict[str, Any] = {"format": KIND, "version": 1, "concept": concept.word}
-    fields["multipliers"] = told_multipliers(multipliers) if in_words else multipliers
+    fields["multipliers"] = plain_multipliers(multipliers) if in_words else multipliers
     if isinstance(device, Rota):
         fields["weights"] = device.weights
         for m, mode in enumerate(device.modes):
@@ -135,7 +135,7 @@ def recommendation_record(found: Recommendation) -> Fields:
         "values": found.values,
         "costs": found.costs,
         "thresholds": np.asarray(found.game.thresholds, dtype=np.float64),
-        "multipliers": told_multipliers(found.multipliers),
+        "multipliers": plain_multipliers(found.multipliers),
         "weights": found.device.weights if isinstance(found.device, Rota) else None,
         "nash_values": None if found.nash is None else found.nash.values,
         "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},

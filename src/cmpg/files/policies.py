@@ -77,7 +77,7 @@ def save_policy(
     else:
         fields |= _compact_fields(policy)
     if multipliers is not None:
-        fields["multipliers"] = told_multipliers(multipliers) if in_words else multipliers
+        fields["multipliers"] = plain_multipliers(multipliers) if in_words else multipliers
     write_fields(path, fields)
 
 
@@ -95,12 +95,12 @@ def _compact_fields(policy: JointPolicy) -> dict[str, Any]:
     return fields
 
 
-def told_multipliers(multipliers: Any) -> Any:
+def plain_multipliers(multipliers: Any) -> Any:
     """Return multipliers as lists, with the word "support" where they are infinite.
 
     Examples
     --------
-    >>> told_multipliers([[0.5, np.inf]])
+    >>> plain_multipliers([[0.5, np.inf]])
     [[0.5, 'support']]
     """
     table = np.asarray(multipliers)

@@ -23,7 +23,7 @@ from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
 from cmpg.files.containers import AGREEMENT, Fields, check_regular, number_table, plain
 from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
-from cmpg.files.policies import read_multipliers, told_multipliers
+from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.games.game import Game, Objective
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
 from cmpg.policy import JointPolicy
@@ -52,7 +52,7 @@ def certificate_record(certificate: Certificate) -> Fields:
         "rescaled": certificate.rescaled,
         "model_error": certificate.model_error,
         **{name: getattr(certificate, name) for name in JUDGED},
-        "multipliers": told_multipliers(certificate.multipliers),
+        "multipliers": plain_multipliers(certificate.multipliers),
     }
     return {name: plain(value) for name, value in record.items()}
 
@@ -126,7 +126,7 @@ def result_record(
         "translation": dict(game.names.legend.translation),
         "excess": np.zeros(0) if known is None else known.excess,
         "gains": np.zeros(0) if known is None else known.gains,
-        "multipliers": None if found is None else told_multipliers(found.multipliers),
+        "multipliers": None if found is None else plain_multipliers(found.multipliers),
         "iterations": len(result.trace),
         "moves": result.moves,
         "search_moves": result.search_moves,

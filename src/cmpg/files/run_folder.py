@@ -290,7 +290,7 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
     if result.incumbent is None:
         if result.status is Status.INFEASIBLE:
             proof = proof_from_record(record["proof"], game)
-            return replace(result, proof=proof, message=proof.told)
+            return replace(result, proof=proof, message=proof.sentence)
         if result.status is not Status.FEASIBILITY_UNKNOWN:
             raise FileError(f"it says {result.status.name} and there is no policy; the folder is not whole.")
         return replace(result, message="no feasible policy was found, and none was ruled out.")

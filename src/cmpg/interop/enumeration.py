@@ -36,7 +36,7 @@ from cmpg.judging.environments import CostFunction as CostFunction
 from cmpg.judging.environments import EnvStep as EnvStep
 from cmpg.judging.environments import Observations as Observations
 from cmpg.judging.environments import joint_observation as joint_observation
-from cmpg.judging.environments import told_costs as told_costs
+from cmpg.judging.environments import reported_costs as reported_costs
 from cmpg.judging.policies import policy_function
 from cmpg.policy import JointPolicy
 from cmpg.summaries import counted, fields_line
@@ -116,7 +116,7 @@ def from_parallel_env(
     *,
     horizon: int,
     thresholds: Any = (),
-    costs: CostFunction = told_costs,
+    costs: CostFunction = reported_costs,
     reward: Callable[[Any], float] | None = None,
     samples_per_entry: int | None = None,
     max_states: int = 10_000,

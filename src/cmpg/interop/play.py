@@ -14,7 +14,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.errors import SimulatorError
 from cmpg.games.devices import CorrelatedPolicy, Device, Rota
-from cmpg.interop.enumeration import CostFunction, EnvStep, Observations, ParallelAPI, told_costs
+from cmpg.interop.enumeration import CostFunction, EnvStep, Observations, ParallelAPI, reported_costs
 from cmpg.policy import JointPolicy
 from cmpg.simulation.episodes import deviations
 
@@ -62,7 +62,7 @@ def mean_intervals(samples: FloatArray, confidence: float) -> FloatArray:
 
 
 def _first_mode(device: Device) -> JointPolicy:
-    """Return a policy of the shape of what a device tells: its first mode, or what each agent is told by itself."""
+    """Return a policy of the shape of what a device says: its first mode, or each agent's part of it alone."""
     if isinstance(device, Rota):
         return device.modes[0].floats()
     agents = range(device.table.ndim - 2)
@@ -97,7 +97,11 @@ class PolicyRunner:
     """
 
     def __init__(
-        self, policy: JointPolicy | Device, *, states: StateFunction = observed_states, costs: CostFunction = told_costs
+        self,
+        policy: JointPolicy | Device,
+        *,
+        states: StateFunction = observed_states,
+        costs: CostFunction = reported_costs,
     ) -> None:
         self._device = policy
         self._policy = policy if isinstance(policy, JointPolicy) else _first_mode(policy)
@@ -157,7 +161,7 @@ class LearnableEnv:
     """
 
     def __init__(
-        self, env: ParallelAPI, *, state: Callable[[Observations], int], costs: CostFunction = told_costs
+        self, env: ParallelAPI, *, state: Callable[[Observations], int], costs: CostFunction = reported_costs
     ) -> None:
         self._env, self._state, self._costs = env, state, costs
         self._agents = list(env.possible_agents)

@@ -100,8 +100,8 @@ def replay(
                 wanted = row if state < 0 else table.row(i, h, state)
                 if np.abs(row - wanted).max() > TOLERANCE:
                     differences += 1
-                    told = f"{name} at step {h} in state {state}: {np.round(row, 4).tolist()} by the policy"
-                    first = first or f"{told}, {np.round(wanted, 4).tolist()} by the table."
+                    message = f"{name} at step {h} in state {state}: {np.round(row, 4).tolist()} by the policy"
+                    first = first or f"{message}, {np.round(wanted, 4).tolist()} by the table."
                 actions[name] = draw(row, rng)
             observations, *_ = env.step(actions)
     return Replay(episodes, steps, differences, unknown, first)

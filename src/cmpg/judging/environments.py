@@ -47,13 +47,13 @@ CostFunction = Callable[[EnvStep], Sequence[float]]
 """What a step costs: one number per constraint."""
 
 
-def told_costs(step: EnvStep) -> list[float]:
+def reported_costs(step: EnvStep) -> list[float]:
     """Read the costs of a step from the infos of the first agent: `"costs"`, by constraint, or else `"cost"`.
 
     Examples
     --------
-    >>> told_costs(EnvStep({}, {}, {}, {"a": {"cost": 2.0}})), told_costs(EnvStep({}, {}, {}, {"a": {"costs": [1, 0]}}))
-    ([2.0], [1.0, 0.0])
+    >>> [reported_costs(EnvStep({}, {}, {}, {"a": info})) for info in ({"cost": 2.0}, {"costs": [1, 0]})]
+    [[2.0], [1.0, 0.0]]
     """
     info = next(iter(step.infos.values()), {})
     costs = info.get("costs", [info.get("cost", 0.0)])
@@ -247,7 +247,7 @@ class EnvironmentWorld:
         reward_range: Any,
         thresholds: Any = (),
         cost_range: Any = (0.0, 1.0),
-        costs: CostFunction = told_costs,
+        costs: CostFunction = reported_costs,
         num_actions: Sequence[int] | None = None,
         markov: bool = True,
         memory: bool = False,

@@ -15,7 +15,7 @@ best policy. `TooLarge` is raised where the digits or the work would be too many
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -154,6 +154,34 @@ def _uneven_rows(claim: Claim) -> int:
             rows += matrix.tolist()
     # A correctly rounded sum is zero only if the exact one is.
     return sum([sum(row) != 1 if Fraction in map(type, row) else fsum([*row, -1.0]) != 0 for row in rows])
+
+
+def _greatest(
+    worth: Mapping[tuple[int, int], Fraction],
+    follows: Mapping[tuple[int, int], int],
+    states: int,
+    *,
+    unit: int,
+    unit_ahead: int,
+) -> list[int]:
+    """Return the largest worth + what follows of each state's actions, in whole multiples of 1/unit: [S].
+
+    Parameters
+    ----------
+    worth
+        Of each (state, action) that is allowed; its denominator divides `unit`.
+    follows
+        In multiples of 1/unit_ahead, which divides `unit`; nothing follows the last step.
+    states, unit, unit_ahead
+        S, and the two units.
+    """
+    times = unit // unit_ahead
+    best: dict[int, int] = {}
+    for (state, action), stage in worth.items():
+        # All numbers have one denominator, so that whole numbers are added and compared, and no fraction is reduced.
+        total = stage.numerator * (unit // stage.denominator) + times * follows.get((state, action), 0)
+        best[state] = max(total, best.get(state, total))
+    return [best.get(state, 0) for state in range(states)]  # no play comes to a state where everything is forbidden
 
 
 class _SharedGame:
@@ -343,22 +371,16 @@ class _SharedGame:
             stages = lcm(1, *(each.denominator for each in worth.values()))
             grown = lcm(scale * moving * mixing, stages)
             self.budget.spend(len(pairs) + sum(len(row.entries) for row in rows.values()), grown)
-            times = grown // (scale * moving * mixing)
             later = {
                 key: (moving // row.total) * sum(w * ahead[target] for target, w in row.entries)
                 for key, row in rows.items()
             }
-            best: list[int | None] = [None] * self.states
-            for (state, action), stage in worth.items():
-                total = stage.numerator * (grown // stage.denominator)
-                if not last:
-                    branches, _, divided = ways[state, action]
-                    follows = sum(w * later[state, outcome] for outcome, w in branches)
-                    total += times * (mixing // divided) * follows
-                known = best[state]
-                best[state] = total if known is None or total > known else known
-            # No play comes to a state in which everything is forbidden.
-            ahead, scale = [0 if each is None else each for each in best], grown
+            follows = {
+                (state, action): (mixing // divided) * sum(w * later[state, outcome] for outcome, w in branches)
+                for (state, action), (branches, _, divided) in ways.items()
+            }
+            ahead = _greatest(worth, follows, self.states, unit=grown, unit_ahead=scale * moving * mixing)
+            scale = grown
         return lambda state: Fraction(ahead[state], scale)
 
     def _discounted_sum(self, entry: Any) -> Fraction:
@@ -622,7 +644,7 @@ class _LocalGame:
             reward = at_step(member.reward, step).ravel().tolist()
             private = [] if member.costs is None else [at_step(member.costs[j], step).ravel().tolist() for j in charged]
             prices: dict[int, Fraction] = {}
-            worth: dict[int, Fraction] = {}
+            worth: dict[tuple[int, int], Fraction] = {}
             for pair in range(states * actions):
                 if closed is not None and closed[step].flat[pair]:
                     continue
@@ -634,21 +656,16 @@ class _LocalGame:
                         delay, _, adds = self.met(agent, (step, resource))
                         prices[resource] = delay + sum((multipliers[j] * adds[j] for j in charged), Fraction(0))
                     total -= prices[resource]
-                worth[pair] = total
+                worth[divmod(pair, actions)] = total
             last = step + 1 == self.claim.steps
-            rows = {} if last else {pair: self._moves(agent, step, pair) for pair in worth}
+            rows = {} if last else {(s, a): self._moves(agent, step, s * actions + a) for s, a in worth}
             moving = lcm(1, *{row.total for row in rows.values()})
             grown = lcm(scale * moving, *{each.denominator for each in worth.values()})
             self.budget.spend(len(worth) + sum(len(row.entries) for row in rows.values()), grown)
-            times = grown // (scale * moving)
-            best: list[int | None] = [None] * states
-            for pair, stage in worth.items():
-                score = stage.numerator * (grown // stage.denominator)
-                if not last:
-                    row = rows[pair]
-                    score += times * (moving // row.total) * sum(w * ahead[target] for target, w in row.entries)
-                known = best[pair // actions]
-                best[pair // actions] = score if known is None or score > known else known
-            ahead, scale = [0 if each is None else each for each in best], grown
+            follows = {
+                pair: (moving // row.total) * sum(w * ahead[target] for target, w in row.entries)
+                for pair, row in rows.items()
+            }
+            ahead, scale = _greatest(worth, follows, states, unit=grown, unit_ahead=scale * moving), grown
         start = _row(enumerate(member.initial.tolist()))
         return Fraction(sum(w * ahead[s] for s, w in start.entries), start.total * scale)

@@ -328,7 +328,7 @@ def _counting_facts(tables: CountingTables, rows: _Rows) -> Iterator[str]:
     for j, table in enumerate(tables.costs):
         yield from _entries(f"cost {j}", table)
     rewards = tables.rewards.copy()
-    rewards[..., 0] = 0  # nobody is on an action that no agent plays
+    rewards[..., 0] = 0  # no agent is on an action that no agent plays
     yield from _entries("reward", rewards)
     for i, table in enumerate(tables.private_rewards):
         yield from _entries(f"private {i}", table)
@@ -462,8 +462,8 @@ def check_file(proof: ProofFile) -> FileVerdict:
     """Check what a proof file claims in rationals, or raise `TooLarge`."""
     if isinstance(proof.claim, InfeasibilityClaim):
         least, limit = exact_bounds(proof.claim)
-        told = f"every policy spends at least {float(least):.9g} of a weighted budget of {float(limit):.9g}"
-        return FileVerdict(least > limit, f"no policy is feasible: {told}" if least > limit else f"{told}: no proof")
+        spent = f"every policy spends at least {float(least):.9g} of a weighted budget of {float(limit):.9g}"
+        return FileVerdict(least > limit, f"no policy is feasible: {spent}" if least > limit else f"{spent}: no proof")
     known = isinstance(proof.claim, Claim)
     found = judge_exactly(proof.claim) if known else judge_recommendation_exactly(proof.claim)  # type: ignore[arg-type]
     kept = found.feasibility is Feasibility.PROVEN

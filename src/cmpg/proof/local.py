@@ -3,7 +3,7 @@
 All agents are followed side by side: their states stand in one row, agent after agent, and so do the pairs of state and
 action, and the resources as each agent sees them. Forwards there are occupancies, and from them how likely each agent
 uses each resource at each step, a cell (h, e). Agents are independent, so the load of a cell is a sum of independent
-draws. Whoever surely uses a cell, because every pair that it may be at does, is counted and not drawn; with m others
+draws. An agent that surely uses a cell, as every pair that it may be at does, is counted and not drawn; with m others
 X_1, …, X_m, who use it with probability p_r,
     T_m = f,    T_{r−1}(t) = (1 − p_r)·T_r(t) + p_r·T_r(t + 1),    E f(t + ΣX) = T_0(t),
     E f(t + Σ_{l ≠ r} X_l) = Σ_q P(X_1 + … + X_{r−1} = q)·T_r(t + q),
@@ -373,7 +373,7 @@ def _forbidden(claim: Claim, game: Fleet, agent: int, constraint: int, reached: 
     """Return what one constraint, of which nothing is left, forbids one agent; None where that is not certain.
 
     Between the least and the greatest number of others on a cell the load cost must be the same, and so must be what
-    each other spends by itself at each step. Whoever is neither sure to use a cell nor sure not to use it makes what is
+    each other spends by itself at each step. An agent that is neither sure to use a cell nor sure not to makes what is
     added there uncertain, and then what is expected is above the least: so an action may be forbidden for it even if
     several such cells do not reach their greatest together.
     """

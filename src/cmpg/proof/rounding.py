@@ -13,7 +13,7 @@ that holds the exact result for all numbers that its operands hold. With u = 2^�
 The radius is itself computed in floats, from non-negative terms in chains of fewer than 2^20 operations, so it is at
 most a factor 1 − 2^−32 too small; `_SAFETY` makes up for that. Below 2^−900 none of these relative bounds is relied on:
 wherever a non-zero factor, or the product of the least ones, is smaller, 2·m·2^−1074 times the largest number that is
-weighed is added. A result that is not finite proves nothing: whoever compares a
+weighed is added. A result that is not finite proves nothing: code that compares a
 bound asks whether it is at most something, which is false for nan and for infinity.
 """
 

@@ -67,7 +67,7 @@ class Joint:
         """Return the expectation of a table [S, O, m] by one agent's own action: [S, A, m]."""
         full = table.reshape(*self._shape, table.mid.shape[-1])
         axes = [0, *range(1, len(self._shape))]  # the agents whose axes are left, after that of the state
-        # Whoever plays one action for sure is read first: that is exact, and leaves less to average.
+        # Agents that play one action for sure are read first: that is exact, and leaves less to average.
         for other in sorted(range(len(self._shape) - 1), key=lambda j: not self.mixtures[step][j].certain):
             if other != agent:
                 axis = axes.index(other + 1)

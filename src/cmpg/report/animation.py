@@ -64,12 +64,12 @@ def frames(view: View) -> list[Image]:
     return list(painters[view.kind](view.fields))
 
 
-def _canvas(width: float, height: float, told: str) -> tuple[Image, Any]:
+def _canvas(width: float, height: float, message: str) -> tuple[Image, Any]:
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (round(width), round(height) + 24), GROUND)
     brush = ImageDraw.Draw(image)
-    brush.text((6, round(height) + 6), told, fill=TEXT)
+    brush.text((6, round(height) + 6), message, fill=TEXT)
     return image, brush
 
 

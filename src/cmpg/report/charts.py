@@ -122,7 +122,7 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
 
 
 def _all_gains(x: Sequence[int], gains: FloatArray) -> dict[str, Any]:
-    """Draw the gains of everybody who was asked, as small dots."""
+    """Draw the gains of all agents that were queried, as small dots."""
     rows, agents = np.nonzero(np.isfinite(gains))
     chosen = slice(None, None, max(1, len(rows) // MOST_POINTS))
     along, up = np.asarray(x)[rows][chosen], gains[rows, agents][chosen]
@@ -237,14 +237,15 @@ def equilibria_chart(equilibria: Sequence[Result], constraint: str) -> Chart:
         "name": "",
         "cliponaxis": False,
     }
-    x, told = _axis(f"cost: {_label(constraint)}", **_room(costs)), ""
+    x, message = _axis(f"cost: {_label(constraint)}", **_room(costs)), ""
     if np.ptp(costs) <= 1e-6 * max(1.0, float(np.abs(costs).max())):
         dots["x"] = list(range(1, len(equilibria) + 1))
         ends = [0.5, len(equilibria) + 0.5]
         x = _counted("equilibrium", len(equilibria)) | {"range": ends}
-        told = f" All of them cost {readable(costs[0], 4)}."
+        message = f" All of them cost {readable(costs[0], 4)}."
     figure = _figure([dots], x=x, y=_axis("total value", **_room(values)))
-    return Chart("equilibria", "Equilibria found", f"Numbered as in the table; the page shows number 1.{told}", figure)
+    caption = f"Numbered as in the table; the page shows number 1.{message}"
+    return Chart("equilibria", "Equilibria found", caption, figure)
 
 
 def _room(numbers: FloatArray) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def result_summary(result: Result, gap: OptimalityGap | None = None) -> Summary:
     """Show how a run ended and what to do, agents, constraints, the work, and how good it is if that is given."""
     parts: list[str | Table] = [] if result.certified else [f"{_capitalised(result.status.value)}."]
     if result.proof is not None:
-        parts.append(result.proof.told)
+        parts.append(result.proof.sentence)
     if result.incumbent is not None:
         parts += [*certificate_tables(result.certificate), *_work_lines(result)]
         if result.witness is not None:
@@ -186,7 +186,7 @@ def _feasibility(start: Start) -> Summary:
         return Summary("feasible", f"{start.found_by}{slack}", good=True)
     if start.proof is None:
         return Summary("feasibility unknown", f"{start.found_by}; least violation seen {-start.slack:.6g}", good=False)
-    return Summary("infeasible", start.proof.told.removeprefix("proof: "), good=False)
+    return Summary("infeasible", start.proof.sentence.removeprefix("proof: "), good=False)
 
 
 def _potential(check: PotentialCheck) -> Summary:

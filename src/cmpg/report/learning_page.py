@@ -119,7 +119,7 @@ def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:
     if not done:
         return Summary("nothing was learned", good=False)
     certified = [each for each in done if each["certified"]]
-    told = f"{len(certified)} of {len(done)} (epsilon {done[0]['epsilon']:g}, delta {done[0]['delta']:g})"
+    message = f"{len(certified)} of {len(done)} (epsilon {done[0]['epsilon']:g}, delta {done[0]['delta']:g})"
     table = Table(
         ("seed", "status", "moves", "true gap", "true cost", "unsafe episodes", "samples", "seconds"),
         tuple(
@@ -137,7 +137,7 @@ def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:
         ),
     )
     right = all(each["right"] is not False for each in certified)
-    return Summary("certified", told, (table, *_summary(done)), good=right and len(certified) == len(done))
+    return Summary("certified", message, (table, *_summary(done)), good=right and len(certified) == len(done))
 
 
 def _costs_text(each: Fields, thresholds: np.ndarray) -> str:
@@ -160,10 +160,10 @@ def _summary(done: Sequence[Fields]) -> list[str]:
     lines = []
     wrong, delta = _wrong_claims(done), done[0]["delta"]
     if wrong.trials:
-        told = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
-        lines.append(f"wrong claims: {told}; at most {delta:g} is promised (judged with the true model)")
+        message = tally_text(wrong) if wrong.trials > 1 else f"{wrong.count} of 1"
+        lines.append(f"wrong claims: {message}; at most {delta:g} is promised (judged with the true model)")
     if done[0]["right"] is None:
-        lines.append("nobody knows the true game: what is claimed was not judged")
+        lines.append("the true game is unknown: what is claimed was not judged")
     policies = sum(each["executed_policies"] for each in done if each["right"] is not None)
     if policies:
         unsafe = sum(each["unsafe_policies"] for each in done)
@@ -198,12 +198,12 @@ def _reasons(done: Sequence[Fields]) -> list[str]:
 def progress_text(curve: Sequence[Progress], done: Sequence[Fields], *, seed: int, seeds: int) -> str:
     """Say in one line where a trial stands, and what is about left: of its samples, and of the seeds after it."""
     now, missing = curve[-1], samples_left(curve)
-    told = f"seed {seed} (of {seeds}): {now.samples:,} samples; {now.note}"
+    message = f"seed {seed} (of {seeds}): {now.samples:,} samples; {now.note}"
     if np.isfinite(missing):
-        told += f"; about {missing:.1g} samples more"
+        message += f"; about {missing:.1g} samples more"
     if done and seeds - len(done) > 1:
-        told += f"; about {_time((seeds - len(done)) * np.mean([each['seconds'] for each in done]))} left"
-    return told
+        message += f"; about {_time((seeds - len(done)) * np.mean([each['seconds'] for each in done]))} left"
+    return message
 
 
 def _time(seconds: float) -> str:

@@ -267,9 +267,11 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     # The decision first; how it was found is for those who check it.
     names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Course", "proof": "Proof"}
     course = context["course"]
-    told = course is not None and bool(course["charts"] or course["search_charts"] or context["equilibria_charts"])
-    missing = {"course": told, "policy": context["view"], "budget": context["budget"]}
-    context["course_told"] = told
+    has_course = course is not None and bool(
+        course["charts"] or course["search_charts"] or context["equilibria_charts"]
+    )
+    missing = {"course": has_course, "policy": context["view"], "budget": context["budget"]}
+    context["has_course"] = has_course
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
     context["figures"] = inside_script(json.dumps(gallery.figures, separators=(",", ":")))
     return context
@@ -312,7 +314,7 @@ def _without_claim(
     nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
     context = (
         {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "chosen", "recommended")}
-        | {"course_told": False}
+        | {"has_course": False}
         | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
         | context
     )

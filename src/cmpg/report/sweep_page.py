@@ -49,12 +49,12 @@ def sweep_summaries(found: Sweep) -> list[str | Summary]:
     """Say how the runs ended, show them, and say what the options are worth."""
     certified = sum(row.certified for row in found.rows)
     missing = len(found.grid) - len(found.rows)
-    told = f"{certified} of {len(found.rows)} runs are certified" + (f", {missing} are missing" if missing else "")
+    sentence = f"{certified} of {len(found.rows)} runs are certified" + (f", {missing} are missing" if missing else "")
     rows = rows_table(found, found.rows[:MOST_SHOWN])
     hidden = len(found.rows) - MOST_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
     remarks = [*more, *knee_lines(found), *fall_lines(found)]
-    return [Summary(found.scenario, told, (rows, *remarks), good=certified == len(found.grid))]
+    return [Summary(found.scenario, sentence, (rows, *remarks), good=certified == len(found.grid))]
 
 
 def rows_table(found: Sweep, rows: Sequence[SweepRow]) -> Table:
@@ -127,11 +127,11 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
         "while the others keep to their policies. “Bound”: no feasible policy has a greater welfare."
     )
     good = certified == len(found.rows)
-    told = ended + (f"; the others ended {', '.join(others)}." if others else ".")
+    sentence = ended + (f"; the others ended {', '.join(others)}." if others else ".")
     context = {
         "title": f"{found.scenario}, swept",
         "subtitle": "; ".join(f"{name} {_span(values)}" for name, values in found.grid.axes.items()),
-        "verdict": Headline("CERTIFIED" if good else "LIMIT", "good" if good else "warn", "Swept", told, detail),
+        "verdict": Headline("CERTIFIED" if good else "LIMIT", "good" if good else "warn", "Swept", sentence, detail),
         "facts": {
             "runs": str(len(found.rows)),
             **{f"{name}, values": str(len(values)) for name, values in found.grid.axes.items()},

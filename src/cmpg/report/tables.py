@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FLOOR = 1e-9
 BARS = "·▁▂▃▄▅▆▇█"
-SEEN = 0.005  # what is less likely is not told
+SEEN = 0.005  # what is less likely is not shown
 Row = dict[str, Any]
 
 
@@ -547,18 +547,18 @@ def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:
 def decisions_face(
     result: Result, *, agent: str | None = None, step: int | None = None, all_rows: bool = False
 ) -> Summary:
-    """Say what everybody does; or one agent at every step, or everybody at one step."""
+    """Say what all agents do; or one agent at every step, or all agents at one step."""
     game = game_of(result)
     position, steps = game.at(result.policy.floats()), result.policy.shapes[0][0]
     most = None if all_rows else MAX_ROWS
     if step is not None and not 0 <= step < steps:
         raise CMPGError(f"there is no step {step}; they count from 0 to {steps - 1}.")
-    told = f"{counted(len(wholes(game)), game.names.legend.agent)}, {counted(steps, game.names.legend.step)}"
+    message = f"{counted(len(wholes(game)), game.names.legend.agent)}, {counted(steps, game.names.legend.step)}"
     if agent is not None or step is not None:
         agents = range(game.num_agents) if agent is None else [found_agent(game, agent)]
         chosen = range(steps) if step is None else [step]
         return Summary(
-            result.status.name, told, (_detail(game, position, agents, chosen, most),), good=result.certified
+            result.status.name, message, (_detail(game, position, agents, chosen, most),), good=result.certified
         )
     if game.information is Information.JOINT_STATE:
         table = _joint_table(game, position, most)
@@ -566,7 +566,7 @@ def decisions_face(
         table = _strips(game, result, most)
     else:
         table = _ways(game, position, result, most)
-    return Summary(result.status.name, told, (table,), good=result.certified)
+    return Summary(result.status.name, message, (table,), good=result.certified)
 
 
 def found_agent(game: Game, word: str) -> int:
@@ -634,8 +634,8 @@ def _in_words(game: Game, agent: int, steps: Sequence[tuple[int, int]]) -> str:
         steps = steps[: states.index(goals[agent])]
     moves = [names.action(agent, action, state) for state, action in steps]
     runs = [(move, len(list(same))) for move, same in groupby(moves)]
-    told = [f"{move} ×{count}" if count > 1 else move for move, count in runs]
-    return f"{names.state(agent, states[0])}: {', '.join(told) or 'stays'}"
+    moves = [f"{move} ×{count}" if count > 1 else move for move, count in runs]
+    return f"{names.state(agent, states[0])}: {', '.join(moves) or 'stays'}"
 
 
 def _joint_table(game: Game, position: Position, most: int | None) -> Table:

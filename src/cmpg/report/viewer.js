@@ -104,7 +104,7 @@ function startViewer(view, find, first = view.first || 0) {
     const here = new Map();
     ways.forEach((way, i) => here.set(way[step], [...(here.get(way[step]) || []), i]));
     const met = [...here].filter(([, who]) => who.length > 1).map(([place, who]) => `${who.map((i) => escape(view.agents[i] || String(i))).join(" and ")} meet on (${view.cells[place].join(", ")})`);
-    return met.join("; ") || "nobody meets at this step";
+    return met.join("; ") || "no agents meet at this step";
   }
 
   function showGrid(step, agent) {
@@ -113,7 +113,7 @@ function startViewer(view, find, first = view.first || 0) {
     if (alone && agent === null) return view.agents.map((_, i) => own(i));
     const hot = view.hot.length ? `; red: where agents probably meet, most of all on (${view.cells[view.hot[0][0]].join(", ")}), ${chance(view.hot[0][1])} pairs expected in all` : "";
     const key = "● where each agent probably is, with its last six steps; ◇ its goal" + hot;
-    const fleet = [fleetPanel("Where everybody probably is", view.likely, step, agent, key)];
+    const fleet = [fleetPanel("Where all agents probably are", view.likely, step, agent, key)];
     if (view.sample.length) fleet.push(fleetPanel("One run, drawn at random", view.sample, step, agent, meetings(view.sample, step)));
     if (agent === null) return view.agents.length > MOST_OWN ? fleet : [...fleet, ...view.agents.map((_, i) => own(i))];
     return [...fleet, own(agent), gridPanel("Expected number of agents on each cell", view.together[step], view.marks.filter((m) => m.agent === null), series(0))];

@@ -203,7 +203,7 @@ def _network_view(
         "first": int(np.argmax((np.sum(used, axis=0) ** 2).sum(axis=1))),
         "uses": [[_sparse(row, floor) for row in each] for each in used[:agents]],
         "visits": [
-            # A game with one state has nobody at any node.
+            # A game with one state has no agent at any node.
             [_sparse(row, floor) if len(row) == len(drawing.nodes) else [] for row in visits[agent].sum(axis=2)]
             for agent in range(agents)
         ],

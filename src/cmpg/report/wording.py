@@ -105,25 +105,25 @@ def course_words(result: Result, rounds: Sequence[Step], ascent: Sequence[Step])
         searched = f"First a price of the budget was sought on which all agents agree: {made}. "
     if result.moves == 0:
         why = ", since the start was an equilibrium already" if result.certified else ""
-        told = f"{'Then no agent' if rounds else 'No agent'} moved{why}."
+        message = f"{'Then no agent' if rounds else 'No agent'} moved{why}."
     else:
-        told = f"{counted(result.moves, 'move')} in {counted(len(ascent), 'iteration')}."
-        told = f"Then {told}" if rounds else told
-    return f"{searched}{told} {allowed} The run took {seconds}. All of this is as the run recorded it."
+        message = f"{counted(result.moves, 'move')} in {counted(len(ascent), 'iteration')}."
+        message = f"Then {message}" if rounds else message
+    return f"{searched}{message} {allowed} The run took {seconds}. All of this is as the run recorded it."
 
 
 def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
     """Say what one more unit is worth, and to whom."""
     hard = np.isinf(prices)
     if hard.any():
-        who = "everybody" if hard.all() else f"{hard.sum()} of {len(agents)} agents"
-        told = f"none for {who}: nothing is left, and what would cost more is forbidden"
+        who = "all agents" if hard.all() else f"{hard.sum()} of {len(agents)} agents"
+        message = f"none for {who}: nothing is left, and what would cost more is forbidden"
         names = [name for name, closed in zip(agents, hard, strict=True) if not closed]
-        return told if hard.all() else f"{told}; {price_words(prices[~hard], names)}"
+        return message if hard.all() else f"{message}; {price_words(prices[~hard], names)}"
     if len(agents) <= 3:
         return ", ".join(f"{name}: {readable(price, 5)}" for name, price in zip(agents, prices, strict=True))
     if not prices.any():
-        return "0 for everybody"
+        return "0 for all agents"
     most, free = int(prices.argmax()), int((prices == 0).sum())
     rest = f"; 0 for {free} of {len(agents)} agents" if free else f"; at least {readable(float(prices.min()), 5)}"
     return f"up to {readable(float(prices[most]), 5)} ({agents[most]}){rest}"
@@ -145,8 +145,8 @@ def priced_constraints(certificate: Certificate) -> Table:
     if certificate.binds is not None:
         bound = [", ".join(np.asarray(agents)[each][:MOST_BOUND].tolist()) for each in certificate.binds.T]
         more = [", …" if each.sum() > MOST_BOUND else "" for each in certificate.binds.T]
-        words = [f"{told} (binds: {who}{etc})" for told, who, etc in zip(words, bound, more, strict=True)]
-    rows = tuple((*row, told) for row, told in zip(table.rows, words, strict=True))
+        words = [f"{message} (binds: {who}{etc})" for message, who, etc in zip(words, bound, more, strict=True)]
+    rows = tuple((*row, message) for row, message in zip(table.rows, words, strict=True))
     return Table((*table.columns, "price of one more unit"), rows)
 
 
@@ -219,12 +219,14 @@ def options_words(run: FinishedRun) -> str:
     >>> options_words(SimpleNamespace(origin=Origin("charging", {"sessions": "data/june.csv", "capacity": 8})))
     'sessions june.csv, capacity 8'
     """
-    told = [f"{SPOKEN.get(name, name).replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()]
-    return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in told)
+    given = [
+        f"{SPOKEN.get(name, name).replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()
+    ]
+    return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in given)
 
 
 EPISODES, AGENT_STEPS = 4_000, 2_000_000
-"""Episodes that a page draws, and steps of agents in all, at most: it is written while somebody waits."""
+"""Episodes that a page draws, and steps of agents in all, at most: it is written while a user waits."""
 
 
 def simulated_parts(game: Game, policy: JointPolicy) -> dict[str, Any] | None:
@@ -249,7 +251,7 @@ def provenance_of(run: FinishedRun) -> dict[str, str]:
     """Return what made the run, so that it can be made again."""
     options = ", ".join(f"{name} = {_plain(value)}" for name, value in run.origin.options.items())
     settings = ", ".join(f"{name} = {value}" for name, value in run.result.settings.items())
-    told = {
+    message = {
         "Game": run.origin.name,
         "Options": options or "as they come",
         "SHA-256 of game.npz": run.game_sha256,
@@ -261,7 +263,7 @@ def provenance_of(run: FinishedRun) -> dict[str, str]:
         "What the run said": run.recorded,
         "Page": f"written and checked by cmpg {__version__}",
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in message.items() if value}
 
 
 def _plain(value: object) -> str:

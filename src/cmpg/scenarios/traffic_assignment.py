@@ -4,8 +4,8 @@ Demand d_w of every pair w of nodes travels on paths. With travel time t_e(f) an
 - a user equilibrium has no path in use that is longer than another one of its pair, tolls included (Wardrop). It
   minimises Beckmann's function Σ_e ∫_0^{f_e} t_e + Σ_e toll_e f_e;
 - a system optimum minimises the total travel time Σ_e f_e t_e(f_e);
-- with the tolls f_e t_e'(f_e) at the system optimum, what everybody adds to the time of the others, the system optimum
-  is a user equilibrium (Pigou; Beckmann, McGuire and Winsten 1956).
+- with the tolls f_e t_e'(f_e) at the system optimum, what every vehicle adds to the time of the others, the system
+  optimum is a user equilibrium (Pigou; Beckmann, McGuire and Winsten 1956).
 
 Both are found by gradient projection on path flows (Jayakrishnan et al. 1994): pair by pair, flow moves from longer
 paths to the shortest, by a Newton step for the difference of their lengths. The relative gap 1 − Σ_w d_w u_w / Σ_e f_e
@@ -186,7 +186,7 @@ def relative_gap(roads: Roads, demand: Demand, flows: FloatArray, *, optimum: bo
     flows : [E]
         Of the links.
     optimum
-        Costs are what one more vehicle costs everybody, so that the gap is zero at a system optimum.
+        Costs are what one more vehicle costs all vehicles, so that the gap is zero at a system optimum.
     """
     costs = roads.costs(flows, optimum=optimum)
     _, lengths = shortest_paths(roads, demand, costs)

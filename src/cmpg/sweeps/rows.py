@@ -25,7 +25,7 @@ from cmpg.equilibrium.result import Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import AGREEMENT, Fields, as_path, plain, read_fields
 from cmpg.files.fields import choice, mapping, names_of, real_number, text_of, whole_number
-from cmpg.files.policies import read_multipliers, told_multipliers
+from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.files.run_folder import load_run
 from cmpg.summaries import fields_line
 from cmpg.sweeps.grid import Grid
@@ -110,7 +110,7 @@ def row_record(row: SweepRow) -> Fields:
     """Return a row as plain numbers and strings."""
     names = ("run", "options", "status", "message", "welfare", "bound", "gap", "costs", "thresholds", "prices")
     record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "carried", "moves", "seconds")}
-    return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": told_multipliers(list(row.prices))}
+    return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": plain_multipliers(list(row.prices))}
 
 
 def read_row(path: Path) -> SweepRow:

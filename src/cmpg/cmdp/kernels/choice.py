@@ -5,7 +5,7 @@ read at every question, so that a test can compare both in one process.
 
 A compiled kernel is an inner loop: it takes arrays and numbers, decides nothing that a twin would not decide, and knows
 no Python object while it runs. It gives the interpreter's lock away, and takes it back a few times a second to see
-whether somebody has pressed Ctrl-C.
+whether Ctrl-C was pressed.
 
 A CMDP is packed once, and asked many times. Packing copies nothing: it holds the arrays, and checks that every index of
 a sparse transition leads to a state, so that no kernel reads beyond them. What kernels cannot read is left to the NumPy
