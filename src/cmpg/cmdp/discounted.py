@@ -107,6 +107,7 @@ def discounted_values(
     aim
         A half-width of the residual that is small enough.
     """
+    # The residual's middle is the constant part, found by one division; iteration has to narrow its width alone.
     relative = np.zeros(stage.shape) if start is None else np.array(start)
     relative, middle, done = _sweeps(flow, rows, stage, discount, rounding, aim, relative)
     if done:
@@ -114,6 +115,7 @@ def discounted_values(
     chain = flow if rows is None else flow[rows]
     solve = _linear_solver(chain, discount)
     for _ in range(MAX_REFINEMENTS):
+        # One step of iterative refinement; centring keeps the numbers as small as the span of v.
         relative = relative + solve(stage + discount * (chain @ relative) - relative - middle)
         relative = relative - (relative.max(axis=0) + relative.min(axis=0)) / 2
         _, middle, excess = _residual(chain, stage, discount, rounding, aim, relative)
@@ -213,7 +215,7 @@ def discounted_visits(flow: Any, initial: FloatArray, discount: float, *, roundi
         The relative error of one sweep.
     """
     back = flow.T.tocsr() if sp.issparse(flow) else flow.T
-    visits, before, sweep = initial / (1 - discount), np.inf, 0
+    visits, before, sweep = initial / (1 - discount), np.inf, 0  # its sum is right already, and sweeps keep it
     while True:
         ahead = initial + discount * (back @ visits)
         change = float(np.abs(ahead - visits).max() / (rounding * ahead.max()))
@@ -309,7 +311,7 @@ def optimum(
     relative, aim, least = np.zeros(states), np.inf, np.inf
     for _ in range(MAX_IMPROVEMENTS):
         values = masked + discount * (matrix @ relative).reshape(states, actions)
-        better = values.argmax(axis=1)
+        better = values.argmax(axis=1)  # Howard's improvement; ties keep the old action below
         best = values.ravel()[first + better]
         residual = best - relative
         low, high = float(residual.min()), float(residual.max())

@@ -177,6 +177,8 @@ def choice_rule(
         tie = TIE * _scale(cmdp, weights)
         relative = None
     else:
+        # What a tie may lose at each step adds up over the steps to no more than the rounding of the least cost, which
+        # is relative to the cost itself where no cost is negative.
         tie = cmdp.step_rounding * float(np.abs(weights) @ cmdp.sizes)
         relative = cmdp.step_rounding if cmdp.nonnegative[weights[1:] < 0].all() else None
     return ChoiceRule(weights, second, tie, TIE * _scale(cmdp, second), rng, relative)
@@ -338,6 +340,7 @@ def _weighted_stage(cmdp: CMDP, weights: FloatArray) -> FloatArray:
 
 def _policy_iteration(cmdp: CMDP, rule: ChoiceRule) -> Plan:
     """Find the actions that are optimal for the first weighting, then among them those that are for the second."""
+    # Lexicographic: only actions that are optimal for the first weighting are open to the second.
     tied = _optimum(cmdp, rule.weights).actions
     worth = np.zeros(tied.shape)
     if np.count_nonzero(tied) > len(tied) and rule.second.any():

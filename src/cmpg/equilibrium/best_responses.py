@@ -41,7 +41,7 @@ from cmpg.games.game import (
 )
 from cmpg.policy import JointPolicy
 
-DOUBT = 8.0
+ROUNDING_FACTOR = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
 
 MAX_REDUCTIONS, REDUCTION = 24, 4.0
@@ -123,12 +123,13 @@ def best_response(
     >>> response.policy, response.multipliers
     (array([[[1., 0.]]]), array([inf]))
     """
-    spent = np.abs(position.slacks) <= DOUBT * position.cost_rounding
+    spent = np.abs(position.slacks) <= ROUNDING_FACTOR * position.cost_rounding
     unspent = spent & np.asarray(position.costs == 0)
     if unspent.any() and (hard := restricted_cmdp(position, agent, unspent)) is not None:
         return hard.respond(solver, rng=rng)
     cmdp = position.induced_cmdp(agent)
     response = solver(cmdp, rng=rng)
+    # What a certificate would have to allow for: rounding of the bound, and of the costs that λ weighs.
     hidden = gain_rounding(cmdp, response.multipliers) + 2 * response.multipliers @ position.cost_rounding
     if spent.any() and hidden > epsilon / 4 and (hard := restricted_cmdp(position, agent, spent)) is not None:
         return hard.respond(solver, rng=rng)
@@ -163,7 +164,7 @@ class Responses:
 
     def __call__(self, position: Position, agent: int, rng: np.random.Generator | None) -> Answer:
         """Return a response and its gain."""
-        over = position.slacks < -DOUBT * position.cost_rounding
+        over = position.slacks < -ROUNDING_FACTOR * position.cost_rounding
         if over.any() and (current(position, agent).costs > position.induced_cmdp(agent).thresholds).any():
             return self._feasible_again(position, agent, rng)
         bounded = self._bounded_with_neighbours(position, agent)
@@ -244,7 +245,7 @@ class Responses:
         """Solve the agent's CMDP, and evaluate the response."""
         cmdp, now = position.induced_cmdp(agent), current(position, agent)
         try:
-            if np.any(np.abs(position.slacks) <= DOUBT * position.cost_rounding):
+            if np.any(np.abs(position.slacks) <= ROUNDING_FACTOR * position.cost_rounding):
                 response = best_response(position, agent, self._solver, epsilon=self._epsilon, rng=rng)
             else:
                 response = self._solver(cmdp, rng=rng)
@@ -380,6 +381,7 @@ def reduced_multipliers(position: Position, multipliers: FloatArray, *, epsilon:
         open_to_doubt = np.asarray(better & (proved > epsilon / 2))
         if not open_to_doubt.any():
             break
+        # The bound grows by at most λ·slack, while its rounding falls with λ: geometric steps find the best of both.
         trial = np.where(open_to_doubt[:, None], best / REDUCTION, best)
     return np.asarray(np.where((proved <= epsilon)[:, None], best, multipliers))
 

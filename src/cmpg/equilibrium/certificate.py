@@ -243,8 +243,12 @@ def certify(
                 "policy in decimals."
             )
         return _robust(game, policy, given, model_error)
-    if verified:
-        return _verified(game, policy, given, certify(game, policy, given, exact=exact))
+    found = _judged(game, policy, given, exact=exact)
+    return _verified(game, policy, given, found) if verified else found
+
+
+def _judged(game: Game, policy: JointPolicy, given: FloatArray, *, exact: bool) -> Certificate:
+    """Judge a claim about a joint policy: by the kernel, in rationals where they are given, or by its CMDPs."""
     tables = tables_of(game)
     if tables is None and exact:
         advice = "Leave `exact` out, and rounding is bounded instead."

@@ -141,52 +141,32 @@ def charging(
         base_load=base_load,
         transformers=transformers,
     )
-    cars, slots, hours = site.cars.sessions, site.slots, slot / 60
-    stays = [
-        stay_of(
-            car,
-            power=site.powers[i],
-            slots=slots,
-            arrival=spread_of("arrival_spread", arrival_spread, car.station),
-            departure=spread_of("departure_spread", departure_spread, car.station),
-            parts=site.parts[i],
-            part=part,
-        )
-        for i, car in enumerate(cars)
-        for part in range(site.parts[i])
-    ]
-    drawn = attendance < 1 or any(len(stay.arrivals) > 1 or stay.arrivals[0][0].departures for stay in stays)
-    if drawn and max(site.parts) > 1:
-        raise GameError(
-            f"a car has {max(site.parts)} parts of {site.unit:g} kW, which come and go together; attendance, "
-            "arrival_spread and departure_spread are for cars of one power without min_rate."
-        )
+    slots, hours = site.slots, slot / 60
+    stays = _stays(site, arrival_spread=arrival_spread, departure_spread=departure_spread, attendance=attendance)
     unit = site.largest * hours  # kWh
     prices_of_slots = prices_of(slots, prices=prices, tariff=tariff, unit=unit) / unit
     usual = 2.0 / site.largest if tariff is None else 6.0 * float(prices_of_slots.max())
     terms = Tariff(prices_of_slots, usual if shortfall is None else shortfall / site.largest, success)
-    loaded = {station: site.loaded_by(station) for station in {car.station for car in cars}}
     owners = [i for i, parts in enumerate(site.parts) for _ in range(parts)]
-    members = [(stay, loaded[cars[i].station]) for i, stay in zip(owners, stays, strict=True)]
-    kinds: dict[tuple[Stay, tuple[int, ...]], LocalAgent] = {}
-    for kind in members:
-        if kind not in kinds:
-            kinds[kind] = _car(*kind, num_resources=len(site.transformers), tariff=terms, attendance=attendance)
+    stations = [site.cars.sessions[i].station for i in owners]
+    loaded = {station: site.loaded_by(station) for station in set(stations)}
+    members = [(stay, loaded[station]) for station, stay in zip(stations, stays, strict=True)]
+    # Cars alike are one table, which all of them share.
+    kinds = {
+        kind: _car(*kind, num_resources=len(site.transformers), tariff=terms, attendance=attendance)
+        for kind in dict.fromkeys(members)
+    }
     rows = {kind: row for row, kind in enumerate(kinds)}
     loads = np.arange(len(members) + 1.0)
     share = site.unit / site.largest  # of a car, in a part
-    names = [f"car {i} at {car.station}" for i, car in enumerate(cars)]
+    names = [f"car {i} at {station}" for i, station in zip(owners, stations, strict=True)]
     return LocalGame(
         agents=tuple(kinds[kind] for kind in members),
         delay=frozen(np.broadcast_to(load_price * share**2 * hours * loads, (1, len(site.transformers), len(loads)))),
         load_costs=_overloads(loads, site.capacities, hours * share),
         thresholds=one_each("threshold", threshold, len(site.transformers)),
         horizon=slots.count,
-        agent_names=tuple(
-            name if parts == 1 else f"{name}, part {part + 1} of {parts}"
-            for name, parts in zip(names, site.parts, strict=True)
-            for part in range(parts)
-        ),
+        agent_names=_part_names(names, site.parts),
         constraint_names=tuple(f"overload of {name}" for name in site.transformers),
         resource_names=tuple(site.transformers),
         legend=Legend(
@@ -201,14 +181,47 @@ def charging(
             need=Amount("energy", "kWh"),
             needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
             needs_of=tuple(rows[kind] for kind in members),
-            sites=tuple(cars[i].station for i in owners),
+            sites=tuple(stations),
             begins=slots.begins,
             step_seconds=60.0 * slot,
-            wholes=tuple(names[i] for i in owners) if max(site.parts) > 1 else (),
+            wholes=tuple(names) if max(site.parts) > 1 else (),
             unpaid=terms.shortfall,
             translation=_translation(site, stays, owners, energy=energy, success=success, attendance=attendance),
             warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
         ),
+    )
+
+
+def _stays(site: ChargingSite, *, arrival_spread: Any, departure_spread: Any, attendance: float) -> list[Stay]:
+    """Return when each part of each car is there; refuse cars of several parts whose times are drawn."""
+    stays = [
+        stay_of(
+            car,
+            power=site.powers[i],
+            slots=site.slots,
+            arrival=spread_of("arrival_spread", arrival_spread, car.station),
+            departure=spread_of("departure_spread", departure_spread, car.station),
+            parts=site.parts[i],
+            part=part,
+        )
+        for i, car in enumerate(site.cars.sessions)
+        for part in range(site.parts[i])
+    ]
+    drawn = attendance < 1 or any(len(stay.arrivals) > 1 or stay.arrivals[0][0].departures for stay in stays)
+    if drawn and max(site.parts) > 1:
+        raise GameError(
+            f"a car has {max(site.parts)} parts of {site.unit:g} kW, which come and go together; attendance, "
+            "arrival_spread and departure_spread are for cars of one power without min_rate."
+        )
+    return stays
+
+
+def _part_names(names: Sequence[str], parts: Sequence[int]) -> tuple[str, ...]:
+    """Return what the parts of cars are called, given the name of the car of each."""
+    numbers = [(part, count) for count in parts for part in range(count)]
+    return tuple(
+        name if count == 1 else f"{name}, part {part + 1} of {count}"
+        for name, (part, count) in zip(names, numbers, strict=True)
     )
 
 
@@ -232,12 +245,8 @@ def _translation(
         ("energy", f"{in_file:.6g} kWh {energy} in the file, {float(needed):.6g} kWh in the game"),
     ]
     if unmet:
-        rows.append(
-            (
-                "not possible",
-                f"{float(sum(unmet.values())):.4g} kWh of {counted(len(unmet), 'car')} do not fit in at {rates}",
-            )
-        )
+        missing = f"{float(sum(unmet.values())):.4g} kWh of {counted(len(unmet), 'car')}"
+        rows.append(("not possible", f"{missing} do not fit in at {rates}"))
     if late:
         rows.append(("cut", f"{counted(late, 'stay')} cut at the end of the day, after {slots.count} slots"))
     rows.append(
@@ -258,9 +267,16 @@ def _translation(
     if site.overfull:
         where = f"{counted(site.overfull, 'slot')} of a transformer"
         rows.append(("base load", f"exceeds the capacity by itself in {where}, where 0 kW are left for cars"))
-    assumed = [
+    one_power = (
         f"every car charges at {rates}" if len(powers) == 1 else f"cars charge at {rates}, each at its own power"
-    ]
+    )
+    assumed = [one_power, *_assumed_of_stays(stays, success=success, attendance=attendance)]
+    return (*rows, ("assumed", "; ".join(assumed)))
+
+
+def _assumed_of_stays(stays: Sequence[Stay], *, success: float, attendance: float) -> list[str]:
+    """Return what is taken for known of stays and of charging, and what is drawn."""
+    assumed: list[str] = []
     spread = any(len(stay.arrivals) > 1 for stay in stays), any(stay.arrivals[0][0].departures for stay in stays)
     words = [word for word, drawn in zip(("arrival", "departure"), spread, strict=True) if not drawn]
     if words:
@@ -272,7 +288,7 @@ def _translation(
         assumed.append(f"a slot of charging fails with probability {1 - success:.3g}, independently")
     if attendance < 1:
         assumed.append(f"a car does not come with probability {1 - attendance:.3g}, independently")
-    return (*rows, ("assumed", "; ".join(assumed)))
+    return assumed
 
 
 @dataclass(frozen=True, eq=False)

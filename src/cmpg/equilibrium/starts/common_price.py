@@ -53,7 +53,7 @@ AIM = 0.985
 """The share of a threshold to use: its multiplier is multiplied by what is used over this."""
 
 LARGEST_STEP = 8.0
-"""But by no more than this; and by its square root, the root of that, …, each time that the direction changes."""
+"""The largest factor of one change; its square root, the root of that, …, each time that the direction changes."""
 
 SMALLEST_STEP = 1.03
 """Once the largest step is as small as this, the multipliers are as good as they get."""
@@ -80,7 +80,8 @@ these shares of the multipliers.
 LAST_STEP = 1.1
 """Meanwhile multipliers change by no more than this; not at all where more is left, since single agents count there."""
 
-NOTHING = 1e-9
+NEGLIGIBLE = 1e-9
+"""A share of a threshold, or of what is at stake, that counts for nothing."""
 
 LOWEST_SHARE, RISE, RISES = 0.02, 1.5, 24
 """Where nothing is left, a price begins at this share of what is at stake for each unit that selfish agents spend, and
@@ -265,7 +266,7 @@ def _look(search: _Search) -> bool:
     selfish = search.rest_at(first, nothing, rounds=1, worth=COARSE)
     if is_feasible(selfish) and is_feasible(search.rest_at(selfish, nothing, rounds=LAST_ROUNDS, worth=FINE)):
         return False
-    stake = float(np.abs(selfish.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
+    stake = float(np.abs(selfish.values - first.values).mean() + NEGLIGIBLE * np.mean(search.game.reward_ranges))
     if np.any(search.slacks * LARGEST_PRICE <= stake):
         return False
     high = stake / search.slacks
@@ -286,7 +287,7 @@ def _look_without_room(search: _Search) -> None:
     """
     first, nothing = search.first, np.zeros(len(search.slacks))
     position = search.rest_at(first, nothing, rounds=LAST_ROUNDS, worth=COARSE)
-    stake = float(np.abs(position.values - first.values).mean() + NOTHING * np.mean(search.game.reward_ranges))
+    stake = float(np.abs(position.values - first.values).mean() + NEGLIGIBLE * np.mean(search.game.reward_ranges))
     spent = position.costs - search.game.thresholds
     if is_feasible(position) or np.any(np.abs(spent[spent > 0]) * LARGEST_PRICE <= stake):
         return
@@ -384,7 +385,8 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
         used = search.used(position)
         if (quiet and ENOUGH < used.max() <= 1) or np.all(largest < np.log(SMALLEST_STEP)):
             break
-        change = np.log(np.maximum(used / AIM, NOTHING))
+        # Steps in log λ, so that λ stays positive; a change of sign has passed the target, and halves the step.
+        change = np.log(np.maximum(used / AIM, NEGLIGIBLE))
         largest = np.where(change * before < 0, largest / 2, largest)
         multipliers = multipliers * np.exp(np.clip(change, -largest, largest))
         before = change
@@ -414,6 +416,7 @@ def _lower(search: _Search) -> None:
         if used.max() > ENOUGH:
             break
         multipliers = held.multipliers * np.clip(used / AIM, 1 / LARGEST_STEP, 1.0)
+        # Between what holds and what broke a threshold: their geometric mean
         multipliers = np.where(multipliers > broke, multipliers, np.sqrt(held.multipliers * broke))
         if not is_feasible(search.rest_at(held.position, multipliers, rounds=LAST_ROUNDS, worth=FINE)):
             broke = multipliers
@@ -458,7 +461,7 @@ def _share_out(search: _Search) -> None:
 
 def _is_taken(search: _Search, position: Position, multipliers: FloatArray) -> bool:
     """Whether nothing is left of what has a price, and nothing is overspent."""
-    enough = np.maximum(NOTHING * search.slacks, 8 * position.cost_rounding)
+    enough = np.maximum(NEGLIGIBLE * search.slacks, 8 * position.cost_rounding)
     return is_feasible(position) and bool(np.all((position.slacks <= enough) | (multipliers == 0)))
 
 

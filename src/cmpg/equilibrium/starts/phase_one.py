@@ -117,11 +117,12 @@ def _in_small_steps(position: Position, deadline: float) -> Position:
             if is_feasible(position) or time.monotonic() > deadline:
                 return position
             excess = -position.slacks
-            weights = np.exp(sharpness * (excess - excess.max()))
+            weights = np.exp(sharpness * (excess - excess.max()))  # the gradient's direction; the shift avoids overflow
             cmdp, present = position.induced_cmdp(agent), current(position, agent).costs
             table = plan(cmdp, weights / weights.sum(), reward_weight=0.0).policy(cmdp.num_actions)
             change = evaluate(cmdp, table).costs - present
             ahead = sharpness * (excess[:, None] + change[:, None] * shares)
+            # log Σ exp, with its largest term taken out
             smooth = ahead.max(axis=0) + np.log(np.exp(ahead - ahead.max(axis=0)).sum(axis=0))
             share = shares[int(smooth.argmin())]
             if share > 0:
