@@ -2,6 +2,7 @@
 
     python -m checks machines              all ten runs; those that this commit has had already are not repeated
     python -m checks machines --only 3.12  the runs whose names contain this text
+    python -m checks machines --at-once 3  three at a time: each has the load of the two others beside it
     python -m checks machines --list
 
 Logs and outcomes are in build/machines. The order of the tests is random in every run, and part of the outcome, so
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +103,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="text that the names of the runs contain")
     parser.add_argument("--list", action="store_true", help="print the names of the runs")
+    parser.add_argument("--at-once", type=int, default=1, metavar="<int>", help="how many runs share the machine (1)")
     given = parser.parse_args(argv)
+    if given.at_once < 1:
+        parser.error(f"--at-once is {given.at_once}; at least one run is required.")
     chosen = [machine for machine in MACHINES if given.only in machine.name]
     if given.list:
         print("\n".join(machine.name for machine in chosen))
@@ -119,12 +124,18 @@ def main(argv: list[str]) -> int:
     record = FOLDER / "outcomes.jsonl"
     lines = record.read_text("utf-8").splitlines() if record.exists() else []
     known = {each["machine"]: each for each in map(json.loads, lines) if each["commit"] == commit}
-    for machine in chosen:
-        if machine.name not in known:
-            print(f"{machine.name} …", flush=True)
-            known[machine.name] = run(machine, available[machine.python], commit)
+
+    def begun(machine: Machine) -> dict[str, object]:
+        print(f"{machine.name} …", flush=True)
+        return run(machine, available[machine.python], commit)
+
+    left = [machine for machine in chosen if machine.name not in known]
+    with ThreadPoolExecutor(given.at_once) as pool:
+        for ended in as_completed([pool.submit(begun, machine) for machine in left]):
+            outcome = ended.result()
+            known[str(outcome["machine"])] = outcome
             with record.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(known[machine.name]) + "\n")
+                stream.write(json.dumps(outcome) + "\n")
     for machine in chosen:
         each = known[machine.name]
         print(f"{machine.name:36} {'green' if each['passed'] else 'RED':6} {each['outcome']} (--order {each['order']})")
@@ -135,6 +146,8 @@ def main(argv: list[str]) -> int:
         evidence.record(
             "machines",
             f"{green} of {len(chosen)} runs of `make test` in fresh clones passed: Python 3.11 to 3.13, beside "
-            f"{BUSY_LOOPS} busy loops, on one core, in random orders",
+            f"{BUSY_LOOPS} busy loops, on one core, in random orders"
+            + f", {given.at_once} at once"
+            * (given.at_once > 1),
         )
     return 0 if green == len(chosen) else 1

@@ -238,7 +238,7 @@ class TestRollingOut:
         policy, truth = Exact()(cmdp).policy, evaluate(cmdp, Exact()(cmdp).policy)
         right = np.array([truth.value, *truth.costs])
         problem, model = alone(cmdp, payoff_noise=noise), random_cmdp(2, states=2, horizon=2) if modelled else None
-        repeats = 250
+        repeats = 120
         missed = 0
         for _ in range(repeats):
             one = Measurement(problem, policy, model, delta=DELTA)

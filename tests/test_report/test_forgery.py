@@ -220,7 +220,7 @@ class TestForgery:
     def test_any_field_may_hold_anything(self, restarted, tmp_path, name):
         folder = shutil.copytree(restarted, tmp_path / "run")
         whole = read(folder / name)
-        for field in whole:
-            for value in WRONG_VALUES:
+        for place, field in enumerate(whole):
+            for value in WRONG_VALUES[place % 3 :: 3]:  # each field has a third of them, and each of them many fields
                 (folder / name).write_text(json.dumps(whole | {field: value}))
                 refused(lambda: load_run(folder), folder)
