@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from cmpg.judging.side_by_side import judge_side_by_side as judge_side_by_side
     from cmpg.judging.verb import judge as judge
     from cmpg.policy import JointPolicy as JointPolicy
+    from cmpg.report.plots import plot as plot
     from cmpg.simulation.episodes import simulate as simulate
 
 __version__ = "0.2.0"

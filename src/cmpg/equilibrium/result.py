@@ -15,10 +15,11 @@ from cmpg.equilibrium.certificate import Certificate
 from cmpg.errors import InfeasibleError
 from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
-from cmpg.summaries import Summary, fields_line, headline_line, html, text
+from cmpg.summaries import Summary, fields_line, headline_line, html, line, text
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
     from cmpg.equilibrium.infeasibility import InfeasibilityProof
     from cmpg.equilibrium.quality import OptimalityGap
@@ -78,6 +79,20 @@ class Attempt:
     __repr__ = fields_line
 
 
+class Equilibria(tuple["Result", ...]):
+    """Distinct certified endings of restarts, best first: a tuple of results that prints as a table."""
+
+    __slots__ = ()
+
+    def summary(self) -> Summary:
+        """Return what `print` shows: a row for each equilibrium."""
+        from cmpg.report.display import equilibria_summary  # a room below: tables are made on demand
+
+        return equilibria_summary(self)
+
+    __repr__, __str__, _repr_html_ = line, text, html
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """The ending of `coordinate_ascent` or `solve`.
@@ -108,7 +123,9 @@ class Result:
     proof: InfeasibilityProof | None = None
     witness: FourCycle | None = None  # refutes the potential property, where status says so
     settings: Mapping[str, Any] = field(default_factory=dict)
-    equilibria: tuple[Result, ...] = ()  # all distinct certified endings of the restarts, best first
+    equilibria: Equilibria = field(
+        default_factory=Equilibria
+    )  # all distinct certified endings of the restarts, best first
     allow_rounding: float = 0.0  # by how much costs may exceed their thresholds in a result that is accepted
     score: tuple[str, float] | None = None  # what the runs are compared by, and how much of it this one has
     runs: tuple[Attempt, ...] = ()  # all that it was chosen from, in their order; none where there was one run
@@ -207,6 +224,12 @@ class Result:
         from cmpg.report.tables import frame_of  # a room below: tables are made on demand
 
         return frame_of(self, what)
+
+    def plot(self, what: str = "", *, ax: Axes | None = None) -> Axes:
+        """Draw the result by matplotlib: potential, gains, schedule, loads or map; see `cmpg.plot`."""
+        from cmpg.report.plots import plot  # a room below: figures are drawn on demand
+
+        return plot(self, what, ax=ax)
 
     def report(self, path: str | Path) -> None:
         """Write one HTML page: what is proved, the policy, how it was found, what other thresholds would be worth."""

@@ -20,7 +20,7 @@ from cmpg.arrays import FloatArray
 from cmpg.deadline import limited
 from cmpg.equilibrium.ascent import Ascent, coordinate_ascent
 from cmpg.equilibrium.loop import OnProgress
-from cmpg.equilibrium.result import Attempt, Result, Status, Step
+from cmpg.equilibrium.result import Attempt, Equilibria, Result, Status, Step
 from cmpg.equilibrium.starts.pairs import PairMoves, improved_by_pairs
 from cmpg.equilibrium.starts.start import Start, StartMethod, random_start
 from cmpg.errors import CMPGError, OutOfTimeError, SolverError
@@ -243,7 +243,7 @@ class Runs:
         for i in ranked:
             if not any([_same_equilibrium(runs[i], other) for other in distinct]):
                 distinct.append(replace(runs[i], game=game, score=(criterion, scores[i] or 0.0)))
-        return replace(distinct[0], runs=tried, equilibria=tuple(distinct) if list_all else ())
+        return replace(distinct[0], runs=tried, equilibria=Equilibria(distinct if list_all else ()))
 
 
 def _all_runs(

@@ -22,7 +22,7 @@ import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
 from cmpg.equilibrium.quality import OptimalityGap
-from cmpg.equilibrium.result import Incumbent, Result, Status
+from cmpg.equilibrium.result import Equilibria, Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import Fields, as_path, json_text, new_folder, number_table, read_fields, write_text
 from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
@@ -265,7 +265,7 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
         )
     result = _proved_again(result, record, game)
     result = replace(result, selfish=_read_selfish(folder, game, epsilon), runs=read_attempts(record))
-    return replace(result, equilibria=_read_equilibria(folder, record, result))
+    return replace(result, equilibria=Equilibria(_read_equilibria(folder, record, result)))
 
 
 def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:

@@ -86,6 +86,16 @@ def spread_sentence(result: Result) -> str:
     return f"{len(scores)} certified runs: {ends}"
 
 
+def equilibria_summary(equilibria: Sequence[Result]) -> Summary:
+    """Show equilibria as a table, best first; it formats what is there."""
+    if not equilibria:
+        return Summary("no equilibria", "restarts list what they find: solve(…, restarts=Restarts(5))")
+    from cmpg.report.wording import equilibria_table  # which uses sentences of this file
+
+    word = "1 equilibrium" if len(equilibria) == 1 else f"{len(equilibria):,} equilibria"
+    return Summary(word, parts=(equilibria_table(equilibria, equilibria[0].certificate.names),))
+
+
 def _equilibria_table(equilibria: Sequence[Result]) -> Table:
     """List what the equilibria are compared by first, so that the order can be seen."""
     rows: list[tuple[Cell, ...]] = []
