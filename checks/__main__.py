@@ -31,6 +31,7 @@ CHECKS = {
     "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
     "operation": ("checks.operation", "recorded days operated event by event: cost, value, CPU per plan"),
     "near-potential": ("checks.near_potential", "how tight the distance from potentials is bounded"),
+    "notebooks": ("checks.notebooks", "execute the notebooks in Jupyter kernels, and keep them in build/notebooks"),
     "oracles": ("checks.oracles.run", "answers beside those of Storm, OpenSpiel, Gambit, QuantEcon, Nashpy and cvxpy"),
     "oversized": ("checks.oversized", "requests that are too large, in an address space of 1 GiB"),
     "picture": ("checks.picture", "take the README's picture again"),

@@ -57,6 +57,7 @@ ON_DEMAND = {
     ("equilibrium/result.py", "cmpg.operation.plans"),
     ("equilibrium/result.py", "cmpg.report.display"),
     ("equilibrium/result.py", "cmpg.report.page"),
+    ("equilibrium/result.py", "cmpg.report.plots"),
     ("equilibrium/result.py", "cmpg.report.tables"),
     ("games/devices.py", "cmpg.files.devices"),
     ("learning/outcome.py", "cmpg.report.display"),
