@@ -79,6 +79,9 @@ def test_trials_and_sweeps_have_plots_of_their_own():
     found = list(trials(hidden, BySharedModel(epsilon=0.5, delta=0.1), streams=streams))
     ax = cmpg.plot(found)
     assert [line.get_label() for line in ax.lines] == ["seed 0", "seed 1", "ε"]
+    for each, line in zip(found, ax.lines, strict=False):
+        assert line.get_marker() == ".", "a seed that stops after one round is a dot"
+        assert line.get_xdata()[-1] == each.curve[-1].samples
     swept = cmpg.sweeps.sweep("spectrum", {"threshold": [0.05, 0.1, 0.3]})
     assert np.allclose(cmpg.plot(swept).lines[0].get_ydata(), [row.welfare for row in swept.rows])
 

@@ -1,7 +1,9 @@
 """Words that are rarely needed, and what is said where an optional package is not there."""
 
+import json
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import cmpg
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.starts.start import Start
 from cmpg.errors import CMPGError
+from cmpg.files.records import certificate_record
 from cmpg.games.game import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
@@ -126,3 +129,33 @@ def test_a_simulation_of_a_game_without_constraints_has_no_table_of_costs():
 def test_a_confidence_is_between_0_and_1(confidence):
     with pytest.raises(CMPGError, match="a number between 0 and 1 is required"):
         deviations(confidence)
+
+
+def test_fractions_come_out_as_fractions_in_exact_mode(tmp_path):
+    third, quarter = Fraction(1, 3), Fraction(3, 4)
+    path = tmp_path / "game.json"
+    reward, cost = [[[third, 2]]], [[[quarter, 1]]]
+    fields = {
+        "format": "cmpg-game",
+        "version": 1,
+        "form": "joint",
+        "horizon": 1,
+        "initial": [1],
+        "transition": [[[[1], [1]]]],
+        "rewards": [reward],
+        "costs": [cost],
+        "thresholds": ["4/5"],
+    }
+    path.write_text(json.dumps(fields, default=str))
+    game = cmpg.load_game(path, exact=True)
+    policy = cmpg.JointPolicy([np.array([[[1, 0]]])])
+    certificate = cmpg.certify(game, policy, [[10]], exact=True)
+    assert certificate.exactly.values == [third]
+    assert certificate.exactly.costs == [quarter]
+    # λ·α + max(r − λ·c) = 8 + max(1/3 − 15/2, 2 − 10)
+    assert certificate.exactly.bounds == [8 + third - Fraction(15, 2)]
+    agent = str(certificate).splitlines()[2].split()
+    assert agent[2:5] == ["1/3", "5/6", "1/2"]
+    assert "3/4" in str(certificate)
+    assert certificate_record(certificate)["fractions"]["gains"] == ["1/2"]
+    assert cmpg.certify(game, policy.floats(), [[10]]).arithmetic == "exact"  # the game holds rationals

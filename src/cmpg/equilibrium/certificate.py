@@ -50,7 +50,7 @@ from cmpg.games.rationals import is_exact
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.claim import ClaimError
-from cmpg.proof.exact import TooLarge
+from cmpg.proof.exact import ExactlyChecked, TooLarge
 from cmpg.proof.robust import check_robust
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
@@ -97,6 +97,7 @@ class Certificate:
     binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
     concept: Concept = Concept.NASH
     model_error: float = 0.0  # the claim holds for every transition within this of the stated one, entry by entry
+    exactly: ExactlyChecked | None = None  # values, bounds, costs and gains as fractions, where these were computed
 
     @property
     def epsilon(self) -> float:
@@ -347,6 +348,7 @@ def as_certificate(
         judged_by=judged_by,
         names=game.names,
         rescaled=verdict.rescaled,
+        exactly=verdict.exactly,
         binds=None if binds.all() else binds,
         concept=concept,
     )

@@ -10,6 +10,7 @@ import csv
 import io
 import platform
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,16 @@ def certificate_record(certificate: Certificate) -> Fields:
         **{name: getattr(certificate, name) for name in JUDGED},
         "multipliers": plain_multipliers(certificate.multipliers),
     }
+    if (known := certificate.exactly) is not None:  # for readers: what is checked again are the policy and the game
+        numbers: dict[str, Sequence[Fraction | None]] = {
+            "values": known.values,
+            "bounds": known.bounds,
+            "gains": known.gains,
+            "costs": known.costs,
+        }
+        record["fractions"] = {
+            name: [None if each is None else str(each) for each in row] for name, row in numbers.items()
+        }
     return {name: plain(value) for name, value in record.items()}
 
 

@@ -48,6 +48,7 @@ class Findings:
     rounding: Array  # [n]: how much of each gain is an allowance for rounding
     excess: Array  # [k]: by how much each threshold may be exceeded at most; zero where it is proved to be met
     rescaled: int = 0  # rows of probabilities that do not sum to exactly one; counted in rationals alone
+    exactly: ExactlyChecked | None = None  # the same numbers as rationals, where it was judged in them
 
 
 def judge(claim: Claim) -> Findings:
@@ -78,6 +79,7 @@ def exact_findings(found: ExactlyChecked, thresholds: Array) -> Findings:
         rounding=np.zeros(len(found.values)),
         excess=np.array([rounded_up(max(each, Fraction(0))) for each in over]),
         rescaled=found.rescaled,
+        exactly=found,
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
 from cmpg.games.devices import Concept
-from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Number, Summary, Table, counted, fixed, largest, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.verified import Verification
@@ -27,6 +28,9 @@ _DEVIATING = {
     Concept.CORRELATED: "disobeying",
     Concept.ROTA: "disobeying, the mode being announced",
 }
+
+MAX_FRACTION = 14
+"""Characters of a fraction that is shown as one; a longer one, such as that of a float, is shown in decimals."""
 
 MAX_PRICES = 3
 """The prices of more constraints than this do not fit on a line."""
@@ -52,7 +56,9 @@ def certificate_summary(certificate: Certificate) -> Summary:
 
 def certificate_tables(certificate: Certificate, most: int | None = MAX_ROWS) -> tuple[str | Table, ...]:
     """Return agents and constraints as tables, each of at most so many rows."""
-    total = [f"total value {certificate.values.sum():.6f}"] if len(certificate.values) > 1 else []
+    known = certificate.exactly
+    sum_ = _exact(None if known is None else sum(known.values, Fraction(0)), fixed(certificate.values.sum()))
+    total = [f"total value {sum_.text}"] if len(certificate.values) > 1 else []
     constraints = constraints_table(certificate, most) if len(certificate.costs) else "no constraints"
     return agents_table(certificate, most), *total, constraints
 
@@ -66,10 +72,19 @@ def agents_table(certificate: Certificate, most: int | None = MAX_ROWS) -> Table
     prices = ["price"] if certificate.multipliers.shape[1] == 1 else prices
     rows: list[tuple[Cell, ...]] = []
     for i in shown:
-        cells = (fixed(certificate.values[i]), fixed(certificate.bounds[i]), significant(certificate.gains[i], 2))
+        cells = [fixed(certificate.values[i]), fixed(certificate.bounds[i]), significant(certificate.gains[i], 2)]
+        if (known := certificate.exactly) is not None:
+            exactly = (known.values[i], known.bounds[i], known.gains[i])
+            cells = [_exact(*each) for each in zip(exactly, cells, strict=True)]
         rows.append((certificate.names.agent(i), *cells, *(_price(certificate, i, j) for j in range(num_prices))))
     note = shown_of(shown, len(certificate.gains), "agents with the largest gains; --json has all")
     return Table(("agent", "value", "could get", "gains at most", *prices), tuple(rows), note)
+
+
+def _exact(number: Fraction | None, rounded: Number) -> Number:
+    """Show a number as the fraction that it is, if that is known and short."""
+    short = number is not None and len(str(number)) <= MAX_FRACTION
+    return Number(rounded.value, str(number)) if short else rounded
 
 
 def _price(certificate: Certificate, agent: int, constraint: int) -> Cell:
@@ -86,7 +101,9 @@ def constraints_table(certificate: Certificate, most: int | None = MAX_ROWS) -> 
     rows: list[tuple[Cell, ...]] = []
     for j in shown:
         numbers = ((certificate.costs[j], 9), (certificate.thresholds[j], 9), (certificate.slacks[j], 2))
-        rows.append((certificate.names.constraint(j), *(significant(each, digits) for each, digits in numbers)))
+        cost, *rest = (significant(each, digits) for each, digits in numbers)
+        known = None if certificate.exactly is None else certificate.exactly.costs[j]
+        rows.append((certificate.names.constraint(j), _exact(known, cost), *rest))
     note = shown_of(shown, len(certificate.costs), "constraints with the least slack; --json has all")
     return Table(("constraint", "cost", "threshold", "slack"), tuple(rows), note)
 

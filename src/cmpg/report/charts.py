@@ -146,6 +146,9 @@ def _decades(title: str, values: FloatArray) -> dict[str, Any]:
     factors = (1,) if high - low >= 2 else (1, 2, 5)
     ticks = [(factor, power) for power in powers for factor in factors]
     inside = [tick for tick in ticks if ends[0] <= np.log10(tick[0]) + tick[1] <= ends[1]]
+    if len(inside) < 2 and ends[1] - ends[0] < 1:  # so short a piece of a decade has ticks of its own, in two digits
+        between = sorted({float(f"{10**each:.2g}") for each in np.linspace(ends[0], ends[1], 5)[1:4]})
+        return _axis(title, type="log", range=ends, tickvals=between, ticktext=[f"{each:g}" for each in between])
     return _axis(
         title,
         type="log",

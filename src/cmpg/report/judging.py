@@ -420,4 +420,6 @@ def _bars(title: str, bars: Bars) -> str:
             rows.append(f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 20}"/>')
     label = f'<text x="0" y="12" font-weight="bold">{escape(title)}</text>'
     size = 24 + height * len(bars)
-    return f'<svg viewBox="0 0 600 {size}" width="100%" style="max-width:600px" role="img">{label}{"".join(rows)}</svg>'
+    # On a phone it is scrolled: shrunk to the width, its words could not be read.
+    drawn = f'<svg viewBox="0 0 600 {size}" width="600" role="img">{label}{"".join(rows)}</svg>'
+    return f'<div style="overflow-x:auto">{drawn}</div>'

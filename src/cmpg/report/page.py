@@ -389,7 +389,7 @@ def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     if several:
         tables["equilibria"] = equilibria_table(result.equilibria, names)
     gaps = [] if result.incumbent is None else known_gaps(result)
-    good = quality_words(result, gaps)
+    good = list(dict.fromkeys(quality_words(result, gaps)))  # two objectives may have the same answer
     tables["quality"] = anarchy_table(result, gaps[0]) if gaps else None
 
     def charts() -> list[Chart]:

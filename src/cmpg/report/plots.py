@@ -236,7 +236,7 @@ def _trials(found: Sequence[Trial], ax: Axes) -> Axes:
     for each in found:
         known = [(at.samples, at.gap) for at in each.curve if at.samples > 0 and at.gap > 0 and np.isfinite(at.gap)]
         if known:
-            ax.plot(*np.array(known).T, label=f"seed {each.index}")
+            ax.plot(*np.array(known).T, marker=".", label=f"seed {each.index}")
     ax.axhline(found[0].result.epsilon, color="grey", linestyle="--", label="ε")
     ax.set(xlabel="samples", ylabel="bounds are apart by", xscale="log", yscale="log")
     ax.legend(fontsize="small")

@@ -49,7 +49,7 @@ function startViewer(view, find, first = view.first || 0) {
     }
     for (const mark of marks) {
       const [x, y] = at(mark.cell);
-      if (!small) parts.push(`<text class="quiet-text" x="${x + 0.6}" y="${y + 2.2}" font-size="1.9">${escape(mark.text)}</text>`);
+      if (!small) parts.push(`<text class="quiet-text" x="${x + 0.6}" y="${y + 9.4}" font-size="1.7">${escape(mark.text)}</text>`);
       else if (mark.text === "goal") parts.push(goalMark(x + 5, y + 5, colour, 1));
       else parts.push(`<circle cx="${x + 5}" cy="${y + 5}" r="3.8" fill="none" stroke="${colour}" stroke-width="1"/>`);
     }
