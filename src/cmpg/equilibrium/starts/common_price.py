@@ -77,6 +77,9 @@ SHARES, TAKERS, LOWER = 20, 6, (0.9, 0.5, 0.0)
 these shares of the multipliers.
 """
 
+PATIENCE = 6
+"""The sharing out goes on as long as a round has at most half of the moves of so many rounds before, or few moves."""
+
 LAST_STEP = 1.1
 """Meanwhile multipliers change by no more than this; not at all where more is left, since single agents count there."""
 
@@ -432,7 +435,10 @@ def _share_out(search: _Search) -> None:
     held = search.best
     position, multipliers, ranges = held.position, held.multipliers, search.game.reward_ranges
     takers: list[int] = []
+    moves: list[int] = []  # of each round
     for share in range(SHARES):
+        if share >= PATIENCE and moves[-1] > max(moves[-PATIENCE], search.game.num_agents) / 2:
+            break  # it will not come to rest; agents of few kinds, who are all indifferent at one price, never do
         used = search.used(position)
         queue, eager = list(takers), False  # those who took something before respond first
         while not _is_taken(search, position, multipliers):
@@ -453,6 +459,7 @@ def _share_out(search: _Search) -> None:
         # An agent that took something long ago may be far from its best by now: it trades with the others again.
         takers = [i for i in takers if i == takers[-1] or _gain(position, i, multipliers) <= COARSE * ranges[i]]
         rested = search.rest_beside(takers, position, multipliers, rounds=LAST_ROUNDS, worth=FINEST)
+        moves.append(search.trace[-1].moves)
         if rested is position and feasible:
             return
         position = rested
