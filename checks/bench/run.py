@@ -20,7 +20,7 @@ from checks import BUILD, evidence
 from checks.bench.outcome import Outcome, or_broken
 from checks.bench.page import page
 
-NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "simulation")
+NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "draws", "simulation")
 
 
 FEATURED = {
