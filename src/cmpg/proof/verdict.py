@@ -197,7 +197,9 @@ def _users(tables: LocalTables, steps: int, sample: int = 200) -> Array:
     number = len(tables.agents)
     looked_at = range(0, number, -(-number // sample))
     for agent in looked_at:
-        for step in range(steps):
-            uses = tables.agents[agent].uses
-            count[step, np.unique(uses[0 if len(uses) == 1 else step].indices)] += 1
+        uses = tables.agents[agent].uses
+        for step, matrix in enumerate(uses):
+            able = np.zeros(count.shape[1], dtype=bool)
+            able[matrix.indices] = True
+            count[slice(None) if len(uses) == 1 else step] += able
     return count * (number / len(looked_at))
