@@ -278,6 +278,7 @@ class Counts:
         small = np.concatenate([counted, np.maximum(last, 0)], axis=1)[(last >= 0)[:, 0]]
         probabilities = probabilities[:, (last >= 0)[:, 0]]
         shift = self.pure.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
+        # Pure agents only shift the counts of those who mix: one class for each entry of the small table.
         labels = self.census.classes.of(shift[:, :, None] + small)  # [rows, A, places]
         labels[self.census.certain] = self.census.certain_class
         result = np.zeros((rows * actions, num_classes), dtype=probabilities.dtype)

@@ -203,6 +203,7 @@ class AlikeAgents:
             for case, others in enumerate(shift[:, action].tolist()):
                 counts = played + others
                 few, many = step * (counts <= low), step * ((counts > low) & (counts <= high))
+                # Once an action is above the lower bound, any count up to the upper one keeps the class.
                 above[case] = above[case] @ (few + many) + below[case] @ many
                 below[case] = below[case] @ few
         return np.asarray(above[..., 0, 0])
@@ -237,6 +238,7 @@ def binomial(inside: FloatArray, outside: FloatArray, counts: IntArray) -> Float
     ones = np.ones((*shape, 1))
     rise = np.concatenate([ones, np.cumprod(up, axis=-1)], axis=-1)
     fall = np.concatenate([np.cumprod(down[..., ::-1], axis=-1)[..., ::-1], ones], axis=-1)
+    # Ratios to the likeliest entry are at most one, so nothing overflows, and no difference is taken anywhere.
     weights = rise * fall
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

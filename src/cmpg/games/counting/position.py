@@ -39,6 +39,7 @@ class CountingPosition:
     @cached_property
     def values(self) -> FloatArray:
         """V^{r_i}: [n]."""
+        # All agents see the same state, so its distribution can be read from any agent's CMDP: the mover's is at hand.
         visits = occupancy(self._unmasked(self.mover), self.policy[self.mover]).sum(axis=-1)
         by_class = self.game.class_rewards.any()
         values = []

@@ -121,6 +121,7 @@ def stage_potential(rewards: FloatArray) -> FloatArray:
     for i, reward in enumerate(rewards):
         later = tuple(range(2 + i + 1, reward.ndim))
         moved = reward.mean(axis=later, keepdims=True)
+        # Agents before i play their actions, those after i the uniform mixture: agent i's gain from its own mixture.
         total = total + moved - moved.mean(axis=2 + i, keepdims=True)
     return total
 

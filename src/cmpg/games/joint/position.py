@@ -183,6 +183,7 @@ class JointPosition:
     def replace(self, agent: int, table: Any) -> JointPosition:
         """Return the position after one agent has changed its policy; what the others face is computed again."""
         moved = JointPosition(self.game, self.policy.move(agent, table), self.recent)
+        # A half that was averaged over the agents of the other half, which have not moved, is still right.
         own_half = self._others.in_first_half(agent)
         moved._halves.update({key: mean for key, mean in self._halves.items() if key[1] == own_half})
         return moved

@@ -111,6 +111,7 @@ class LocalAgent:
         present = np.empty(table.shape[:2])
         present[0] = self.initial
         for step in range(len(table) - 1):
+            # Occupancy of (s, a), and from it the distribution of the next state: one product for each step.
             leaving = (present[step][:, None] * table[step]).ravel()
             present[step + 1] = at_step(self._flows, step) @ leaving
         return Visits(present, table)

@@ -272,6 +272,7 @@ class LocalGame:
     def usage_roundings(self) -> int:
         """Roundings that the usages bring into any expectation."""
         kinds = {(id(agent.transition), id(agent.uses), agent.num_actions): agent for agent in self.agents}
+        # A usage is a product along a run, H steps with a few roundings each, and then a sum; κ of these count.
         chains = [self.horizon * agent.step_roundings + agent.max_uses for agent in kinds.values()]
         return ceil(self.tables.order * max(chains))
 

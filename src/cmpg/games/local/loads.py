@@ -121,6 +121,7 @@ class LoadTables:
         """Return the load of two groups that share no member."""
         pairs = one.pairs + other.pairs
         if self.has_pairs:
+            # The members of two groups are independent: E[pairs across] = mean·mean, a product of non-negative numbers.
             pairs = pairs + _totals(self.slopes, one.mean * other.mean)
         users = one.users + other.users
         distribution = _convolve(one.distribution, other.distribution)[: 1 + users.max(initial=0)]
@@ -304,6 +305,7 @@ def _quadratic(costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, B
     last = int(loads[-1])
     idle, first = costs[..., 0], costs[..., 1] - costs[..., 0]
     second = 2 * ((costs[..., -1] - idle) / last - first) / max(last - 1, 1)
+    # A second difference that rounding alone explains is none: a linear cost shall not be taken for a quadratic one.
     second = np.where(np.abs(second) * last <= FIT * np.abs(first), 0.0, second)
     polynomial = idle[..., None] + first[..., None] * loads + second[..., None] * (loads * (loads - 1) / 2)
     fits = _reproduces(polynomial, costs) & _same_sign(idle, first, second)

@@ -312,6 +312,7 @@ class LocalPosition:
         few = agents is not None and agents.stop <= self.bounded_together(agents.start).stop
         outside = self.loads.outside(queried.start).counted if few else None
         maxima, current, sizes = packed.judge(self.loads.arrays, queried, private, multipliers, outside)
+        # Weak duality: λ·(what is left for agent i) + max V^{r − λc}; what the agent spends itself is left for it, too.
         left = current[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
         sizes[:, 0] += self.game.cancelling[queried.start : queried.stop]
@@ -385,6 +386,7 @@ class LocalPosition:
         if game.has_private_costs:
             spent = spent + self.private_costs[np.arange(game.num_agents) != agent].sum(axis=0)
         left = game.thresholds - spent
+        # Lowered by the rounding of the whole cost, so that a response within the margin keeps V^c ≤ α exactly.
         margins = self.rounding * (np.abs(game.thresholds) + game.largest_costs)
         return np.asarray(np.maximum(left - margins, np.minimum(left, self._own_costs(agent))))
 

@@ -104,6 +104,7 @@ class Relaxation:
         agents = self._alone(multipliers, prices)
         loss = self._loss(multipliers)
         chosen = self._most_profitable(loss, prices)
+        # The conjugate f*(p) = max_m p·m − f(m): what a seller of uses at these prices would keep.
         best = prices * chosen - at_loads(loss, chosen)
         limit = float(multipliers @ game.thresholds)
         spent = np.array([at_loads(each, chosen).sum() for each in game.load_costs])
@@ -296,6 +297,7 @@ def descend(relaxation: Relaxation, start: Point, *, value: float, steps: int) -
         norm = float((dual.unused**2).sum() + scale * (spare**2).sum())
         if norm == 0:
             break
+        # Polyak: by (bound − value)/‖g‖² the point comes closer to every minimiser, if the value is the minimum.
         step = share * gap / norm
         multipliers = np.maximum(multipliers - step * scale * spare, 0.0)
         prices = prices - step * dual.unused
@@ -306,6 +308,7 @@ def descend(relaxation: Relaxation, start: Point, *, value: float, steps: int) -
         idle = 0 if point[0].value < best[0].value - PROGRESS * (best[0].value - value) else idle + 1
         if point[0].value < best[0].value:
             best = point
+        # No progress: the target value lies below the minimum; shorter steps, from the best point so far.
         if idle > PATIENCE:
             share, idle, halvings, point = share / 2, 0, halvings + 1, best
         if halvings == MAX_HALVINGS and best is start:

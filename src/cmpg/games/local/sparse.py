@@ -278,6 +278,7 @@ class PossibleLoads:
         """Return what the others spend for sure, or None where that depends on chance."""
         private = [use.spent[constraint] for other, use in enumerate(self.uses) if other != agent]
         least, most = between
+        # Equal counts of changes at both ends mean that the cost is the same at every load between them.
         changes = np.cumsum(np.diff(table, axis=-1, prepend=table[..., :1]) != 0, axis=-1)
         if None in private or (at_loads(changes, most) != at_loads(changes, least)).any():
             return None

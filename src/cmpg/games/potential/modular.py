@@ -237,6 +237,7 @@ def _loop_sum(tables: _Tables, prime: int, rng: np.random.Generator) -> int:
 def _random_rows(shape: tuple[int, int, int], prime: int, rng: np.random.Generator) -> Residues:
     free = rng.integers(0, prime, size=(*shape[:2], shape[2] - 1), dtype=np.uint64)
     modulus = np.uint64(prime)
+    # Rows sum to one modulo the prime; the free entries are uniform, as Schwartz and Zippel require.
     last = (modulus + np.uint64(1) - free.sum(axis=-1, keepdims=True, dtype=np.uint64) % modulus) % modulus
     return np.concatenate([free, last], axis=-1)
 

@@ -40,6 +40,8 @@ typedef int Mask;
 #else
 #define UNROLLED
 #endif
+/* Read and write LANES neighbouring cells; SAME spreads one number over all lanes, and LARGER is the maximum by lane. A
+   comparison of lanes with nan is false, as it is for single numbers, so that both builds choose alike. */
 #define AT(array, cell) (*(Stored *)((array) + (cell)))
 #define READ(array, cell) ((Lanes)*(const Stored *)((array) + (cell)))
 #define SAME(number) ((Lanes){0} + (number))
@@ -279,6 +281,8 @@ int grid_relabel(Grid *grid, const World *world, World *gridded)
 ALWAYS_INLINE void run_back(const Grid *grid, const Map *map, int edges, const double *restrict marginal,
                             const double *restrict ahead, double *restrict here, int32_t begin, int32_t end)
 {
+    /* A move succeeds with probability `moves` and leaves the agent where it is otherwise, so that all actions share the
+       term of staying, and without edges only the largest neighbour matters. */
     const double stays = map->stays, moves = map->moves, *restrict reward = grid->reward;
     const double *next[4], *crossed[4];
     for (int j = 0; j < 4; j++) {
@@ -353,6 +357,7 @@ ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const L
     rest = READ(grid->rest, cell);
     UNROLLED
     for (int j = 0; j < 5; j++) {
+        /* Within ties[0] of the best, actions count as equal: they differ by less than rounding explains. */
         near[j] = CHOICE(value[j] >= *best - ties[0], left[j], SAME(-INFINITY));
         most = LARGER(near[j], most);
     }
@@ -501,7 +506,7 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
             back_run(grid, map, &back, box.top * grid->width + box.left, box.bottom * grid->width + box.right + 1);
         else
             for (int32_t y = box.top; y <= box.bottom; y++) {
-                /* A whole number of cells at once: what lies beyond the rectangle means nothing. */
+                /* Rounded up to whole lanes: cells beyond the rectangle are computed, and their values are not read. */
                 const int32_t begin = y * grid->width + box.left, length = (box.right - box.left + 4) & ~3;
                 back_run(grid, map, &back, begin, begin + length);
             }

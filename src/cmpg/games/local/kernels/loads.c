@@ -117,6 +117,7 @@ static int reserve(Distribution *one, int32_t length)
     return 0;
 }
 
+/* Cut both ends where no probability is above `negligible`: loads that far out are never visited again. */
 static void trim(Distribution *one, double negligible)
 {
     double *p = one->probability;
@@ -467,6 +468,7 @@ int loads_costs(const World *world, const Usage *all, double *costs)
             const int32_t index = all[i].index[entry], h = index / world->resources;
             const int32_t r = world->general_of[index % world->resources];
             const double u = all[i].probability[entry];
+            /* Σ_{i<j} u_i·u_j = E[N(N − 1)/2] of independent users: sums of products, no difference of squares. */
             pairs[index] += u * mean[index];
             mean[index] += u;
             if (r >= 0 && r < C)
