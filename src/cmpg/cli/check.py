@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from cmpg.cli.crowds import certify_crowd_target, refuse_for_crowds
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
 from cmpg.cli.output import ProgressLine, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import Chances, CVaRs, with_budgets
@@ -120,6 +121,7 @@ def certify(
     from cmpg.files.devices import KIND as DEVICE
     from cmpg.files.devices import load_device
     from cmpg.files.records import names_record
+    from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.risk import CVaRGame
     from cmpg.report.certificates import verification_summary
 
@@ -133,7 +135,13 @@ def certify(
         raise CMPGError("--model-error is judged in floats: leave --verified out.")
     with ProgressLine("building the game") as progress:
         with counted_rescaling() as rescaling:
-            game = target.build(seed=seed, exact=exact and not (chance or cvar))
+            built: Any = target.build(seed=seed, exact=exact and not (chance or cvar))
+            if isinstance(built, CrowdGame):
+                given = {"exact": exact, "verified": verified, "model-error": model_error != 0}
+                refuse_for_crowds({**given, "chance": bool(chance), "cvar": bool(cvar), "chances-only": chances_only})
+                progress.stop()
+                certify_crowd_target(built, policy, epsilon=epsilon, allow_rounding=allow_rounding, as_json=as_json)
+            game: Game = built
             risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
             progress.begin("checking the claim")
             if isinstance(risky, CVaRGame):

@@ -18,6 +18,7 @@ import typer
 
 import cmpg
 from cmpg import equilibrium
+from cmpg.cli.crowds import refuse_for_crowds, solve_crowd_target
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
@@ -187,6 +188,7 @@ def solve(
     import numpy as np
 
     from cmpg.equilibrium.cvar import relaxed
+    from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.risk import CVaRGame
 
     check_out(output, resume=False)
@@ -238,7 +240,24 @@ def solve(
         allow_rounding=finite("allow-rounding", allow_rounding),
     )
     with ProgressLine("building the game") as progress:
-        game = _built(target, request, seed=seed, exact=exact, as_json=as_json)
+        built: Any = _built(target, request, seed=seed, exact=exact, as_json=as_json)
+        if isinstance(built, CrowdGame):
+            searching = {"restarts": restarts != 1, "solver": solver != "exact", "schedule": schedule != "auto"}
+            searching |= {"start": start != "auto", "improve": improve != "auto", "prefer": prefer != "auto"}
+            searching |= {"max-iterations": max_iterations is not None, "tensorboard": tensorboard is not None}
+            budgeted = {"chance": bool(chance), "cvar": bool(cvar), "chances-only": chances_only, "exact": exact}
+            refuse_for_crowds({**searching, **budgeted, "selfish": selfish, "allow-rounding": allow_rounding != 0})
+            progress.begin("looking for groups")
+            solve_crowd_target(
+                built,
+                epsilon=epsilon,
+                seconds=request.seconds_left,
+                seed=seed,
+                output=output,
+                as_json=as_json,
+                progress=progress,
+            )
+        game: Game = built
         budgets = [*(chance or []), *(cvar or [])]
         risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
         game = relaxed(risky) if isinstance(risky, CVaRGame) else risky

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import certify as certify
     from cmpg.equilibrium.crowds.certificate import CrowdCertificate as CrowdCertificate
     from cmpg.equilibrium.crowds.certificate import certify_crowd as certify_crowd
+    from cmpg.equilibrium.crowds.solve import CrowdResult as CrowdResult
+    from cmpg.equilibrium.crowds.solve import solve_crowd as solve_crowd
     from cmpg.equilibrium.infeasibility import InfeasibilityProof as InfeasibilityProof
     from cmpg.equilibrium.infeasibility import prove_infeasible as prove_infeasible
     from cmpg.equilibrium.loop import Answer as Answer

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -26,12 +26,16 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
-from cmpg.errors import CMPGError, OutOfTimeError, PolicyError
+from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
+from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.game import Game, Information, Objective, check_is_game, planner
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import JointPolicy
 from cmpg.sizes import require_solve
+
+if TYPE_CHECKING:
+    from cmpg.equilibrium.crowds.solve import CrowdResult
 
 LARGE = 1_000_000
 """For policies with more entries than this, memory and time are estimated before anything is done."""
@@ -39,6 +43,11 @@ LARGE = 1_000_000
 _LOG = logging.getLogger(__name__)
 
 
+@overload
+def solve(
+    game: CrowdGame, *, epsilon: float = ..., time_limit: float = ..., rng: np.random.Generator | int | None = ...
+) -> CrowdResult: ...
+@overload
 def solve(
     game: Game | CVaRGame,
     *,
@@ -50,7 +59,19 @@ def solve(
     time_limit: float = np.inf,
     rng: np.random.Generator | int | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> Result:
+) -> Result: ...
+def solve(
+    game: Any,
+    *,
+    epsilon: float = 1e-6,
+    start: JointPolicy | StartMethod | None = None,
+    method: Ascent = Ascent(),
+    restarts: Restarts = Restarts(),
+    improve: PairMoves | None = PairMoves(),
+    time_limit: float = np.inf,
+    rng: np.random.Generator | int | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> Any:
     """Find a feasible policy from which no agent gains more than epsilon by deviating, and prove it.
 
     Parameters
@@ -88,6 +109,12 @@ def solve(
     >>> result.status.name, result.certificate.feasible
     ('CERTIFIED', True)
     """
+    if isinstance(game, CrowdGame):
+        from cmpg.equilibrium.crowds.solve import solve_crowd  # few games are crowds
+
+        if start is not None or restarts.count > 1:
+            raise GameError("a crowd is solved from a fluid, once: leave start and restarts out.")
+        return solve_crowd(game, epsilon=epsilon, time_limit=time_limit, rng=rng)
     if isinstance(game, CVaRGame):
         from cmpg.equilibrium.cvar import solve_cvar  # few games have such budgets
 

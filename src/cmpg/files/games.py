@@ -17,6 +17,10 @@ step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, 
 `reward_i`. Further names: `resources` [E], and for each agent lists of `states` and `actions`; and
 `legend`, the words and units of `cmpg.games.Legend` as JSON.
 
+Crowd: `horizon`, `thresholds` [k], `numbers` [K], `num_actions` [K], and for each kind what a local game has for each
+agent. Curves: `curve_points`, how many points each has, `curve_loads` and `curve_values`, one curve after the other;
+`delay` [H or 1, E] and `load_costs` [k, H or 1, E] name curves. Further names: `kinds` [K], `resources` [E].
+
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
 (n lists), `constraints` [k]. Whose constraint it is: `binds` [n, k] of zeros and ones; left out, every constraint binds
 all agents. Every form is a pair of functions, game → fields and fields → game; which one a game has
@@ -53,6 +57,7 @@ from cmpg.files.fields import (
 from cmpg.games.constraints import bind
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
+from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.game import Game, Legend, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -68,7 +73,7 @@ NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_na
 """This maps the fields of a file to their names in a game."""
 
 
-def save_game(game: Game, path: str | Path) -> None:
+def save_game(game: Game | CrowdGame, path: str | Path) -> None:
     """Write a game file, `.npz` or `.json`.
 
     Examples
@@ -81,7 +86,9 @@ def save_game(game: Game, path: str | Path) -> None:
     array([0.5])
     """
     if form_of(game) is None:
-        raise FileError(f"{path}: a {type(game).__name__} has no file form; joint, local and counting games have one.")
+        raise FileError(
+            f"{path}: a {type(game).__name__} has no file form; joint, local and counting games and crowds have one."
+        )
     write_fields(path, fields_of(game))
 
 
@@ -125,16 +132,18 @@ def load_game(path: str | Path, *, exact: bool = False) -> Game:
         raise
 
 
-def form_of(game: Game) -> str | None:
+def form_of(game: Game | CrowdGame) -> str | None:
     """Return the form in which a game is stored: "joint", "local" or "counting"; None for a class of a user's own."""
     return next((name for name, form in _forms().items() if isinstance(game, form.kind)), None)
 
 
-def fields_of(game: Game) -> Fields:
+def fields_of(game: Game | CrowdGame) -> Fields:
     """Return all fields of the file of a game that has a form."""
     form = form_of(game)
     assert form is not None
     fields: Fields = {"format": "cmpg-game", "version": 1, "form": form}
+    if isinstance(game, CrowdGame):  # every constraint binds all agents
+        return fields | _crowd_fields(game)
     binds = binds_of(game)
     mask = {} if binds.all() else {"binds": binds.astype(np.int64)}
     return fields | _forms()[form].to_fields(game) | mask
@@ -153,6 +162,7 @@ def _forms() -> dict[str, Form]:
         "joint": Form(JointGame, _joint_fields, _joint_from_fields),
         "local": Form(LocalGame, local_fields, local_from_fields),
         "counting": Form(CountingGame, _counting_fields, _counting_from_fields),
+        "crowd": Form(CrowdGame, _crowd_fields, _crowd_from_fields),
     }
 
 
@@ -290,7 +300,62 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
     )
 
 
-def _legend_fields(game: JointGame | LocalGame) -> Fields:
+CROWD_NAMES = {"kinds": "kind_names", "constraints": "constraint_names", "resources": "resource_names"}
+CROWD_ARRAYS = ("numbers", "delay", "load_costs")
+
+
+def _crowd_fields(game: CrowdGame) -> Fields:
+    """Return the fields of a crowd: kinds as the agents of a local game, curves one after the other."""
+    fields: Fields = {
+        "horizon": game.horizon,
+        "thresholds": game.thresholds,
+        "num_actions": np.array([actions for _, _, actions in game.policy_shapes]),
+        "curve_points": np.array([len(curve.loads) for curve in game.curves]),
+        "curve_loads": np.concatenate([curve.loads for curve in game.curves]),
+        "curve_values": np.concatenate([curve.values for curve in game.curves]),
+    }
+    fields |= {name: np.asarray(getattr(game, name)) for name in CROWD_ARRAYS}
+    for k, kind in enumerate(game.kinds):
+        fields |= _agent_fields(k, kind, alone=True)
+    return fields | _legend_fields(game) | written_names(game, CROWD_NAMES, by_agent=())
+
+
+def _crowd_from_fields(fields: Fields, *, exact: bool) -> CrowdGame:
+    if exact:
+        raise UnsupportedError("CrowdGame", "has no exact mode", "Leave `exact` out, and rounding is bounded instead.")
+    actions = whole_numbers("num_actions", fields["num_actions"])
+    per_kind = [name.format(k) for name in ("initial_{}", "reward_{}", *SHARED) for k in range(len(actions))]
+    known = ("horizon", "thresholds", "num_actions", "legend", *CROWD_ARRAYS, *CROWD_NAMES, *per_kind)
+    curves = ("curve_points", "curve_loads", "curve_values")
+    refuse_strange_fields(fields, (*known, *curves), form=f"a crowd of {len(actions)} kinds")
+    points, loads = (whole_numbers(name, fields[name]) for name in curves[:2])
+    values = number_table("curve_values", fields["curve_values"])
+    if points.min(initial=1) < 1 or points.sum() != len(loads) or loads.shape != values.shape:
+        raise GameError("curve_points must count the points of each curve, as many as curve_loads and curve_values.")
+    ends = np.cumsum(points)
+    delay = number_table("delay", fields["delay"])
+    if delay.ndim != 2 or len(actions) == 0 or actions.min() < 1:
+        raise GameError("num_actions must be [K], with an action for each kind, and delay [H or 1, E], of curves.")
+    return CrowdGame(
+        kinds=tuple(
+            _agent_from_fields(fields, k, num_actions=count, resources=delay.shape[1])
+            for k, count in enumerate(actions.tolist())
+        ),
+        numbers=number_table("numbers", fields["numbers"]),
+        curves=tuple(
+            LoadCurve(loads[end - count : end], values[end - count : end])
+            for count, end in zip(points.tolist(), ends.tolist(), strict=True)
+        ),
+        delay=delay,
+        load_costs=number_table("load_costs", fields["load_costs"]),
+        thresholds=number_table("thresholds", fields["thresholds"]),
+        horizon=whole_number("horizon", fields["horizon"]),
+        legend=_legend(fields),
+        **read_names(fields, CROWD_NAMES, by_agent=()),
+    )
+
+
+def _legend_fields(game: JointGame | LocalGame | CrowdGame) -> Fields:
     return {} if game.legend is None else {"legend": json.dumps(legend_record(game.legend))}
 
 

@@ -75,13 +75,14 @@ def save_policy(
     if version == 1:
         fields |= {f"agent_{i}": table for i, table in enumerate(policy.tables)}
     else:
-        fields |= _compact_fields(policy)
+        fields |= compact_fields(policy)
     if multipliers is not None:
         fields["multipliers"] = plain_multipliers(multipliers) if in_words else multipliers
     write_fields(path, fields)
 
 
-def _compact_fields(policy: JointPolicy) -> dict[str, Any]:
+def compact_fields(policy: JointPolicy) -> dict[str, Any]:
+    """Return the tables of a policy as the fields of version 2."""
     fields: dict[str, Any] = {"num_actions": np.array([actions for _, _, actions in policy.shapes])}
     for i, stored in enumerate(policy.stored):
         if isinstance(stored, CompactTable):
@@ -144,7 +145,7 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     (array([[[0.5, 0.5]]]), array([[1.5]]))
     """
     fields, exact = read_numbers(path, kind="cmpg-policy", exact=exact)
-    tables, known = (_tables if fields["version"] == 1 else _compact_tables)(path, fields, exact)
+    tables, known = (_tables if fields["version"] == 1 else compact_tables)(path, fields, exact)
     strange = ", ".join(repr(name) for name in sorted(set(fields) - known - {"format", "version", "multipliers"})[:5])
     if strange:
         wanted = "agent_0, agent_1, …" if fields["version"] == 1 else "num_actions, agent_0_actions, …"
@@ -166,7 +167,7 @@ def _tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[l
     return tables, {f"agent_{i}" for i in range(len(tables))}
 
 
-def _compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
+def compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
     """Read version 2, and say which fields it has."""
     counts = _whole_numbers(path, fields, "num_actions", axes=1, most=MAX_ACTIONS)
     if not counts.size or counts.min() < 1:

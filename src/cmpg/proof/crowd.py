@@ -135,6 +135,8 @@ class CrowdChecked:
     gains: Array  # [G]
     rounding: Array  # [G]: how much of each gain is an allowance, for rounding and for what was cut
     cut: Array  # [G]: how much of that is for mass that was cut from laws, at most
+    loads: Ball  # [H, E]: the mean of every load
+    variances: Ball  # [H, E]
     laws: int  # how many laws were computed
     widest: int  # entries of the widest one
 
@@ -169,7 +171,18 @@ def _checked(claim: CrowdClaim) -> CrowdChecked:
     gains = np.maximum(gaps.upper, 0.0)
     rounding = np.minimum(raised + bound.rad + (gains - np.maximum(gaps.mid, 0.0)), gains)
     gains, bounds, rounding = (np.where(np.isnan(each), np.inf, each) for each in (gains, bound.upper, rounding))
-    return CrowdChecked(values, bounds, costs, gains, rounding, np.minimum(cut, rounding), loads.laws, loads.widest)
+    return CrowdChecked(
+        values,
+        bounds,
+        costs,
+        gains,
+        rounding,
+        np.minimum(cut, rounding),
+        loads.mean.reshape(*shape[1:]),
+        loads.variance.reshape(*shape[1:]),
+        loads.laws,
+        loads.widest,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,8 +405,8 @@ class CrowdLoads:
         sure = exactly((self._sure * claim.number[:, None]).sum(axis=0))  # whole numbers: exact
         drawn = number * self._used
         drawn = Ball(np.where(self._sure, 0.0, drawn.mid), np.where(self._sure, 0.0, drawn.rad))
-        self._mean = sure + drawn.sum(axis=0)  # [cells]
-        self._variance = (drawn * self._idle).sum(axis=0)
+        self.mean = sure + drawn.sum(axis=0)  # [cells]
+        self.variance = (drawn * self._idle).sum(axis=0)
         self._total = int(claim.number.sum())
         shape = (1 + constraints, groups, cells)
         mid, rad, self.cut = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -437,7 +450,7 @@ class CrowdLoads:
         self, cell: int, functions: list[Function], totals: list[Function]
     ) -> tuple[list[tuple[Ball, float]], list[tuple[Ball, float]]]:
         """Return what a member of each group expects of functions on a cell [G], and what is expected of totals."""
-        mean, variance = self._mean[cell], float(self._variance[cell].upper)
+        mean, variance = self.mean[cell], float(self.variance[cell].upper)
         spread = bernstein(variance) + float(mean.rad) + 2 if variance > 0 else 1.0
         low = int(max(0, floor(float(mean.mid) - spread)))
         high = int(min(self._total, ceil(float(mean.mid) + spread)))
@@ -480,7 +493,7 @@ class CrowdLoads:
         """Return a verb: what a member of each group expects of a function of the load of others [G], and the cut."""
         if variance < DIRECT or not law.error <= MAX_ERROR:
             return self._one_by_one(cell, law)
-        least, terms = float(self._variance[cell].lower) - 0.25, 2
+        least, terms = float(self.variance[cell].lower) - 0.25, 2
         while terms < MAX_TERMS and _remainder(terms, least) > 2.0**-90:
             terms += 1
         p, q = self._used[:, cell], self._idle[:, cell]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import io
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray, IntArray
 from cmpg.summaries import Summary, Table, counted
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.crowds.certificate import CrowdCertificate
+    from cmpg.equilibrium.crowds.solve import CrowdResult
 
 SHOWN_GROUPS = 20
 """Tables and pages show so many groups, the largest."""
@@ -45,7 +50,9 @@ def allowance_text(certificate: CrowdCertificate) -> str:
     )
 
 
-def crowd_groups_table(certificate: CrowdCertificate, most: int = SHOWN_GROUPS) -> Table:
+def crowd_groups_table(
+    certificate: CrowdCertificate, most: int = SHOWN_GROUPS, *, ranges: IntArray | None = None
+) -> Table:
     """Return the largest groups: agents as ranges, value, gain and prices."""
     names, sizes = certificate.names, certificate.number
     shown = np.argsort(-sizes, kind="stable")[:most].tolist()
@@ -53,8 +60,9 @@ def crowd_groups_table(certificate: CrowdCertificate, most: int = SHOWN_GROUPS) 
     rows = tuple(
         (
             names.agent(int(certificate.kind[g])),
+            *(() if ranges is None else (f"{ranges[g, 0]:,} to {ranges[g, 1] - 1:,}",)),
             f"{sizes[g]:,}",
-            f"{certificate.values[g]:.6g}",
+            f"{certificate.values[g] * names.legend.value.each:.6g}",
             f"{certificate.gains[g]:.2g}",
             *(f"{price:.4g}" for price in certificate.multipliers[g]),
         )
@@ -62,7 +70,9 @@ def crowd_groups_table(certificate: CrowdCertificate, most: int = SHOWN_GROUPS) 
     )
     rest = len(sizes) - len(shown)
     more = f"and {counted(rest, 'more group')} of {int(np.delete(sizes, shown).sum()):,} agents" if rest else ""
-    return Table(("kind", names.legend.agent + "s", "value of one", "could gain", *prices), rows, more)
+    which = () if ranges is None else (f"{names.legend.agent}s of the kind",)
+    value = f"{names.legend.value.title} of one"
+    return Table(("kind", *which, "number", value, "could gain", *prices), rows, more)
 
 
 def crowd_constraints_table(certificate: CrowdCertificate) -> Table:
@@ -77,3 +87,163 @@ def crowd_constraints_table(certificate: CrowdCertificate) -> Table:
         for j in range(len(certificate.costs))
     )
     return Table(("constraint", "expected", "limit", "left"), rows)
+
+
+def crowd_summary(result: CrowdResult) -> Summary:
+    """Return what is printed of a result: the status, groups, constraints, and the work."""
+    if result.certificate_or_none is None:
+        return Summary(result.status.name, result.message, good=False)
+    certificate = result.certificate
+    mixed = int(result.policy.number[result.policy.mixes].sum())
+    legend = certificate.names.legend
+    work = (
+        f"{result.game.num_agents:,} {legend.agent}s of {counted(result.game.num_kinds, 'kind')} in "
+        f"{counted(result.policy.num_groups, 'group')}, of whom {mixed:,} mix; total {legend.value.title} "
+        f"{certificate.welfare * legend.value.each:.9g}; {counted(result.moves, 'batch move')}, "
+        f"{counted(result.turns, 'single move')}"
+    )
+    return Summary(
+        result.status.name,
+        result.message,
+        parts=(
+            crowd_groups_table(certificate, ranges=result.policy.ranges),
+            crowd_constraints_table(certificate),
+            work,
+            allowance_text(certificate),
+        ),
+        good=result.certified,
+    )
+
+
+Row = dict[str, Any]
+
+
+def group_rows(result: CrowdResult) -> list[Row]:
+    """Return one row for each group, the largest first: agents as a range, value, gain, prices, resources used."""
+    certificate, policy, names = result.certificate, result.policy, result.game.names
+    rows = []
+    for g in np.argsort(-policy.number, kind="stable").tolist():
+        row: Row = {
+            "kind": names.agent(int(policy.kind[g])),
+            "first": int(policy.ranges[g, 0]),
+            "last": int(policy.ranges[g, 1]) - 1,
+            "number": int(policy.number[g]),
+            "share": float(policy.number[g] / result.game.numbers[policy.kind[g]]),
+            names.legend.value.title: float(certificate.values[g]) * names.legend.value.each,
+            "could gain": float(certificate.gains[g]),
+            "mixes": bool(policy.mixes[g]),
+        }
+        for j in range(len(certificate.thresholds)):
+            row[f"price of {names.constraint(j)}"] = float(certificate.multipliers[g, j])
+        rows.append(row)
+    return rows
+
+
+def load_rows(result: CrowdResult) -> list[Row]:
+    """Return one row for each step and resource: the mean of the load, and three standard deviations around it."""
+    certificate, names = result.certificate, result.game.names
+    rows = []
+    for h, e in np.ndindex(*certificate.loads.shape):
+        mean, spread = float(certificate.loads[h, e]), 3 * float(certificate.deviations[h, e])
+        rows.append(
+            {
+                names.legend.step: names.step(h),
+                names.legend.resource: result.game.all_resource_names[e],
+                "users": mean,
+                "users, less 3 deviations": max(mean - spread, 0.0),
+                "users, plus 3 deviations": mean + spread,
+            }
+        )
+    return rows
+
+
+def rows_csv(rows: list[Row]) -> str:
+    """Write rows as CSV."""
+    target = io.StringIO()
+    writer = csv.DictWriter(target, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return target.getvalue()
+
+
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}"
+    "table{border-collapse:collapse;margin:1rem 0;font-size:.9rem}td,th{padding:.25rem .7rem;text-align:right;"
+    "border-bottom:1px solid #d8dee6}td:first-child,th:first-child{text-align:left}caption{text-align:left;"
+    "caption-side:bottom;color:#5b6675}.good{color:#17703a}.bad{color:#a33a12}svg{width:100%;height:auto}"
+)
+
+
+def crowd_page(result: CrowdResult) -> str:
+    """Return one self-contained page: what is proved, loads by step with their band, groups, what was assumed."""
+    summary = crowd_summary(result)
+    parts = [f"<p>{escape(summary.sentence)}</p>"]
+    if result.certificate_or_none is not None:
+        parts.append(_bands(result))
+    for part in summary.parts:
+        parts.append(f"<p>{escape(part)}</p>" if isinstance(part, str) else _html_table(part))
+    told = result.game.names.legend.translation
+    if told:
+        parts.append(_html_table(Table(("read, drawn and assumed", ""), tuple(told))))
+    good = "good" if result.certified else "bad"
+    title = f"{result.game.num_agents:,} {result.game.names.legend.agent}s"
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
+        f'<h1>{escape(title)}: <span class="{good}">{summary.word}</span></h1>{"".join(parts)}</body></html>\n'
+    )
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f"<th>{escape(str(each))}</th>" for each in table.columns)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in table.rows)
+    note = f"<caption>{escape(table.note)}</caption>" if table.note else ""
+    return f"<table>{note}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+MAX_BANDS = 6
+"""A page draws the loads of so many resources, the most used."""
+
+
+def _bands(result: CrowdResult) -> str:
+    """Draw the loads of the most used resources: the mean, and three standard deviations around it."""
+    certificate, names = result.certificate, result.game.names
+    shown = np.argsort(-certificate.loads.max(axis=0), kind="stable")[:MAX_BANDS]
+    return "".join(_band(result.game.all_resource_names[e], certificate.loads[:, e], certificate.deviations[:, e],
+                         [names.step(h) for h in range(len(certificate.loads))]) for e in shown.tolist())  # fmt: skip
+
+
+def _band(name: str, mean: FloatArray, deviation: FloatArray, steps: list[str]) -> str:
+    width, height, left, bottom = 900.0, 260.0, 80.0, 40.0
+    top = float((mean + 3 * deviation).max()) or 1.0
+    cell = (width - left) / len(steps)
+
+    def y(value: float) -> float:
+        return (height - bottom) * (1 - max(value, 0.0) / top) + 5
+
+    bars = []
+    for h, (load, spread) in enumerate(zip(mean.tolist(), deviation.tolist(), strict=True)):
+        x, low, high = left + h * cell, y(load - 3 * spread), y(load + 3 * spread)
+        told = f"{steps[h]}: {load:,.1f} ± {3 * spread:,.1f}"
+        bars.append(
+            f"<g><title>{escape(told)}</title>"
+            f"{_rectangle(x + 1, y(load), cell - 2, y(0) - y(load), '#9fc3e6')}"
+            f"{_rectangle(x + cell / 2 - 2, high, 4, max(low - high, 1), '#1f5f99')}</g>"
+        )
+    every = max(1, len(steps) // 12)
+    labels = "".join(
+        f'<text x="{left + (h + 0.5) * cell:.1f}" y="{height - 15:.0f}" text-anchor="middle">{escape(step)}</text>'
+        for h, step in enumerate(steps)
+        if h % every == 0
+    )
+    ends = "".join(
+        f'<text x="{left - 8:.0f}" y="{y(value) + 4:.1f}" text-anchor="end">{value:,.0f}</text>' for value in (0.0, top)
+    )
+    return (
+        f"<h2>Users of {escape(name)}</h2><p>Mean, and three standard deviations around it.</p>"
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" font-size="12" role="img">{"".join(bars)}{labels}{ends}</svg>'
+    )
+
+
+def _rectangle(x: float, y: float, width: float, height: float, fill: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"/>'

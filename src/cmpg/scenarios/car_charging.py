@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -32,10 +32,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
 from cmpg.errors import GameError
+from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.proof.crowd import MAX_AGENTS
 from cmpg.scenarios.charging_site import HOURS, ChargingSite, Groups, charging_site, one_each, prices_of
 from cmpg.scenarios.charging_stays import Presence, Stay, spread_of, stay_of
 from cmpg.scenarios.moves import move_table
@@ -75,8 +77,10 @@ def charging(
     currency: str = "",
     load_price: float = 0.02,
     shortfall: float | None = None,
-) -> LocalGame:
-    """Return the game of one charging day.
+    num_agents: int | None = None,
+    seed: int = 0,
+) -> LocalGame | CrowdGame:
+    """Return the game of one charging day; with `num_agents`, a crowd of cars at a site that is as much larger.
 
     Parameters
     ----------
@@ -121,6 +125,12 @@ def charging(
     shortfall
         The penalty for an hour's energy still needed after the last slot. Where it is left out, 2; with a tariff, six
         times what an hour's energy costs when it is most expensive, so that it pays to charge.
+    num_agents
+        How many cars are drawn from the sessions of the day, with replacement; the day's own cars if omitted. The site
+        is as much larger: capacities are multiplied by cars drawn per car of the day, and `load_price` is divided by
+        that. The thresholds stay as they are.
+    seed
+        Of the draw.
     """
     require_at_least_zero(load_price=load_price, shortfall=2.0 if shortfall is None else shortfall)
     if len(currency) > LONGEST_CURRENCY:
@@ -157,9 +167,47 @@ def charging(
         for kind in dict.fromkeys(members)
     }
     rows = {kind: row for row, kind in enumerate(kinds)}
+    names = [f"car {i} at {station}" for i, station in zip(owners, stations, strict=True)]
+    translation = _translation(site, stays, owners, energy=energy, success=success, attendance=attendance)
+    if num_agents is not None:
+        if max(site.parts) > 1:
+            raise GameError(
+                f"a car has {max(site.parts)} parts of {site.unit:g} kW; cars are drawn whole. Leave num_agents out, "
+                "or give all cars one power, without min_rate."
+            )
+        firsts = [next(i for i, each in enumerate(members) if each == kind) for kind in kinds]
+        counts = np.bincount([rows[kind] for kind in members], minlength=len(kinds))
+        return _drawn_crowd(
+            tuple(kinds.values()),
+            counts,
+            site,
+            num_agents=num_agents,
+            seed=seed,
+            hours=hours,
+            load_price=load_price,
+            thresholds=one_each("threshold", threshold, len(site.transformers)),
+            kind_names=tuple(names[i].replace("car", "as car", 1) for i in firsts),
+            legend=Legend(
+                agent="car",
+                state="energy still needed",
+                step="hour" if slot == 60 else "slot",
+                resource="transformer",
+                steps=slots.names,
+                actions=("idle", "charge"),
+                value=Amount("cost", currency, -1.0),
+                load=Amount("power", "kW", site.unit),
+                need=Amount("energy", "kWh"),
+                needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
+                needs_of=tuple(range(len(kinds))),
+                sites=tuple(stations[i] for i in firsts),
+                begins=slots.begins,
+                step_seconds=60.0 * slot,
+                unpaid=terms.shortfall,
+                translation=translation,
+            ),
+        )
     loads = np.arange(len(members) + 1.0)
     share = site.unit / site.largest  # of a car, in a part
-    names = [f"car {i} at {station}" for i, station in zip(owners, stations, strict=True)]
     return LocalGame(
         agents=tuple(kinds[kind] for kind in members),
         delay=frozen(np.broadcast_to(load_price * share**2 * hours * loads, (1, len(site.transformers), len(loads)))),
@@ -186,7 +234,7 @@ def charging(
             step_seconds=60.0 * slot,
             wholes=tuple(names) if max(site.parts) > 1 else (),
             unpaid=terms.shortfall,
-            translation=_translation(site, stays, owners, energy=energy, success=success, attendance=attendance),
+            translation=translation,
             warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
         ),
     )
@@ -223,6 +271,79 @@ def _part_names(names: Sequence[str], parts: Sequence[int]) -> tuple[str, ...]:
         name if count == 1 else f"{name}, part {part + 1} of {count}"
         for name, (part, count) in zip(names, numbers, strict=True)
     )
+
+
+def _drawn_crowd(
+    kinds: tuple[LocalAgent, ...],
+    counts: IntArray,
+    site: ChargingSite,
+    *,
+    num_agents: int,
+    seed: int,
+    hours: float,
+    load_price: float,
+    thresholds: FloatArray,
+    kind_names: tuple[str, ...],
+    legend: Legend,
+) -> CrowdGame:
+    """Return a crowd whose cars are drawn from those of the day, `counts` of each kind, at a site as much larger."""
+    if not 1 <= num_agents <= MAX_AGENTS:
+        raise GameError(f"num_agents is {num_agents}; from 1 to {MAX_AGENTS} cars can be drawn.")
+    own = int(counts.sum())
+    factor = num_agents / own
+    drawn = np.random.default_rng(seed).multinomial(num_agents, counts / own)
+    kept = np.flatnonzero(drawn)
+    capacities = site.capacities * factor  # [E, H or 1]
+    curves = [LoadCurve([0, num_agents], [0.0, load_price / factor * hours * num_agents])]
+    curves.append(LoadCurve([0, num_agents], [0.0, 0.0]))
+    known: dict[float, int] = {}
+    alike = bool((capacities == capacities[:, :1]).all())
+    steps = capacities[:, :1] if alike else capacities
+    costs = np.ones((len(steps), steps.shape[1], len(steps)), dtype=np.int64)
+    for j, h in np.ndindex(*steps.shape):
+        capacity = float(steps[j, h])
+        if capacity not in known:
+            known[capacity] = len(curves)
+            curves.append(_overload_curve(capacity, num_agents, hours))
+        costs[j, h, j] = known[capacity]
+    told = (
+        "drawn",
+        f"{num_agents:,} cars from the {own} of the day, with replacement (seed {seed}); capacities times {factor:.6g} "
+        f"(transformers bear {_range(capacities)} cars at once), load price {load_price:g} divided by that; thresholds "
+        "as they are",
+    )
+    return CrowdGame(
+        kinds=tuple(kinds[k] for k in kept),
+        numbers=drawn[kept],
+        curves=tuple(curves),
+        delay=np.zeros((1, len(steps)), dtype=np.int64),
+        load_costs=costs,
+        thresholds=thresholds,
+        horizon=len(kinds[0].reward),
+        kind_names=tuple(kind_names[k] for k in kept),
+        constraint_names=tuple(f"overload of {name}" for name in site.transformers),
+        resource_names=tuple(site.transformers),
+        legend=replace(
+            legend,
+            needs_of=tuple(legend.needs_of[k] for k in kept),
+            sites=tuple(legend.sites[k] for k in kept),
+            translation=(*legend.translation, told),
+        ),
+    )
+
+
+def _range(values: FloatArray) -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{low:,.6g}" if low == high else f"{low:,.6g} to {high:,.6g}"
+
+
+def _overload_curve(capacity: float, agents: int, hours: float) -> LoadCurve:
+    """Return (load − capacity)^+ times hours, at whole loads."""
+    below = math.floor(capacity)
+    if below >= agents:
+        return LoadCurve([0, agents], [0.0, 0.0])
+    points = {0: 0.0, below: 0.0, below + 1: below + 1 - capacity, agents: agents - capacity}
+    return LoadCurve(list(points), [value * hours for value in points.values()])
 
 
 def _translation(

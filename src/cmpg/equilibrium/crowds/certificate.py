@@ -41,6 +41,8 @@ class CrowdCertificate:
     cost_rounding: FloatArray  # [k]: how much of each cost is an allowance
     kind: IntArray  # [G]
     number: IntArray  # [G]
+    loads: FloatArray  # [H, E]: the mean of every load
+    deviations: FloatArray  # [H, E]: and its standard deviation
     laws: int  # how many laws of loads were computed
     widest: int  # entries of the widest of them
     information: Information = Information.OWN_STATE
@@ -146,6 +148,8 @@ def certify_crowd(game: CrowdGame, policy: CrowdPolicy, multipliers: Any = None)
         cost_rounding=found.costs.rad,
         kind=policy.kind,
         number=policy.number,
+        loads=found.loads.mid,
+        deviations=np.sqrt(np.maximum(found.variances.mid, 0.0)),
         laws=found.laws,
         widest=found.widest,
         names=game.names,

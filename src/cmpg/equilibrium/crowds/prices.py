@@ -1,7 +1,8 @@
 """Multipliers of each group, from the constrained best response of one of its members. A search: the checker decides.
 
-The bound on what a member gains is convex in its λ, with subgradient (what is left to it) − (what its plan spends), so
-each multiplier is found by bisection, one constraint after the other.
+The bound on what a member gains is convex in its λ, a maximum of one line for each plan. Of two plans, one that spends
+too much and one that does not, the lines meet at a λ between: the best plan there replaces one of the two, until none
+is better. With several constraints, one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cmpg.equilibrium.crowds.laws import Laws
 from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.crowd.policy import CrowdPolicy
 
-HALVINGS = 46
+CUTS = 40
 ROUNDS = 6
 """Several constraints are visited so often, one after the other."""
 
@@ -29,10 +30,10 @@ class GroupResponses:
     multipliers: FloatArray  # [G, k]
     gains: FloatArray  # [G]: a bound on what it gains
     room: FloatArray  # [G, k]: what it may spend itself
-    safe: Plans  # the plans at the multipliers, which spend no more than the room of the last constraint
-    safe_ways: Ways
-    eager: Plans  # the plans at multipliers just below
-    eager_ways: Ways
+    safe: Plans  # plans at the multipliers that spend no more than the room
+    eager: Plans  # and plans that spend as much or more
+    shares: FloatArray  # [G]: of the latter, in the mixture that spends the room
+    fits: Any  # [G]: whether the mixture keeps every threshold
 
 
 def own_prices(
@@ -42,7 +43,6 @@ def own_prices(
     prices: FloatArray,
     slack: FloatArray,
     start: FloatArray,
-    halvings: int = HALVINGS,
 ) -> GroupResponses:
     """Return multipliers of a member of each group, and its best response.
 
@@ -63,35 +63,67 @@ def own_prices(
     value = ways.values - (ways.used * prices[0]).sum(axis=1)
     multipliers = np.tile(np.asarray(start, dtype=np.float64), (groups, 1))
 
-    def at(given: FloatArray) -> tuple[Plans, Ways, FloatArray]:
+    def at(given: FloatArray) -> _Plain:
         plans = kinds.plan(kind, prices[0] + np.einsum("gj,jgc->gc", given, prices[1:]), given)
         found = kinds.follow(kind, plans.actions)
-        return plans, found, found.costs + np.einsum("gc,jgc->gj", found.used, prices[1:])
+        got = found.values - (found.used * prices[0]).sum(axis=1)
+        return _Plain(plans, got, found.costs + np.einsum("gc,jgc->gj", found.used, prices[1:]))
 
-    below = multipliers
+    safe = eager = at(multipliers)
     for j in [] if not constraints else [*range(constraints)] * (1 if constraints == 1 else ROUNDS):
-        low = np.zeros(groups)
         multipliers[:, j] = 0.0
-        free = at(multipliers)[2][:, j] <= room[:, j]
+        eager = at(multipliers)
+        free = eager.spent[:, j] <= room[:, j]
         high = np.full(groups, max(2.0 * float(start[j]), 1e-6))
-        for _ in range(60):
-            multipliers[:, j] = high
-            over = at(multipliers)[2][:, j] > room[:, j]
-            if not (over & ~free).any():
+        for _ in range(40):
+            multipliers[:, j] = np.where(free, 0.0, high)
+            safe = at(multipliers)
+            over = (safe.spent[:, j] > room[:, j]) & ~free
+            if not over.any():
                 break
-            low, high = np.where(over & ~free, high, low), np.where(over & ~free, 4 * high, high)
-        for _ in range(halvings):
-            middle = (low + high) / 2
-            multipliers[:, j] = middle
-            over = at(multipliers)[2][:, j] > room[:, j]
-            low, high = np.where(over, middle, low), np.where(over, high, middle)
-        multipliers[:, j] = np.where(free, 0.0, high)
-        below = multipliers.copy()
-        below[:, j] = np.where(free, 0.0, low)
-    safe, safe_ways, _ = at(multipliers)
-    eager, eager_ways, _ = at(below)
-    gains = safe.values + (multipliers * room).sum(axis=1) - value
-    return GroupResponses(multipliers, gains, room, safe, safe_ways, eager, eager_ways)
+            eager, high = eager.where(over, safe), np.where(over, 4 * high, high)
+        for _ in range(CUTS):
+            steeper = eager.spent[:, j] - safe.spent[:, j]
+            # What else is charged belongs to the lines.
+            others = multipliers.copy()
+            others[:, j] = 0.0
+            rise = (eager.got - (others * eager.spent).sum(axis=1)) - (safe.got - (others * safe.spent).sum(axis=1))
+            meet = np.where(free | (steeper <= 0), multipliers[:, j], rise / np.where(steeper > 0, steeper, 1.0))
+            multipliers[:, j] = np.maximum(meet, 0.0)
+            middle = at(multipliers)
+            line = safe.got - (multipliers * safe.spent).sum(axis=1)
+            better = ~free & (middle.plans.values > line + 1e-13 * (1 + np.abs(line)))
+            if not better.any():
+                break
+            over = middle.spent[:, j] > room[:, j]
+            eager, safe = eager.where(better & over, middle), safe.where(better & ~over, middle)
+    gains = at(multipliers).plans.values + (multipliers * room).sum(axis=1) - value
+    last = constraints - 1
+    spread = (eager.spent - safe.spent)[:, last] if constraints else np.zeros(groups)
+    left = (room - safe.spent)[:, last] if constraints else np.zeros(groups)
+    shares = np.where(spread > 0, np.clip(left / np.where(spread > 0, spread, 1.0), 0.0, 1.0), 0.0)
+    spent = (1 - shares)[:, None] * safe.spent + shares[:, None] * eager.spent
+    fits = (spent <= room * (1 + 1e-12) + 1e-15).all(axis=1)
+    return GroupResponses(multipliers, gains, room, safe.plans, eager.plans, shares, fits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """Plans, with what they get and spend at the prices of the moment."""
+
+    plans: Plans
+    got: FloatArray  # [G], without charges
+    spent: FloatArray  # [G, k]
+
+    def where(self, mask: Any, other: _Plain) -> _Plain:
+        """Return the other's plans where a mask says so."""
+        one, two = self.plans, other.plans
+        plans = Plans(
+            one.kind,
+            np.where(mask, two.values, one.values),
+            np.where(mask[:, None, None], two.actions, one.actions),
+        )
+        return _Plain(plans, np.where(mask, other.got, self.got), np.where(mask[:, None], other.spent, self.spent))
 
 
 def own_multipliers(game: CrowdGame, policy: CrowdPolicy, start: Any = None) -> FloatArray:

@@ -1,0 +1,79 @@
+"""`cmpg solve` and `cmpg certify` for crowds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from cmpg.cli.options import DEFAULT_EPSILON
+from cmpg.cli.output import ProgressLine, show, show_json
+
+if TYPE_CHECKING:
+    from cmpg.games.crowd.game import CrowdGame
+
+
+def refuse_for_crowds(given: Mapping[str, bool]) -> None:
+    """Raise if an option is given that a crowd does not have."""
+    from cmpg.errors import CMPGError
+
+    strange = [f"--{name}" for name, is_given in given.items() if is_given]
+    if strange:
+        raise CMPGError(
+            f"{', '.join(strange)}: means nothing for a crowd, which is solved and judged by groups. Leave it out, or "
+            "solve fewer agents one by one."
+        )
+
+
+def solve_crowd_target(
+    game: CrowdGame,
+    *,
+    epsilon: float,
+    seconds: float,
+    seed: int | None,
+    output: Path | None,
+    as_json: bool,
+    progress: ProgressLine,
+) -> NoReturn:
+    """Solve a crowd, show it, and keep it in a folder if one is named."""
+    from cmpg.equilibrium.crowds.solve import solve_crowd
+    from cmpg.files.crowds import crowd_result_record, save_crowd_run
+    from cmpg.report.crowds import crowd_summary
+    from cmpg.report.display import translation_lines
+
+    result = solve_crowd(game, epsilon=epsilon, time_limit=seconds, rng=seed or 0)
+    progress.stop()
+    record = None if output is None else save_crowd_run(output, result, seed=seed)
+    if as_json:
+        show_json(record or crowd_result_record(result, seed=seed))
+    else:
+        show(crowd_summary(result), *translation_lines(game.names.legend))
+        if output is not None:
+            words = ["cmpg", "certify", f"{output}/game.npz", f"{output}/policy.npz"]
+            words += [] if epsilon == DEFAULT_EPSILON else ["--epsilon", f"{epsilon}"]
+            check = f"; check it with: {shlex.join(words)}" if result.certificate_or_none is not None else ""
+            show(f"written to {output}/, with page.html{check}")
+    raise typer.Exit(0 if result.certified else 1)
+
+
+def certify_crowd_target(
+    game: CrowdGame, path: Path, *, epsilon: float, allow_rounding: float, as_json: bool
+) -> NoReturn:
+    """Judge a policy of a crowd."""
+    from cmpg.equilibrium.crowds.certificate import certify_crowd
+    from cmpg.files.containers import plain
+    from cmpg.files.crowds import crowd_certificate_record, load_crowd_policy
+    from cmpg.report.crowds import crowd_certificate_summary
+
+    policy, multipliers = load_crowd_policy(path)
+    certificate = certify_crowd(game, policy, multipliers)
+    proved = certificate.proves(epsilon, allow_rounding=allow_rounding)
+    if as_json:
+        show_json(plain({**crowd_certificate_record(certificate), "proved": proved, "claimed_epsilon": epsilon}))
+    else:
+        show(crowd_certificate_summary(certificate))
+        show(f"{'PROVED' if proved else 'NOT PROVED'}: feasible, and no agent gains more than {epsilon:g} by deviating")
+    raise typer.Exit(0 if proved else 1)
