@@ -2,11 +2,12 @@
 
     python -m checks judging [--audits 1000] [--seed 0]
 
-Policies whose exploitability is known, because their games are: joint, local and counting games drawn at random;
+Policies whose exploitability is known, because their games are: joint, local, counting and coin games drawn at random;
 policies that are Nash, 0.01 from it, and drawn at random, feasible and not. Each is audited by 250, 1,000 or 4,000
-episodes at δ = 0.1; an audit fails if any of its statements (values, costs, feasibility, exploitability) is wrong. Two
-broken judges are tried on the same policies, and must be noticed by the bound that is broken: one that takes means for
-the truth (by its upper ends), one that counts deviations which are not proved to keep the budget (by its lower ends).
+episodes at δ = 0.1; an audit fails if any of its statements (values, costs, feasibility, exploitability) is wrong.
+Three broken judges are tried on the same kinds of policies, a tenth as often, and each must be noticed by the end that
+it breaks: one that takes means for the truth, one that takes the best response that it found for an upper bound, as is
+usual where policies are trained, and one that counts deviations which are not proved to keep the budget.
 """
 
 from __future__ import annotations
@@ -38,8 +39,33 @@ from cmpg.scenarios.paper import counting_congestion_game
 DELTA = 0.1
 EPISODES = (250, 1_000, 4_000)
 KINDS = ("Nash", "0.01 from Nash", "drawn at random")
-FORMS = ("joint", "local", "counting")
-CONTROLS = ("as it is", "means without allowance", "unproved deviations count")
+FORMS = ("joint", "local", "counting", "coin")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A broken judge, what it is tried on, and which end of its intervals must be wrong more often than δ."""
+
+    forms: tuple[str, ...]
+    kinds: tuple[str, ...]
+    end: str
+
+
+AS_IT_IS, MEANS, TRAINED, UNPROVED = (
+    "as it is",
+    "means are taken for the truth",
+    "a best response is taken for the upper end",
+    "unproved deviations count",
+)
+CONTROLS = {
+    # One entry decides a coin, and a mean is below its expectation about half of the time.
+    MEANS: Control(("coin",), KINDS[1:], "upper"),
+    # A deviation that was found is worth no more than the best one, and less if it keeps some room below a threshold.
+    TRAINED: Control(FORMS, KINDS[1:], "upper"),
+    # Breaking the budget is worth more than keeping it wherever the budget binds.
+    UNPROVED: Control(FORMS[:3], KINDS, "lower"),
+}
+"""Broken judges by name. No upper end can be wrong where nothing is gained, so they are tried where something is."""
 
 
 def random_joint(rng: np.random.Generator) -> JointGame:
@@ -81,10 +107,23 @@ def random_counting(rng: np.random.Generator) -> CountingGame:
     return counting_congestion_game(num_agents=3, horizon=2, threshold=limit, weights=weights, unsafe_penalty=1.0)
 
 
+def random_coin(rng: np.random.Generator) -> JointGame:
+    """Return one agent that may toss a coin, whose reward comes in the second step."""
+    transition = np.zeros((1, 2, 2, 2))
+    transition[0, :, 0, 0] = 1.0
+    transition[0, :, 1] = [1 - (p := float(rng.uniform(0.2, 0.8))), p]
+    rewards = np.zeros((1, 2, 2, 2))
+    rewards[0, 1, 1] = 1.0
+    costs = np.zeros((1, 1, 2, 2))
+    start = [1.0, 0.0]
+    return JointGame(transition=transition, rewards=rewards, costs=costs, thresholds=[1.0], initial=start, horizon=2)
+
+
 BUILDERS: dict[str, Callable[[np.random.Generator], Game]] = {
     "joint": random_joint,
     "local": random_local,
     "counting": random_counting,
+    "coin": random_coin,
 }
 
 
@@ -140,16 +179,18 @@ def trial(form: str, kind: str, episodes: int, seed: int, control: str) -> Trial
     rng = np.random.default_rng([seed, FORMS.index(form), KINDS.index(kind)])
     game, judged = case(form, kind, rng)
     with ExitStack() as broken:
-        if control == CONTROLS[1]:
+        if control == MEANS:
             broken.enter_context(patch.object(ceilings_room, "mean_ceiling", _plain_mean))
             broken.enter_context(patch.object(audit_room, "mean_ceiling", _plain_mean))
-        elif control == CONTROLS[2]:
+        elif control == UNPROVED:
             honest = audit_room._measured
             broken.enter_context(
                 patch.object(audit_room, "_measured", lambda *given: replace(honest(*given), within_budget=True))
             )
             broken.enter_context(patch.object(audit_room, "_planned", _greedy_plan))
         found = audit_room.audit(GameWorld(game), judged.policy, episodes=episodes, delta=DELTA, rng=rng)
+    if control == TRAINED:
+        found = replace(found, gains=_found_gains(found))
     true, slack = truth(judged), 1e-9
     wrong = []
     for what, numbers, intervals in (("values", judged.values, found.values), ("costs", judged.costs, found.costs)):
@@ -174,6 +215,16 @@ def _plain_mean(values: Any, counts: Any, *, most: Any, delta: Any, bets: Any = 
     return np.where(total > 0, (values * counts).sum(axis=-1) / np.maximum(total, 1), most)
 
 
+def _found_gains(found: audit_room.Audit) -> tuple[audit_room.Interval, ...]:
+    """Return gains whose upper ends are what the best measured deviation within the budget brings in the mean."""
+    ends = []
+    for agent, gain in enumerate(found.gains):
+        mine = [each.gain for each in found.tried if each.agent == agent and each.within_budget]
+        means = [(each.lower + each.upper) / 2 for each in mine]
+        ends.append(audit_room.Interval(gain.lower, max([gain.lower, *means])))
+    return tuple(ends)
+
+
 def _greedy_plan(world: Any, explorer: Any, room: float) -> Any:
     """Plan a deviation that ignores the budget."""
     del room
@@ -185,11 +236,12 @@ def _greedy_plan(world: Any, explorer: Any, room: float) -> Any:
 
 
 def coverage(audits: int, seed: int) -> dict[str, list[Trial]]:
-    """Audit policies of all kinds; a tenth as many for each broken judge."""
+    """Audit policies of all kinds; a tenth as many by each broken judge."""
     found: dict[str, list[Trial]] = {}
-    cells = [(form, kind, episodes) for form in FORMS for kind in KINDS for episodes in EPISODES]
-    for control in CONTROLS:
-        count = audits if control == CONTROLS[0] else max(audits // 10, 9)
+    everything = Control(FORMS, KINDS, "")
+    for control, given in {AS_IT_IS: everything, **CONTROLS}.items():
+        cells = [(form, kind, episodes) for form in given.forms for kind in given.kinds for episodes in EPISODES]
+        count = audits if control == AS_IT_IS else max(audits // 10, 9)
         trials = []
         for number in range(count):
             form, kind, episodes = cells[number % len(cells)]
@@ -214,7 +266,7 @@ def coverage_table(found: dict[str, list[Trial]]) -> str:
         "| form | policy | audits | median width at " + ", ".join(f"{count:,}" for count in EPISODES) + " |",
         "|---|---|---:|---:|",
     ]
-    honest = found[CONTROLS[0]]
+    honest = found[AS_IT_IS]
     for form in FORMS:
         for kind in KINDS:
             mine = [each for each in honest if (each.form, each.kind) == (form, kind)]
@@ -232,13 +284,9 @@ def coverage_table(found: dict[str, list[Trial]]) -> str:
 
 
 def noticed(trials: list[Trial], ends: tuple[str, ...]) -> bool:
-    """Whether these ends of a judge are wrong more often than δ allows, beyond three standard deviations.
-
-    No upper end can be wrong where nothing is gained, so for upper ends alone those policies do not count.
-    """
-    able = [each for each in trials if each.true > 1e-6] if ends == ("upper",) else trials
-    count = len(able)
-    wrong = sum(bool({*each.wrong} & {*ends}) for each in able)
+    """Whether these ends of a judge are wrong more often than δ allows, beyond three standard deviations."""
+    count = len(trials)
+    wrong = sum(bool({*each.wrong} & {*ends}) for each in trials)
     return wrong > DELTA * count + 3 * np.sqrt(DELTA * (1 - DELTA) * count)
 
 
@@ -257,14 +305,15 @@ def main(argv: list[str]) -> int:
     (BUILD / "judging.md").write_text(table + "\n")
     rows = {control: [vars(each) for each in trials] for control, trials in found.items()}
     (BUILD / "judging.json").write_text(json.dumps(rows))
-    good = not noticed(found[CONTROLS[0]], ("values", "costs", "lower", "upper", "feasibility"))
-    broken = noticed(found[CONTROLS[1]], ("upper",)) and noticed(found[CONTROLS[2]], ("lower",))
+    good = not noticed(found[AS_IT_IS], ("values", "costs", "lower", "upper", "feasibility"))
+    missed = [name for name, control in CONTROLS.items() if not noticed(found[name], (control.end,))]
     if given.audits >= 1_000:
-        wrong = sum(bool(each.wrong) for each in found[CONTROLS[0]])
-        controls = ", ".join(f"{sum(bool(each.wrong) for each in found[c])} of {len(found[c])}" for c in CONTROLS[1:])
+        wrong = sum(bool(each.wrong) for each in found[AS_IT_IS])
+        counts = [sum(control.end in each.wrong for each in found[name]) for name, control in CONTROLS.items()]
+        controls = ", ".join(f"{count} of {len(found[name])}" for count, name in zip(counts, CONTROLS, strict=True))
         evidence.record(
-            "judging", f"{wrong} of {len(found[CONTROLS[0]])} audits by episodes had a wrong statement, at δ = 0.1; "
-            f"of two broken judges {controls}"
+            "judging", f"{wrong} of {len(found[AS_IT_IS])} audits by episodes had a wrong statement, at δ = 0.1; "
+            f"of three broken judges {controls}"
         )  # fmt: skip
-    print("broken judges were noticed" if broken else "A BROKEN JUDGE WAS NOT NOTICED")
-    return 0 if good and broken else 1
+    print("broken judges were noticed" if not missed else f"NOT NOTICED: {', '.join(missed)}")
+    return 0 if good and not missed else 1
