@@ -156,6 +156,8 @@ def check_is_policy(given: Any) -> None:
 
 
 def _as_policy(given: Any) -> str:
+    if isinstance(getattr(given, "policy", None), JointPolicy):
+        return f"a JointPolicy is required: pass the policy that it has, {type(given).__name__.lower()}.policy."
     if isinstance(given, (str, Path)):
         return f"a JointPolicy is required, such as cmpg.read_policy({str(given)!r}, game)[0]."
     if isinstance(given, (list, tuple)) and len(given):

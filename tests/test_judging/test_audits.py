@@ -16,6 +16,7 @@ from cmpg.judging.audits import Interval, audit
 from cmpg.judging.ceilings import Ceilings, outcomes
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import judge_known
+from cmpg.judging.policies import single_function
 from cmpg.judging.single_agent import SingleAgentEnv
 from cmpg.judging.worlds import ENDED, GameWorld
 from cmpg.learning.confidence import fixed_bets, mean_ceiling
@@ -431,6 +432,8 @@ def test_a_replay_confirms_the_table_or_says_where_it_differs():
 def test_the_command_judges_an_environment(monkeypatch, tmp_path):
     module = ModuleType("judged_envs")
     module.make, module.quiet, module.nothing = spectrum_world, lambda *_: 0, lambda: 3
+    seen = []
+    module.train = lambda env: seen.append(env) or (lambda *_: 1)
     monkeypatch.setitem(sys.modules, "judged_envs", module)
     quiet = ("--policy", "judged_envs:quiet", "--episodes", "40")
     ran = command("judge", "--env", "judged_envs:make", *quiet, "--seed", "1", "--out", tmp_path / "table.csv")
@@ -438,6 +441,8 @@ def test_the_command_judges_an_environment(monkeypatch, tmp_path):
     assert "exploitability in [" in ran.out
     assert (tmp_path / "table.csv").read_text().startswith("policy,exploitability")
     assert '"cmpg-audit"' in command("judge", "spectrum", *quiet, "--json").out
+    ran = command("judge", "--env", "judged_envs:make", *quiet, "--train", "judged_envs:train", "--seed", "1")
+    assert [env.agent for env in seen] == [0, 1, 2]
     command("judge", "spectrum", *quiet, "--seed", "1", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "judged_envs:quiet" in page
@@ -448,6 +453,8 @@ def test_the_command_judges_an_environment(monkeypatch, tmp_path):
         (("--env", "judged_envs:make"), "no policy to judge"),
         (("--env", "judged_envs:make", "--policy", "x"), "module:name is required"),
         (("spectrum", *quiet, "--exact"), "judged by proof"),
+        (("spectrum", *quiet, "--train", "judged_envs:train"), "--train needs observations"),
+        (("spectrum", "--policy", "judged_envs:quiet", "--train", "judged_envs:train"), "judged by episodes"),
     ):
         ended = command("judge", *words)
         assert ended.code == 2
@@ -539,3 +546,37 @@ def test_a_cost_at_its_threshold_stays_open_and_that_is_said():
     assert not found.feasible
     assert not found.violated
     assert "is kept is open: the threshold lies within the interval" in str(found)
+
+
+def test_what_a_trainer_gets_is_an_environment_of_gymnasium():
+    """Stable-Baselines3 refuses anything that is not of its type; gymnasium's own checker steps it."""
+    gymnasium = pytest.importorskip("gymnasium")
+    world = spectrum_world()
+    env = SingleAgentEnv(world, world.prepared(lambda *_: 0), 0, seed=1)
+    assert isinstance(env, gymnasium.Env)
+    observation, _ = env.reset(seed=1)
+    assert env.observation_space.contains(np.asarray(observation))
+    steps, over = 0, False
+    while not over:
+        observation, reward, ended, cut, info = env.step(env.action_space.sample())
+        assert env.observation_space.contains(np.asarray(observation))
+        assert isinstance(reward, float)
+        assert len(info["costs"]) == 1
+        steps, over = steps + 1, ended or cut
+    assert steps == world.horizon
+
+
+def test_probabilities_are_read_of_policies_that_see_several_things():
+    """Environments with masks observe a mapping; it reaches the policy as it is."""
+
+    class Inner:
+        def obs_to_tensor(self, observation):
+            return observation["board"], True
+
+        def get_distribution(self, board):
+            row = np.array([board, 1 - board])
+            tensor = type("T", (), {"detach": lambda s: s, "cpu": lambda s: s, "numpy": lambda s: row})()
+            return type("D", (), {"distribution": type("P", (), {"probs": tensor})()})()
+
+    model = type("Model", (), {"policy": Inner()})()
+    assert single_function(model)(0, {"board": 0.25, "action_mask": [1, 1]}, 0).tolist() == [0.25, 0.75]

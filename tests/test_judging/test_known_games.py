@@ -112,6 +112,7 @@ def test_verdicts():
         ("game.json", NASH, GameError, "read the file first: cmpg.load_game('game.json')"),
         (3, NASH, GameError, "is not a game"),
         (GRID, one_shot().uniform_policy(), PolicyError, "is required"),
+        (GRID, cmpg.solve(GRID), PolicyError, "pass the policy that it has, result.policy"),
     ],
 )
 def test_wrong_uses_of_certify_are_answered_by_sentences(game, policy, error, words):

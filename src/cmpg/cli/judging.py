@@ -63,6 +63,14 @@ def judge(
             help="Episodes to play, and as many for each agent's deviations; 0: judge by proof.",
         ),
     ] = 0,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="module:function",
+            rich_help_panel=FURTHER,
+            help="Trains deviations in an environment: takes a single-agent Gymnasium environment, returns a policy.",
+        ),
+    ] = None,
     delta: Delta = 0.1,
     beside: Annotated[
         str,
@@ -104,7 +112,12 @@ def judge(
     if env is not None or episodes:
         if beside or exact:
             raise _refusal("--beside and --exact are for policies of known games that are judged by proof.")
-        _judge_by_episodes(target, words, _Playing(env, episodes or 2_000, delta, seed, epsilon, output, as_json))
+        if train is not None and env is None:
+            raise _refusal("--train needs observations to train from: name an environment with --env module:factory.")
+        how = _Playing(env, episodes or 2_000, delta, seed, epsilon, train, output, as_json)
+        _judge_by_episodes(target, words, how)
+    if train is not None:
+        raise _refusal("--train is for environments, which are judged by episodes: --env module:factory.")
     wanted = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
     if output is not None:
         _check_out(output)
@@ -173,6 +186,7 @@ class _Playing:
     delta: float
     seed: int | None
     epsilon: float
+    train: str | None
     output: Path | None
     as_json: bool
 
@@ -194,9 +208,10 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
         world: Any
         if how.env is not None:
             world = environment_world(how.env)
+            trainer = None if how.train is None else named_policy(how.train)
             given = {each: named_policy(each) for each in words}
         else:
-            game = target.build(seed=how.seed)
+            game, trainer = target.build(seed=how.seed), None
             world, given = GameWorld(game), _read(words, game, exact=False)
         found = [
             audit(
@@ -206,6 +221,7 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
                 episodes=how.episodes,
                 delta=how.delta,
                 name=name,
+                train=trainer,
                 on_progress=progress.begin,
             )
             for place, (name, policy) in enumerate(given.items())
