@@ -1,5 +1,7 @@
 """Claims for every model in a box: random models and corners of the box never exceed what is proved."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,22 @@ def test_the_command_takes_a_model_error(tmp_path):
     assert run(*words, "--epsilon", "1").code == 0
     assert "within 0.01" in run(*words, "--epsilon", "1").out
     assert run(*words).code == 1
+
+
+def test_costs_of_the_least_float_are_not_rounded_away():
+    """Two steps, where the box moves most of the mass to the state that costs: against the mean in fractions."""
+    for chance in np.linspace(0.05, 0.65, 13):
+        transition = np.zeros((1, 2, 1, 2))
+        transition[0, :, 0] = [1 - chance, chance]
+        worst = Fraction(chance) / (Fraction(chance) + Fraction(1 - chance)) + Fraction(0.3)
+        cost = 3 * worst * Fraction(5e-324)
+        game = JointGame(
+            transition=transition,
+            rewards=np.zeros((1, 1, 2, 1)),
+            costs=[[[[0.0], [1.5e-323]]]],
+            thresholds=[float(cost)],
+            initial=[1.0, 0.0],
+            horizon=2,
+        )
+        certificate = certify(game, game.uniform_policy(), [[0.0]], model_error=0.3)
+        assert cost <= Fraction(float(cost)) or not certificate.feasible

@@ -20,7 +20,7 @@ import numpy as np
 
 from cmpg.proof.check import Checked
 from cmpg.proof.claim import Claim, ClaimError, Csr, JointTables
-from cmpg.proof.rounding import UNIT, Array, Ball, Rows, exactly, stacked
+from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, exactly, stacked
 from cmpg.proof.shared import Joint
 
 
@@ -65,7 +65,9 @@ def greatest_mean(rows: Array, error: float, values: Array) -> Ball:
     filled = np.clip(left - np.cumsum(room, axis=1) + room, 0.0, room)
     mid = (low + filled) @ values[order]
     # Each probability is off by a few roundings of numbers of at most one, and there are S of them in a sum.
-    rad = np.full(len(mid), 8 * (rows.shape[1] + 8) * UNIT * float(np.abs(values).max(initial=0.0)))
+    # A product that is too small for all digits of a float loses up to half of the least one, and so does the radius.
+    largest = float(np.abs(values).max(initial=0.0))
+    rad = np.full(len(mid), 8 * (rows.shape[1] + 8) * (UNIT * largest + TINY) if largest else 0.0)
     return Ball(mid, rad)
 
 
