@@ -10,7 +10,7 @@ import cmpg
 from cmpg import JointGame
 from cmpg.equilibrium.cvar import Box, certify_cvar, propose_boxes
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
-from cmpg.games import Chance, CVaR, augmented_sizes, cost_law, lifted, with_chances, with_cvar
+from cmpg.games import Chance, CVaR, LocalAgent, LocalGame, augmented_sizes, cost_law, lifted, with_chances, with_cvar
 from cmpg.proof.alternatives import AlternativesClaim
 from cmpg.proof.claim import ClaimError
 from cmpg.scenarios import charging, congestion_game_exogenous, grid_world
@@ -108,8 +108,10 @@ def test_what_cannot_be_claimed_is_refused():
         with_chances(negative, Chance("negative", 0, 0.1))
     with pytest.raises(GameError, match="collisions"):
         with_chances(game, Chance("crashes", 0, 0.1))
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(GameError, match="there is no cost 'overload'"):
         with_chances(charging(), Chance("overload", 0, 0.05))
+    with pytest.raises(UnsupportedError):
+        with_cvar(charging(), CVaR(0, 0.9, 1.0))
     discounted = JointGame(
         transition=game.transition, rewards=game.rewards, costs=game.costs, thresholds=[1.0], initial=game.initial,
         discount=0.9,
@@ -292,3 +294,93 @@ def test_the_command_solves_and_certifies_cvar_in_the_users_words(tmp_path):
     assert record["thresholds"] == [0.1, 0.5]
     assert record["costs"][1] == pytest.approx(0.5)
     assert run("solve", "grid-world", "--cvar", "nonsense").code == 2
+
+
+# --- Local games ------------------------------------------------------------------------------------------------------
+
+
+def lone_walkers(seed, owners=(0,)):
+    """Two agents on two states each, who share a resource; some pay whole-number costs of their own."""
+    rng = np.random.default_rng((77, seed))
+    agents = []
+    for i in range(2):
+        costs = np.zeros((1, 1, 2, 2))
+        if i in owners:
+            costs[0, 0] = rng.integers(0, 3, size=(2, 2))
+            costs[0, 0, :, 0] = 0.0  # an agent can always be careful
+        agents.append(
+            LocalAgent(
+                transition=rng.dirichlet(np.ones(2), size=(1, 2, 2)), reward=rng.normal(size=(1, 2, 2)),
+                uses=np.array([[[[0.0], [1.0]], [[0.0], [1.0]]]]), initial=[1.0, 0.0], costs=costs,
+            )
+        )  # fmt: skip
+    return LocalGame(
+        agents=agents, delay=[[[0.0, 0.1, 0.4]]], load_costs=np.zeros((1, 1, 1, 3)), thresholds=[9.0], horizon=3,
+        constraint_names=["fuel"], agent_names=["Ada", "Bo"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_own_costs_are_counted_in_the_own_state(seed):
+    game = lone_walkers(seed)
+    risky = with_chances(game, Chance("fuel of Ada", at_most=1, probability=0.2), keep_expected=False)
+    assert risky.constraint_names == ("P(fuel of Ada > 1)",)
+    levels = risky.agents[0].num_states // 2  # units may be two
+    assert risky.agents[1].num_states == 2
+    result = cmpg.solve(risky, epsilon=1e-7)
+    assert result.certified
+    assert cmpg.certify(risky, result.policy, result.multipliers, exact=True).proves(1e-7)
+    # What Ada faces alone, by every history: Bo matters through the resource only, and not to her costs.
+    ada, load = game.agents[0], result.policy
+    moves = np.stack([m.toarray() for m in ada.transition]).reshape(1, 2, 2, 2)
+    visits = risky.agents[1].usage(risky.agents[1].visits(np.asarray(load[1])))[:, 0]  # [H]
+    delay = (1 - visits) * 0.1 + visits * 0.4
+    reward = np.broadcast_to(ada.reward, (3, 2, 2)).copy()
+    reward[:, :, 1] -= delay[:, None]
+    alone = {
+        "form": "joint", "horizon": 3, "transition": moves, "rewards": reward[None], "initial": np.array([1.0, 0.0]),
+        "costs": np.broadcast_to(np.asarray(ada.costs)[0], (1, 1, 2, 2)), "thresholds": np.array([9.0]),
+    }  # fmt: skip
+    table = [np.asarray(load[0])]
+    assert probability_above(alone, table, levels, 1) <= Fraction(0.2) + Fraction(1, 10**12)
+    assert float(probability_above(alone, table, levels, 1)) == pytest.approx(result.costs[0], abs=1e-12)
+    assert best_deviation(alone, table, 0, levels, 1, 0.2) == pytest.approx(result.values[0], abs=1e-6)
+
+
+def test_the_only_one_who_pays_need_not_be_named_and_several_must_be():
+    one = with_chances(lone_walkers(0), Chance("fuel", 1, 0.2))
+    assert one.constraint_names == ("fuel", "P(fuel of Ada > 1)")
+    both = lone_walkers(0, owners=(0, 1))
+    with pytest.raises(GameError, match="fuel of Ada"):
+        with_chances(both, Chance("fuel", 1, 0.2))
+    each = with_chances(both, Chance("fuel of Ada", 1, 0.2), Chance("fuel of Bo", 1, 0.1), keep_expected=False)
+    assert each.constraint_names == ("P(fuel of Ada > 1)", "P(fuel of Bo > 1)")
+    assert cmpg.solve(each).certified
+    anyone = with_chances(both, Chance("fuel", 0, 0.2), keep_expected=False)
+    assert anyone.constraint_names == ("sum over steps of P(fuel > 0)",)
+
+
+def test_loads_are_limited_by_a_sum_that_is_named_and_never_counted_in_own_states():
+    game = charging()
+    name = game.constraint_names[0]
+    risky = with_chances(game, Chance(name, 0, 0.05), keep_expected=False)
+    assert risky.constraint_names == (f"sum over steps of P({name} > 0)",)
+    assert risky.policy_shapes == game.policy_shapes
+    result = cmpg.solve(risky, epsilon=1e-5)
+    assert result.certified
+    assert "sum over steps" in str(result)
+    seen = (cmpg.simulate(game, result.policy, 20_000, rng=1).realised[0] > 0).mean()
+    assert seen <= 0.05 + 4 * np.sqrt(0.05 / 20_000)  # the sum bounds the probability of any overload
+    laws = result.costs[0]
+    assert seen <= laws + 4 * np.sqrt(laws / 20_000)
+    for words in (f"{name} of {game.names.agent(0)}>0:0.1", f"{name}>1:0.1"):
+        with pytest.raises(GameError, match="own state"):
+            with_chances(game, Chance.of(words))
+
+
+def test_the_command_says_that_the_sum_is_what_is_certified():
+    done = run("solve", "charging", "--chance", "overload of transformer>0:0.05", "--chances-only")
+    assert done.code == 0
+    assert "sum over steps of P(" in done.out
+    assert "it is this sum that is constrained and certified" in " ".join(done.err.split())
+    assert run("solve", "charging", "--cvar", "overload of transformer:0.9:1").code == 2

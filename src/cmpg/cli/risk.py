@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cmpg.cli.solve import Delivery
     from cmpg.equilibrium.result import Result
     from cmpg.games.game import Game
+    from cmpg.games.local.game import LocalGame
     from cmpg.games.risk import CostLaw, CVaRGame
 
 Chances = Annotated[
@@ -42,6 +43,10 @@ def with_budgets(game: Game, chances: Sequence[str], cvars: Sequence[str], *, on
         if only:
             raise CMPGError("--chances-only means something with --chance or --cvar alone.")
         return game
+    from cmpg.games.local.game import LocalGame
+
+    if isinstance(game, LocalGame):
+        return _in_local_game(game, chances, cvars, only=only)
     from cmpg.cli.targets import joint_form
     from cmpg.games.risk import Chance, CVaR, augmented_sizes, with_chances, with_cvar
 
@@ -60,12 +65,34 @@ def with_budgets(game: Game, chances: Sequence[str], cvars: Sequence[str], *, on
     return augmented if worst is None else worst
 
 
+def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str], *, only: bool) -> Game:
+    """Return a local game with budgets on probabilities, and say what is constrained."""
+    from cmpg.errors import UnsupportedError
+    from cmpg.games.local.risk import is_sum
+    from cmpg.games.risk import Chance, with_chances
+
+    if cvars:
+        raise UnsupportedError("LocalGame", "has no budgets on CVaR", "Use --chance, or a joint game.")
+    limits = [Chance.of(each) for each in chances]
+    found = with_chances(game, *limits, keep_expected=not only)
+    for budget in limits:
+        if is_sum(game, budget):
+            remark(
+                f"P({budget.cost} > 0 at any step) is at most the sum over steps of P({budget.cost} > 0); "
+                "it is this sum that is constrained and certified: a stronger limit, and another constraint"
+            )
+        else:
+            remark(f"what was spent of {budget.cost} is part of that agent's own state")
+    return found
+
+
 def laws_of(game: Game | CVaRGame, result: Result) -> tuple[CostLaw, ...]:
     """Return the law of every cost, if there is a policy."""
     from cmpg.games.joint.game import as_joint
+    from cmpg.games.local.game import LocalGame
     from cmpg.games.risk import CVaRGame, cost_law
 
-    if result.incumbent is None:
+    if result.incumbent is None or isinstance(game, LocalGame):
         return ()
     if isinstance(game, CVaRGame):
         return game.laws(result.policy)

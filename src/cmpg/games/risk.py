@@ -41,7 +41,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import floor, lcm, prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,7 @@ from cmpg.arrays import FloatArray, IntArray, to_floats
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
+from cmpg.games.local.game import LocalGame
 from cmpg.games.rationals import is_exact
 from cmpg.policy import JointPolicy, check_is_policy
 from cmpg.summaries import Cell, Summary, Table, fields_line, html, line, significant, text
@@ -131,6 +132,7 @@ class CVaR:
 
 
 Budget: TypeAlias = Chance | CVaR
+Form = TypeVar("Form", JointGame, LocalGame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +147,15 @@ class Counter:
     __repr__ = fields_line
 
 
-def with_chances(game: JointGame, *budgets: Chance, keep_expected: bool = True) -> JointGame:
+def with_chances(game: Form, *budgets: Chance, keep_expected: bool = True) -> Form:
     """Return the game whose states also say what was spent so far, with a constraint for each budget.
 
     Parameters
     ----------
     game
-        A joint game with a finite horizon, whose costs are not negative and have a common unit.
+        A joint game with a finite horizon, whose costs are not negative and have a common unit; or a local game, where
+        costs of one agent's own are counted in its state ("fuel of robot 1"), and costs of resources are limited by
+        the sum over steps of the probability that they are above zero (`cmpg.games.local.risk`).
     budgets
         Limits on probabilities.
     keep_expected
@@ -173,6 +177,11 @@ def with_chances(game: JointGame, *budgets: Chance, keep_expected: bool = True) 
     """
     if any(isinstance(each, CVaR) for each in budgets):
         raise GameError("a budget on a CVaR is kept in one of several games: use `with_cvar`.")
+    if isinstance(game, LocalGame):
+        from cmpg.games.local.risk import with_local_chances  # few games have such budgets
+
+        _check_budgets(budgets)
+        return with_local_chances(game, budgets, keep_expected=keep_expected)
     return _built(_checked(game, budgets), budgets, keep_expected=keep_expected)
 
 
@@ -193,7 +202,7 @@ def _built(joint: JointGame, budgets: Sequence[Budget], *, keep_expected: bool) 
                 for each, place in zip(counters, places, strict=True)
             ]
         )
-        matrices.append(_augmented(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
+        matrices.append(augmented_rows(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
         charges.append(_passing(joint, chances, counters, places, after))
     costs, limits, names = _expected(joint, budgets, cells, keep=keep_expected)
     chance = np.moveaxis(np.stack(charges), 0, 1)
@@ -420,13 +429,19 @@ def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
         raise GameError("an augmented game is built from floats: leave `exact` out, and give decimals, not fractions.")
     if joint.binds is not None:
         raise GameError("budgets on risk bind all agents; this game has constraints that bind some only.")
+    _check_budgets(budgets)
+    for budget in budgets:
+        _number(joint, budget)
+    return joint
+
+
+def _check_budgets(budgets: Sequence[Any]) -> None:
     if not budgets:
         raise GameError("no budget is given, such as Chance('collisions', at_most=0, probability=0.02).")
     for budget in budgets:
         if not isinstance(budget, Budget):
             advice = f"Chance.of({budget!r})" if isinstance(budget, str) else "such as Chance.of('collisions>0:0.02')"
             raise GameError(f"a budget is a {type(budget).__name__}; a Chance is required: {advice}, or a CVaR.")
-        _number(joint, budget)
         if isinstance(budget, Chance) and not 0 <= budget.probability <= 1:
             raise GameError(f"the probability of {budget} is {budget.probability}; a number from 0 to 1 is required.")
         if isinstance(budget, CVaR) and not 0 <= budget.level < 1:
@@ -435,7 +450,6 @@ def _checked(game: Game, budgets: Sequence[Any]) -> JointGame:
             raise GameError(
                 f"at_most of {budget} is {budget.at_most}; a number of at least 0 is required: no cost is negative."
             )
-    return joint
 
 
 def _number(game: JointGame, budget: Budget) -> int:
@@ -519,7 +533,7 @@ def _matrix(game: JointGame, step: int) -> Any:
     return sp.csr_array(table.reshape(-1, game.num_states))
 
 
-def _augmented(matrix: Any, after: IntArray, cells: int) -> Any:
+def augmented_rows(matrix: Any, after: IntArray, cells: int) -> Any:
     """Return the transition [S·cells·ΠA, S·cells]; after [S, ΠA, cells] is the cell that each step leads to."""
     states, actions, _ = after.shape
     lengths = np.diff(matrix.indptr).reshape(states, 1, actions)
