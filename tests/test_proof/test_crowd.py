@@ -165,3 +165,30 @@ BASE = one_step(
 def test_what_does_not_fit_together_is_no_claim(change: dict[str, object]) -> None:
     with pytest.raises(ClaimError):
         check_crowd(replace(BASE, **change))  # type: ignore[arg-type]
+
+
+def test_curves_below_the_normal_numbers_are_not_taken_for_zero() -> None:
+    free, least = Polyline(np.array([0, 3]), np.zeros(2)), Polyline(np.array([0, 3]), np.array([0.0, 5e-324]))
+    everyone = one_step([(3, 1.0)], free, least, [0.0])
+    assert check_crowd(replace(everyone, thresholds=np.zeros(1))).costs.upper[0] >= 5e-324
+    assert check_crowd(one_step([(3, 1.0)], least, free, [0.0])).gains[0] >= 5e-324  # by leaving
+
+
+@pytest.mark.parametrize(("users", "load"), [([0, 0, 1, 1, 1], 0), ([0, 0, 1, 2, 3], 2)])
+def test_probabilities_that_underflow_are_cut(users: list[int], load: int) -> None:
+    """In one of two states an action of probability 5e-324 does not do what is done otherwise."""
+    bent = Polyline(np.array([0, 1, 2]), np.array([0.0, 1.0, 4.0]))
+    claim = one_step([(2, 0.5)], bent, bent, [0.0])
+    kind = replace(
+        claim.tables.kinds[0],
+        initial=np.array([0.5, 0.5]),
+        transition=(Csr(np.arange(5), np.zeros(4, dtype=np.int64), np.ones(4), 2),),
+        uses=(Csr(np.array(users), np.zeros(users[-1], dtype=np.int64), np.ones(users[-1]), 1),),
+        reward=np.zeros((1, 2, 2)),
+    )
+    row = [1.0, 5e-324] if load == 0 else [5e-324, 1.0]
+    found = check_crowd(
+        replace(claim, tables=replace(claim.tables, kinds=(kind,)), policy=(np.array([[row, row]]),))
+    ).costs
+    assert found.lower[0] <= load**2 <= found.upper[0]
+    assert found.rad[0] < 1e-12

@@ -42,6 +42,8 @@ import numpy as np
 from cmpg.proof.claim import AgentTables, Claim, ClaimError, LocalTables
 from cmpg.proof.local import Fleet, Reach, best_of_all, reach
 from cmpg.proof.rounding import (
+    NORMAL,
+    TINY,
     UNIT,
     Array,
     Ball,
@@ -265,6 +267,10 @@ def binomial(number: int, used: Ball, idle: Ball) -> Law:
     """Return the law of how many of so many use a cell; `used` and `idle` are p > 0 and 1 − p > 0."""
     if number == 0:
         return SURE
+    # That one of them does, or that one does not, is as good as impossible; its digits may be lost to underflow.
+    for chance, load in ((used, 0), (idle, number)):
+        if number * float(chance.upper) <= TRIMMED:
+            return Law(load, np.ones(1), 0.0, TRIMMED)
     p, q = float(used.mid), float(idle.mid)
     off = float(used.rad) / p + float(idle.rad) / q  # of the odds, relative
     mean, variance = number * p, number * p * q * (1 + 2 * off) + UNIT * number
@@ -334,9 +340,9 @@ class Function:
         gaps = np.diff(self._loads).astype(np.float64)
         rises = exactly(self._values[1:]) - exactly(self._values[:-1])
         mid = rises.mid / gaps
-        self._slopes = Ball(
-            mid, np.where(rises.mid == 0, 0.0, (rises.rad / gaps + UNIT * np.abs(mid)) * (1 + 2.0**-30))
-        )
+        # A quotient below the normal numbers is off by up to half of the least one, and may be zero.
+        off = (rises.rad / gaps + UNIT * np.abs(mid)) * (1 + 2.0**-30) + TINY * (np.abs(mid) < NORMAL)
+        self._slopes = Ball(mid, np.where(rises.mid == 0, 0.0, off))
         ends = Ball(self._slopes.mid[1:], self._slopes.rad[1:]) - Ball(self._slopes.mid[:-1], self._slopes.rad[:-1])
         bends = np.abs(ends.mid) + ends.rad
         # Points on one straight line are no kinks, if that is exactly known.
