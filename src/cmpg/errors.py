@@ -12,11 +12,31 @@ import numpy.typing as npt
 
 
 class CMPGError(Exception):
-    """The root of every error that this library raises on purpose."""
+    """The root of every error that this library raises on purpose.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> try:
+    ...     cmpg.load_game("nowhere.json")
+    ... except CMPGError as error:
+    ...     print(f"{type(error).__name__}: {error}")
+    FileError: nowhere.json: there is no such file. Check the name and the folder.
+    """
 
 
 class GameError(CMPGError):
-    """A game, or a CMDP, is not well formed."""
+    """A game, or a CMDP, is not well formed.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> try:
+    ...     counter_example().with_thresholds([0.5, 0.5])
+    ... except GameError as error:
+    ...     print(error)
+    thresholds has shape [2]; costs has 1 constraints, so [1] is required.
+    """
 
 
 class UnsupportedError(GameError):
@@ -32,13 +52,34 @@ class TooLargeError(GameError):
 
 
 class PolicyError(CMPGError):
-    """A policy is not well formed, or does not fit the game."""
+    """A policy is not well formed, or does not fit the game.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> try:
+    ...     cmpg.JointPolicy([[[[0.5, 0.6]]]])
+    ... except PolicyError as error:
+    ...     print(error)
+    policy[0][h=0, s=0] sums to 1.1; every row must sum to 1 (tolerance 1e-09). Normalise it, or pass rows that do.
+    """
 
 
 class InfeasibleError(CMPGError):
     """A policy was required to meet the constraints, and does not.
 
     If no policy does, `multipliers` λ ≥ 0 [k] prove it: every policy has V^{λ·c} > λ·α.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example(threshold=0.1)
+    >>> try:
+    ...     cmpg.coordinate_ascent(game, game.uniform_policy(), epsilon=1e-3)
+    ... except InfeasibleError as error:
+    ...     print(str(error).partition(". ")[0])
+    the start is infeasible: its costs are [0.25], 0.15 above a threshold
     """
 
     def __init__(self, message: str, *, multipliers: npt.NDArray[np.float64] | None = None) -> None:
@@ -56,7 +97,20 @@ class StartError(InfeasibleError):
 
 
 class SolverError(CMPGError):
-    """A numerical method did not deliver what it must."""
+    """A numerical method did not deliver what it must.
+
+    Examples
+    --------
+    >>> from cmpg import JointGame
+    >>> from cmpg.learning import slater_constant
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0, 1]]]], costs=[[[[0, 1]]]],
+    ...                  thresholds=[2.0], initial=[1.0], discount=0.9)
+    >>> try:
+    ...     slater_constant(game)
+    ... except SolverError as error:
+    ...     print(error)
+    the Slater constant is computed for a finite horizon; this game is discounted.
+    """
 
 
 class OutOfTimeError(CMPGError):
@@ -64,7 +118,17 @@ class OutOfTimeError(CMPGError):
 
 
 class FileError(CMPGError):
-    """A file is missing, truncated, forged, or of another kind."""
+    """A file is missing, truncated, forged, or of another kind.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> try:
+    ...     cmpg.load_game("nowhere.json")
+    ... except FileError as error:
+    ...     print(error)
+    nowhere.json: there is no such file. Check the name and the folder.
+    """
 
 
 class NoSuchDayError(FileError):

@@ -39,7 +39,16 @@ ALLOWED = 1e-9
 
 @dataclass(frozen=True)
 class CertifiedAscent:
-    """CA-CMPG from the start that it is given: every iterate is feasible, and the answer comes with its proof."""
+    """CA-CMPG from the start that it is given: every iterate is feasible, and the answer comes with its proof.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = CertifiedAscent()(game, game.uniform_policy())
+    >>> found.infeasible_iterates, found.worst_violation <= 0, found.values
+    (0, True, array([3., 3.]))
+    """
 
     epsilon: float = 1e-6
     time_limit: float = np.inf
@@ -126,7 +135,15 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class GameComparison:
-    """One game under all methods."""
+    """One game under all methods.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> found = compare(counter_example(), rng=np.random.default_rng(1), methods=(CertifiedAscent(),))
+    >>> found.is_potential, found.restarted.certified, len(found.judged)
+    (True, True, 1)
+    """
 
     thresholds: FloatArray  # [k]
     start_costs: FloatArray  # [k]

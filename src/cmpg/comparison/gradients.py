@@ -28,6 +28,14 @@ class LagrangianGradient:
     """Every agent follows the projected gradient of V^{r_i} − λ·V^c while λ follows the violation.
 
     The last iterate that meets the thresholds is returned; the last one if none does.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = LagrangianGradient(iterations=50)(game, game.uniform_policy())
+    >>> found.iterates, found.infeasible_iterates > 0
+    (17, True)
     """
 
     step_size: float = 0.1  # in units of 1 / |∇V^r|
@@ -44,7 +52,16 @@ class LagrangianGradient:
 
 @dataclass(frozen=True)
 class IndependentGradient:
-    """All agents follow the projected gradients of their own values, at the same time, and ignore the constraints."""
+    """All agents follow the projected gradients of their own values, at the same time, and ignore the constraints.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = IndependentGradient()(game, game.uniform_policy())
+    >>> found.values, found.worst_violation
+    (array([4., 4.]), 0.5)
+    """
 
     step_size: float = 0.3  # in units of 1 / |∇V^r|
     iterations: int = 200
@@ -63,6 +80,14 @@ class SwitchingGradient:
 
     In every round the agents are pulled to a centre. It then moves to the mean of those iterates of the round that met
     the constraints even with the proximal term added to their cost. The last centre is returned.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = SwitchingGradient(rounds=5)(game, game.uniform_policy())
+    >>> bool(found.costs[0] <= 0.5)
+    True
     """
 
     step_size: float = 0.1  # in units of 1 / |∇V^r|, or of 1 / |∇V^c|

@@ -52,6 +52,14 @@ class LagrangianDual:
     maximisers are exact if the joint problem can be planned for, and λ is the one of least d(λ). Otherwise they are
     found by coordinate ascent on the penalised rewards from the start, which may end at a local one; d(λ) is then not
     known, and λ is the mean over the last half of the steps.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = LagrangianDual()(game, game.uniform_policy())
+    >>> found.costs, found.values
+    (array([0.]), array([3., 3.]))
     """
 
     step_size: float = 1.0  # in units of |∇V^r| / |∇V^c|
@@ -83,6 +91,14 @@ class JointPlanner:
     """One planner solves the joint CMDP for the mean of the rewards, and every agent plays its marginal of the answer.
 
     The planner's bound holds for every feasible policy. The marginals need not attain it, nor meet the constraints.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = JointPlanner()(game, game.uniform_policy())
+    >>> round(found.upper_bound, 6), found.values
+    (3.5, array([2.75, 2.75]))
     """
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:  # noqa: ARG002
@@ -95,7 +111,16 @@ class JointPlanner:
 
 @dataclass(frozen=True)
 class NashCA:
-    """The agent who gains most by ignoring the constraints moves, until no agent gains more than epsilon."""
+    """The agent who gains most by ignoring the constraints moves, until no agent gains more than epsilon.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = NashCA()(game, game.uniform_policy())
+    >>> found.values, found.costs, found.worst_violation
+    (array([4., 4.]), array([1.]), 0.5)
+    """
 
     epsilon: float = 1e-6
     max_moves: int = 1000

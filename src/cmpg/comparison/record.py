@@ -16,7 +16,17 @@ from cmpg.summaries import fields_line
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What a method returned, and what it did to the constraints on the way."""
+    """What a method returned, and what it did to the constraints on the way.
+
+    Examples
+    --------
+    >>> from cmpg.comparison import NashCA
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> found = NashCA()(game, game.uniform_policy())
+    >>> found.name, found.iterates, found.infeasible_iterates
+    ('NashCA', 3, 1)
+    """
 
     name: str
     policy: JointPolicy
@@ -33,7 +43,18 @@ class Comparison:
 
 
 class Comparator(Protocol):
-    """A method that turns a start into a policy, on a game in floats."""
+    """A method that turns a start into a policy, on a game in floats.
+
+    Examples
+    --------
+    >>> from cmpg.comparison import NashCA
+    >>> from cmpg.scenarios import counter_example
+    >>> def stay(game, start, *, rng=None):
+    ...     return NashCA(max_moves=0)(game, start, rng=rng)
+    >>> method: Comparator = stay
+    >>> method(counter_example(), counter_example().uniform_policy()).values
+    array([2.75, 2.75])
+    """
 
     def __call__(self, game: Game, start: JointPolicy, *, rng: np.random.Generator | None = None) -> Comparison:
         """Run the method."""

@@ -73,7 +73,16 @@ def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
 
 
 def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
-    """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2)."""
+    """Return the game with rewards r_i − Σ_j λ_j c_j and no constraints, of which L(·, λ) is a potential (Prop. 2).
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> priced = penalised_game(game, [2.0])
+    >>> priced.thresholds, priced.at(game.uniform_policy()).values
+    (array([], dtype=float64), array([2.25, 2.25]))
+    """
     game = as_joint(game, wanted="has no dual function that this library can compute")
     checked = _checked_multipliers(game, multipliers)
     checked = to_floats(checked)
@@ -114,7 +123,15 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DualValue:
-    """lower ≤ D* ≤ upper = d(λ*), which differ by rounding."""
+    """lower ≤ D* ≤ upper = d(λ*), which differ by rounding.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> answer = dual_value(counter_example())
+    >>> round(answer.upper, 6), answer.multipliers, answer.correlated.round(6)
+    (3.5, array([1.]), array([[[0.5, 0. , 0. , 0.5]]]))
+    """
 
     lower: float
     upper: float
@@ -173,6 +190,12 @@ def primal_value(
         Runs of coordinate ascent if there is no branch and bound.
     rng
         For random starts; a generator with seed 0 unless given.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> round(primal_value(counter_example()).lower, 4), round(dual_value(counter_example()).upper, 4)
+    (3.0858, 3.5)
     """
     game = as_joint(game, wanted="has no dual function that this library can compute")
     common = with_common_reward(game)
@@ -197,7 +220,14 @@ def primal_value(
 
 
 class StrongDuality(Enum):
-    """Whether P* = D*."""
+    """Whether P* = D*.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> analyse_duality(counter_example(), tolerance=0.01).strong_duality.name
+    'FAILS'
+    """
 
     HOLDS = "a feasible policy attains the dual value, to within the tolerance"
     FAILS = "no feasible policy attains the dual value: proved"
@@ -206,7 +236,15 @@ class StrongDuality(Enum):
 
 @dataclass(frozen=True, eq=False)
 class DualityReport:
-    """P*, D* and λ* with their bounds, and the policies that the dual may return."""
+    """P*, D* and λ* with their bounds, and the policies that the dual may return.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example, modified_counter_example
+    >>> games = (counter_example(), modified_counter_example())
+    >>> [analyse_duality(game, tolerance=0.01).strong_duality.name for game in games]
+    ['FAILS', 'HOLDS']
+    """
 
     primal: PrimalBound
     dual: DualValue
@@ -284,6 +322,13 @@ def analyse_duality(
         How many of the dual's policies to list.
     rng
         For random starts; a generator with seed 0 unless given.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> report = analyse_duality(counter_example())
+    >>> round(report.primal.lower, 4), round(report.dual.upper, 4), report.dual.multipliers
+    (3.0858, 3.5, array([1.]))
     """
     game = as_joint(game, wanted="has no dual function that this library can compute")
     dual = dual_value(game)

@@ -111,6 +111,13 @@ def duality_gap(
         No potential is known.
     InfeasibleError
         No policy that meets the thresholds was found.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> gap = duality_gap(counter_example(), restarts=2)
+    >>> round(gap.least, 3)
+    0.414
     """
     check_applies(game, Concept.ROTA)
     ended = solve(game, epsilon=epsilon, restarts=Restarts(restarts, prefer=by_potential), rng=rng)

@@ -43,7 +43,16 @@ class DualMaximiser:
 
 @dataclass(frozen=True, eq=False)
 class DualMaximisers:
-    """Policies that attain d(λ)."""
+    """Policies that attain d(λ).
+
+    Examples
+    --------
+    >>> from cmpg.duality import dual_maximisers
+    >>> from cmpg.scenarios import counter_example
+    >>> found = dual_maximisers(counter_example(), [1.0])
+    >>> found.complete, [each.feasible for each in found.found]
+    (True, [True, False])
+    """
 
     multipliers: FloatArray  # [k]
     found: tuple[DualMaximiser, ...]

@@ -192,7 +192,14 @@ def coordinate_ascent(
 
 
 def theorem_1_bound(game: Game, epsilon: float) -> int:
-    """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this."""
+    """Return ⌈2 Σ_i G_i / ε⌉: in a Markov potential game there are no more moves than this.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> theorem_1_bound(counter_example(), 0.1), theorem_1_bound(counter_example(), 0.01)
+    (80, 800)
+    """
     check_positive("epsilon", epsilon)
     most = np.ceil(2 * float(np.sum(game.reward_ranges)) / epsilon)
     return int(most) if most < 2.0**62 else 2**62  # ranges beyond all floats are inf, or nan

@@ -336,7 +336,17 @@ def dynamics_at(
 
 
 def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
-    """Return the prices at which each agent's best response trades: [n, k]; zeros where it has no feasible one."""
+    """Return the prices at which each agent's best response trades: [n, k]; zeros where it has no feasible one.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> policy = JointPolicy(([[[0.0, 1.0]]], [[[0.5, 0.5]]]))
+    >>> proposed_multipliers(game, policy)
+    array([[0.],
+           [2.]])
+    """
     prices = np.zeros((game.num_agents, len(game.thresholds)))
     # Overflow gives inf or nan, of which no multipliers can be made; zeros prove what they prove.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -351,7 +361,15 @@ def proposed_multipliers(game: Game, policy: JointPolicy) -> FloatArray:
 
 
 def certify_with_best_responses(game: Game, policy: JointPolicy) -> Certificate:
-    """Judge a policy as sharply as possible: the gains are those of exact best responses, up to rounding."""
+    """Judge a policy as sharply as possible: the gains are those of exact best responses, up to rounding.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> certify_with_best_responses(game, game.uniform_policy()).gains.round(6)
+    array([0.25, 0.25])
+    """
     return certify(game, policy, proposed_multipliers(game, policy))
 
 

@@ -26,7 +26,15 @@ from cmpg.summaries import fields_line
 
 @dataclass(frozen=True, eq=False)
 class InfeasibilityProof:
-    """Weights on the constraints under which every joint policy spends more than it may."""
+    """Weights on the constraints under which every joint policy spends more than it may.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> proof = prove_infeasible(counter_example(threshold=-0.5), [1.0])
+    >>> proof.holds, proof.least_cost
+    (True, 0.0)
+    """
 
     multipliers: FloatArray  # [k]
     least_cost: float  # min over all joint policies of V^{λ·c}, rounding taken off
@@ -62,6 +70,12 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
         A game in which the joint problem can be planned for.
     multipliers : [k]
         λ ≥ 0.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> [prove_infeasible(counter_example(threshold=alpha), [1.0]).holds for alpha in (-0.5, 0.5)]
+    [True, False]
     """
     given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
     check_shape("multipliers", given.shape, (len(game.thresholds),))

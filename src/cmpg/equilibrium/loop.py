@@ -50,7 +50,17 @@ Gains = Callable[[Iterable[int]], FloatArray]
 
 
 class Schedule(Protocol):
-    """Chooses the next mover."""
+    """Chooses the next mover.
+
+    Examples
+    --------
+    >>> class LastFirst:
+    ...     def next_mover(self, gains, num_agents, *, last, enough):
+    ...         return next((i for i in reversed(range(num_agents)) if gains([i])[0] > enough), None)
+    >>> gains = np.array([0.5, 0.3, 0.1])
+    >>> LastFirst().next_mover(lambda agents: gains[list(agents)], 3, last=-1, enough=0.2)
+    1
+    """
 
     def next_mover(self, gains: Gains, num_agents: int, *, last: int, enough: float) -> int | None:
         """Return an agent that gains more than `enough`, or None if none does; `last` is who moved last, or −1."""
@@ -117,7 +127,16 @@ Where = TypeVar("Where", bound=Place)
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A response of one agent, and how much it gains by it."""
+    """A response of one agent, and how much it gains by it.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> position = counter_example().at(counter_example().uniform_policy())
+    >>> table = np.array([[[0.0, 1.0]]])
+    >>> Answer(table, gain=float((position.replace(0, table).values - position.values)[0])).gain
+    0.25
+    """
 
     table: FloatArray  # [H, S_i, A_i]
     gain: float
@@ -129,7 +148,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Rules:
-    """When to move, and when to stop."""
+    """When to move, and when to stop.
+
+    Examples
+    --------
+    >>> Rules(schedule=GreatestGain(), enough=0.01, max_moves=100).enough
+    0.01
+    """
 
     schedule: Schedule = field(default_factory=RoundRobin)
     enough: float = 0.0  # only a larger gain moves: ε/2 in CA-CMPG
@@ -142,7 +167,16 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Ending(Generic[Where]):
-    """Where the loop ended, and why."""
+    """Where the loop ended, and why.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> position = counter_example().at(counter_example().uniform_policy())
+    >>> ending = take_turns(position, lambda at, i, rng: Answer(at.policy[i], gain=0.0), Rules())
+    >>> ending.status.name, ending.moves, ending.position.costs
+    ('CERTIFIED', 0, array([0.25]))
+    """
 
     status: Status
     message: str
@@ -201,6 +235,17 @@ def take_turns(
         Called with each new position.
     traced
         Whether the ending keeps all steps.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> def second_action(position, agent, rng):
+    ...     table = np.array([[[0.0, 1.0]]])
+    ...     return Answer(table, float((position.replace(agent, table).values - position.values)[agent]))
+    >>> position = counter_example().at(counter_example().uniform_policy())
+    >>> ending = take_turns(position, second_action, Rules(enough=1e-9))
+    >>> ending.moves, ending.position.values, ending.position.costs
+    (2, array([4., 4.]), array([1.]))
     """
     turns = _Turns(answer, rules, same_problem, workers, rng, on_progress, traced, num_agents=len(position.policy))
     seen = {position.policy.fingerprint()} if rules.no_return else set()

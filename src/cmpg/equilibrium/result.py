@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """The seven ways in which a computation ends; the value says what to do next."""
+    """The seven ways in which a computation ends; the value says what to do next.
+
+    Examples
+    --------
+    >>> from cmpg import solve
+    >>> from cmpg.scenarios import counter_example
+    >>> solve(counter_example()).status.name, solve(counter_example(threshold=-1.0)).status.name
+    ('CERTIFIED', 'INFEASIBLE')
+    >>> print(Status.INFEASIBLE.value)
+    no policy meets the thresholds: proved. Raise them, or give the agents cheaper actions
+    """
 
     CERTIFIED = "the policy is feasible, and no agent gains more than epsilon by deviating: proved"
     TO_ROUNDING = "whether the thresholds are met is left open by rounding. Accept the excess, or lower the thresholds"
@@ -41,7 +51,18 @@ class Status(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One iteration: who could gain how much, and who moved; or one round of the search for common multipliers."""
+    """One iteration: who could gain how much, and who moved; or one round of the search for common multipliers.
+
+    Examples
+    --------
+    >>> from cmpg import coordinate_ascent
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> for step in coordinate_ascent(game, game.uniform_policy(), epsilon=1e-3).trace:
+    ...     print(step.mover, step.gain, step.costs)
+    0 0.25 [0.25]
+    None 0.0 [0.5]
+    """
 
     iteration: int
     mover: int | None  # None if no agent gained enough, and for a round
@@ -58,7 +79,16 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
-    """The best feasible policy that is known, and what is proved about it."""
+    """The best feasible policy that is known, and what is proved about it.
+
+    Examples
+    --------
+    >>> from cmpg import solve
+    >>> from cmpg.scenarios import counter_example
+    >>> incumbent = solve(counter_example()).incumbent
+    >>> incumbent.policy[0], incumbent.certificate.epsilon < 1e-12
+    (array([[[1., 0.]]]), True)
+    """
 
     policy: JointPolicy
     multipliers: FloatArray  # [n, k]
@@ -69,7 +99,16 @@ class Incumbent:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """One of the runs that a result was chosen from: where it began, how it ended, and what that is worth."""
+    """One of the runs that a result was chosen from: where it began, how it ended, and what that is worth.
+
+    Examples
+    --------
+    >>> from cmpg import Restarts, solve
+    >>> from cmpg.scenarios import counter_example
+    >>> found = solve(counter_example(), restarts=Restarts(2), rng=0)
+    >>> [(attempt.start, attempt.status.name) for attempt in found.runs]
+    [('PlannerStart(potential)', 'CERTIFIED'), ('random', 'CERTIFIED')]
+    """
 
     start: str
     status: Status

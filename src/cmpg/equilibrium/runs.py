@@ -41,12 +41,28 @@ OPTIMAL = 1e-7
 
 
 def by_potential(game: Game, policy: JointPolicy) -> float:
-    """Prefer the equilibrium of greatest potential."""
+    """Prefer the equilibrium of greatest potential.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> by_potential(game, game.uniform_policy()) == game.potential(game.uniform_policy())
+    True
+    """
     return float(game.potential(policy))
 
 
 def by_welfare(game: Game, policy: JointPolicy) -> float:
-    """Prefer the equilibrium of greatest total value."""
+    """Prefer the equilibrium of greatest total value.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> by_welfare(game, game.uniform_policy()), game.at(game.uniform_policy()).values
+    (5.5, array([2.75, 2.75]))
+    """
     return float(np.sum(game.at(policy).values))
 
 

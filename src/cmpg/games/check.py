@@ -36,7 +36,15 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class GameCheck:
-    """What `check_game` found."""
+    """What `check_game` found.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> check = check_game(counter_example())
+    >>> check.problems
+    ()
+    """
 
     problems: tuple[str, ...]
 
@@ -218,6 +226,17 @@ class InducedPosition:
     """A position of a game that states nothing but the CMDPs of its agents: the rest follows from them.
 
     The costs of an induced CMDP are those of the whole game, as its thresholds are.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> class CMDPsOnly:
+    ...     num_agents, thresholds = 2, np.array([0.5])
+    ...     def induced_cmdp(self, policy, agent):
+    ...         return counter_example().at(policy).induced_cmdp(agent)
+    >>> position = InducedPosition(CMDPsOnly(), counter_example().uniform_policy())
+    >>> position.values, position.costs
+    (array([2.75, 2.75]), array([0.25]))
     """
 
     game: Induces

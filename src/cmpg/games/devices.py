@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 
 
 class Concept(Enum):
-    """What is claimed of a policy or a device; the value says what it promises."""
+    """What is claimed of a policy or a device; the value says what it promises.
+
+    Examples
+    --------
+    >>> from cmpg import recommend
+    >>> from cmpg.scenarios import counter_example
+    >>> [concept.word for concept in Concept]
+    ['nash', 'coarse', 'correlated', 'rota']
+    >>> recommend(counter_example(), Concept.ROTA).certificate.concept is Concept.ROTA
+    True
+    """
 
     NASH = "no agent gains by deviating; no device is needed, and the thresholds hold every day in expectation"
     COARSE = (

@@ -39,7 +39,16 @@ if TYPE_CHECKING:
 
 
 class Information(StrEnum):
-    """What a policy may depend on; a Nash claim is against deviations of the same kind."""
+    """What a policy may depend on; a Nash claim is against deviations of the same kind.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world, grid_world_local
+    >>> grid_world().information.name, grid_world_local().information.name
+    ('JOINT_STATE', 'OWN_STATE')
+    >>> print(Information.JOINT_STATE.covers)
+    deviations by the joint state and all that happened before
+    """
 
     JOINT_STATE = "joint-state policies"
     OWN_STATE = "own-state policies"
@@ -56,7 +65,14 @@ class Information(StrEnum):
 
 
 class PotentialKind(Enum):
-    """Why a game is known to have a potential: the classes of docs/glossary.md, or its author's word."""
+    """Why a game is known to have a potential: the classes of docs/glossary.md, or its author's word.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example, spectrum
+    >>> counter_example().potential_proof().kind.name, spectrum().potential_proof().kind.name
+    ('COMMON_REWARD', 'EXOGENOUS_STATE')
+    """
 
     ONE_AGENT = "one agent"
     COMMON_REWARD = "C1"
@@ -68,7 +84,17 @@ class PotentialKind(Enum):
 
 @dataclass(frozen=True)
 class PotentialProof:
-    """Why a game has a potential, and what any 4-cycle of its values can sum to at most."""
+    """Why a game has a potential, and what any 4-cycle of its values can sum to at most.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game, counter_example
+    >>> proof = counter_example().potential_proof()
+    >>> proof.kind.value, proof.residual
+    ('C1', 0.0)
+    >>> congestion_game(num_agents=2).potential_proof() is None
+    True
+    """
 
     kind: PotentialKind
     reason: str
@@ -76,7 +102,18 @@ class PotentialProof:
 
 
 class Position(Protocol):
-    """A game at a joint policy."""
+    """A game at a joint policy.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> position = game.at(game.uniform_policy())
+    >>> position.values, position.costs, position.slacks
+    (array([2.75, 2.75]), array([0.25]), array([0.25]))
+    >>> position.replace(0, [[[1.0, 0.0]]]).costs
+    array([0.])
+    """
 
     @property
     def policy(self) -> JointPolicy:
@@ -132,7 +169,17 @@ class HasConstraints(Protocol):
 
 
 class Game(Protocol):
-    """Several agents, shared constraints, finite or discounted time."""
+    """Several agents, shared constraints, finite or discounted time.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game: Game = counter_example()
+    >>> game.num_agents, game.policy_shapes, game.thresholds
+    (2, ((1, 1, 2), (1, 1, 2)), array([0.5]))
+    >>> game.at(game.uniform_policy()).values
+    array([2.75, 2.75])
+    """
 
     @property
     def num_agents(self) -> int:
@@ -209,7 +256,17 @@ class SharedResources(Game, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
-    """What one step of B episodes brought; states have one row for all agents that see the joint state."""
+    """What one step of B episodes brought; states have one row for all agents that see the joint state.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> stepper, rng = counter_example().stepper(), np.random.default_rng(0)
+    >>> brought = stepper.step(0, stepper.begin(2, rng), np.array([[0, 1], [0, 1]]), rng)
+    >>> brought.rewards, brought.costs
+    (array([[3., 4.],
+           [3., 4.]]), array([[0., 1.]]))
+    """
 
     rewards: FloatArray  # [n, B]
     costs: FloatArray  # [k, B]
@@ -219,7 +276,17 @@ class Stepped:
 
 
 class Stepper(Protocol):
-    """How a game is played, B episodes side by side; everything random comes from the generator."""
+    """How a game is played, B episodes side by side; everything random comes from the generator.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import spectrum
+    >>> rng = np.random.default_rng(0)
+    >>> stepper = spectrum().stepper()
+    >>> states = stepper.begin(1000, rng)
+    >>> stepper.step(0, states, np.ones((3, 1000), dtype=int), rng).rewards.shape
+    (3, 1000)
+    """
 
     @property
     def payoff_scale(self) -> float:
@@ -234,14 +301,30 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Playable(Protocol):
-    """A game that can be played step by step; `cmpg.games.OneByOne` helps where one episode is all that can be."""
+    """A game that can be played step by step; `cmpg.games.OneByOne` helps where one episode is all that can be.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import spectrum
+    >>> isinstance(spectrum(), Playable)
+    True
+    >>> spectrum().stepper().begin(4, np.random.default_rng(0)).shape
+    (1, 4)
+    """
 
     def stepper(self) -> Stepper:
         """Return how it is played."""
 
 
 class Objective(Enum):
-    """What policies are compared by."""
+    """What policies are compared by.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> counter_example().planner(Objective.WELFARE).description
+    'a planner who chooses all actions'
+    """
 
     WELFARE = "total value"
     POTENTIAL = "potential"
@@ -249,7 +332,16 @@ class Objective(Enum):
 
 @dataclass(frozen=True, eq=False)
 class UpperBound:
-    """No feasible policy is worth more, in exact arithmetic."""
+    """No feasible policy is worth more, in exact arithmetic.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium import PlannerStart
+    >>> from cmpg.scenarios import counter_example
+    >>> bound = PlannerStart()(counter_example()).bound
+    >>> round(bound.value, 6), bound.multipliers, bound.proof
+    (7.0, array([2.]), 'a planner who chooses all actions')
+    """
 
     value: float  # with an allowance for rounding
     multipliers: FloatArray  # [k]: the common λ that proves it
@@ -260,7 +352,17 @@ class UpperBound:
 
 @dataclass(frozen=True, eq=False)
 class Planner:
-    """The CMDP of one planner who chooses all actions for one objective, and how its choices are split among agents."""
+    """The CMDP of one planner who chooses all actions for one objective, and how its choices are split among agents.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> planner = counter_example().planner(Objective.WELFARE)
+    >>> planner.cmdp.num_actions
+    4
+    >>> planner.split(np.array([[3]]))[1]
+    array([[[0., 1.]]])
+    """
 
     cmdp: CMDP  # its reward is at least what any joint action adds to the objective; rounding included
     split: Callable[[IntArray], JointPolicy]  # actions [H, S] of the CMDP
@@ -480,6 +582,13 @@ def potential_by_moves(game: Game, policy: JointPolicy) -> float:
     """Return Φ(policy) − Φ(reference), by moving one agent at a time (Lemma 1); exact where a potential exists.
 
     No agent mixes at the reference, so averages over the others are cheap on the way to a policy that mixes little.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> potential_by_moves(game, game.uniform_policy()), game.at(game.uniform_policy()).values - 3
+    (-0.25, array([-0.25, -0.25]))
     """
     position, total = game.at(JointPolicy.reference(game.policy_shapes)), 0.0
     for agent, table in enumerate(policy):

@@ -91,6 +91,12 @@ class Legend:
     """The words and units that a scenario states for what its game is about; all have a default.
 
     Reports, pages and exported tables read them, so that none of them knows a scenario.
+
+    Examples
+    --------
+    >>> legend = Legend(agent="car", step="hour", resource="transformer")
+    >>> legend.agent, legend.state
+    ('car', 'state')
     """
 
     agent: str = "agent"

@@ -445,7 +445,19 @@ class OneEpisode(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OneByOne:
-    """A stepper of a game that can only be played one episode at a time."""
+    """A stepper of a game that can only be played one episode at a time.
+
+    Examples
+    --------
+    >>> class Coin:
+    ...     def begin(self, rng):
+    ...         return np.zeros(1, dtype=int)
+    ...     def step(self, h, states, actions, rng):
+    ...         return actions * 1.0, np.zeros(0), states
+    >>> stepper, rng = OneByOne(Coin()), np.random.default_rng(0)
+    >>> stepper.step(0, stepper.begin(3, rng), np.array([[0, 1, 1]]), rng).rewards
+    array([[0., 1., 1.]])
+    """
 
     episode: OneEpisode
     payoff_scale: float = 1.0  # the most that a step of one agent can bring it, or add to a cost, if that is known

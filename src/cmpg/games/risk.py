@@ -406,7 +406,17 @@ def with_cvar(game: JointGame, *budgets: Budget, keep_expected: bool = True) -> 
 
 
 def lifted(policy: JointPolicy, augmented: JointGame) -> JointPolicy:
-    """Return a policy on the states of the game as one on those of its augmented game, which ignores what was spent."""
+    """Return a policy on the states of the game as one on those of its augmented game, which ignores what was spent.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> game = grid_world()
+    >>> risky = with_chances(game, Chance("collisions", at_most=0, probability=0.02))
+    >>> policy = lifted(game.uniform_policy(), risky)
+    >>> bool(np.allclose(risky.at(policy).values, game.at(game.uniform_policy()).values))
+    True
+    """
     states = policy.shapes[0][1]
     cells, rest = divmod(augmented.num_states, states)
     if rest or cells == 0:
@@ -415,7 +425,14 @@ def lifted(policy: JointPolicy, augmented: JointGame) -> JointPolicy:
 
 
 def augmented_sizes(game: JointGame, *budgets: Budget) -> tuple[int, int]:
-    """Return how many states the augmented game would have, and how many entries its transition: before it is built."""
+    """Return how many states the augmented game would have, and how many entries its transition: before it is built.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world
+    >>> augmented_sizes(grid_world(), Chance("collisions", at_most=0, probability=0.02))
+    (512, 8192)
+    """
     joint = _checked(game, budgets)
     return _sizes(joint, tuple(each.levels for each in _counters(joint, budgets)))
 

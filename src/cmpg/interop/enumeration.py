@@ -64,7 +64,16 @@ class ParallelAPI(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedEnv:
-    """An environment as a game, and the observations that its states stand for."""
+    """An environment as a game, and the observations that its states stand for.
+
+    Examples
+    --------
+    >>> from cmpg.interop.parallel_env import to_parallel_env
+    >>> from cmpg.scenarios import counter_example
+    >>> found = from_parallel_env(to_parallel_env(counter_example()), horizon=1, thresholds=[0.5])
+    >>> found.game.num_states, found.agents, found.samples_per_entry is None
+    (2, ('agent 0', 'agent 1'), True)
+    """
 
     game: JointGame
     keys: tuple[Hashable, ...]  # [S]

@@ -47,6 +47,19 @@ def read_nfg(path: FilePath, *, exact: bool = False) -> JointGame:
     ------
     FileError
         With the file and the line: it is not a strategic form, is cut short, or a number cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.scenarios import counter_example
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "game.nfg"
+    ...     _ = path.write_text(nfg_text(counter_example(), without_constraints=True))
+    ...     game = read_nfg(path)
+    >>> game.rewards[0, 0, 0], game.num_constraints
+    (array([[3., 2.],
+           [2., 4.]]), 0)
     """
     words = _Words(path, keep=exact)
     words.expect("NFG")

@@ -48,7 +48,17 @@ def to_gymnasium_env(cmdp: CMDP) -> CMDPEnv:
 
 
 class CMDPEnv(gymnasium.Env[IntArray, Any]):
-    """A CMDP that is stepped; see `to_gymnasium_env`."""
+    """A CMDP that is stepped; see `to_gymnasium_env`.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> env = CMDPEnv(game.at(game.uniform_policy()).induced_cmdp(0))
+    >>> _ = env.reset(seed=0)
+    >>> env.step(1)[1], int(env.action_space.n)
+    (3.0, 2)
+    """
 
     metadata = {"render_modes": []}  # noqa: RUF012
 

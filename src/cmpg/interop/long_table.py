@@ -122,7 +122,15 @@ def _written(value: Any) -> str:
 
 
 def game_frame(game: Game) -> pandas.DataFrame:
-    """Return a joint game as a long pandas table; needs pandas."""
+    """Return a joint game as a long pandas table; needs pandas.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> frame = game_frame(counter_example())
+    >>> frame.quantity.unique().tolist()
+    ['horizon', 'threshold', 'initial', 'transition', 'reward', 'cost']
+    """
     import pandas
 
     frame = pandas.DataFrame(list(table_rows(game)))
@@ -137,6 +145,18 @@ def read_table(path: FilePath, *, exact: bool = False) -> JointGame:
     FileError
         With the file and the line: a column is missing, a quantity, a name or a number is not known, or an entry stands
         there twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.scenarios import counter_example
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "game.csv"
+    ...     _ = path.write_text(table_text(counter_example()))
+    ...     game = read_table(path)
+    >>> game.thresholds, game.rewards[0, 0, 0].tolist()
+    (array([0.5]), [[3.0, 2.0], [2.0, 4.0]])
     """
     rows = csv.DictReader(line.text for line in read_lines(path))
     try:
@@ -158,7 +178,15 @@ def _whole(row: dict[Any, Any], number: int, path: FilePath) -> Row:
 
 
 def from_frame(frame: pandas.DataFrame) -> JointGame:
-    """Read a long pandas table, as `game_frame` makes it."""
+    """Read a long pandas table, as `game_frame` makes it.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> again = from_frame(game_frame(counter_example()))
+    >>> bool((again.rewards == counter_example().rewards).all())
+    True
+    """
     rows = frame.astype(object).where(frame.notna(), "").to_dict("records")
     listed = [(f"the frame, row {number}", row) for number, row in enumerate(rows)]
     return _Reader("the frame", list(frame.columns)).game(listed, exact=False)

@@ -57,7 +57,17 @@ def to_parallel_env(game: Game, *, rng: np.random.Generator | None = None) -> Ga
 
 
 class GameEnv(ParallelEnv[str, IntArray, int]):  # type: ignore[misc]  # PettingZoo has no types
-    """A game that is stepped; see `to_parallel_env`."""
+    """A game that is stepped; see `to_parallel_env`.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> env = GameEnv(counter_example(), np.random.default_rng(0))
+    >>> _ = env.reset()
+    >>> observations, rewards, terminations, truncations, infos = env.step({"agent 0": 1, "agent 1": 1})
+    >>> rewards, infos["agent 0"]["costs"]
+    ({'agent 0': 4.0, 'agent 1': 4.0}, {'both play 2': 1.0})
+    """
 
     def __init__(self, game: Game, rng: np.random.Generator) -> None:
         assert isinstance(game, Playable)

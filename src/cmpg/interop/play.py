@@ -29,7 +29,19 @@ def observed_states(observations: Observations) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """What a policy brought and cost in a number of episodes."""
+    """What a policy brought and cost in a number of episodes.
+
+    Examples
+    --------
+    >>> from cmpg.interop import to_parallel_env
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> env = to_parallel_env(game)
+    >>> played = PolicyRunner(game.uniform_policy()).play(env, episodes=500, rng=np.random.default_rng(1))
+    >>> low, high = played.cost_intervals()[0]
+    >>> played.returns.shape, bool(low <= 0.25 <= high)
+    ((500, 2), True)
+    """
 
     returns: FloatArray  # [episodes, n]
     costs: FloatArray  # [episodes, k]
@@ -158,6 +170,16 @@ class LearnableEnv:
         The number of the state in which the agents observe something.
     costs
         What a step costs; read from the infos unless given.
+
+    Examples
+    --------
+    >>> from cmpg.interop import to_parallel_env
+    >>> from cmpg.scenarios import spectrum
+    >>> env = LearnableEnv(to_parallel_env(spectrum()), state=lambda seen: observed_states(seen)[0])
+    >>> _ = env.reset(np.random.default_rng(0))
+    >>> following, rewards, costs, over = env.step([0, 0, 0])
+    >>> rewards, costs
+    ([0.0, 0.0, 0.0], [0.0])
     """
 
     def __init__(

@@ -30,7 +30,16 @@ MAX_COMMANDS = 1_000_000
 
 @dataclass(frozen=True)
 class PrismProblem:
-    """A model and the question about it, as texts."""
+    """A model and the question about it, as texts.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = to_prism(game.at(game.uniform_policy()).induced_cmdp(0))
+    >>> problem.model.splitlines()[0], problem.reward_offset
+    ('// the constrained Markov decision process of one agent', 0.0)
+    """
 
     model: str
     properties: str

@@ -23,7 +23,21 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found."""
+    """What a replay found.
+
+    Examples
+    --------
+    >>> from cmpg.interop import from_parallel_env, to_parallel_env
+    >>> from cmpg.scenarios import counter_example
+    >>> env = to_parallel_env(counter_example())
+    >>> found = from_parallel_env(env, horizon=1, thresholds=[0.5])
+    >>> def mine(agent, observation, step):
+    ...     return agent
+    >>> other = found.policy(lambda agent, observation, step: 0)
+    >>> seen = replay(env, found, mine, other, episodes=10, rng=np.random.default_rng(1))
+    >>> seen.agrees, seen.differences
+    (False, 10)
+    """
 
     episodes: int
     steps: int

@@ -122,6 +122,13 @@ def tensorboard_watcher(folder: str | Path, *, names: Names | None = None) -> Wa
     """Return a watcher that writes to a folder of TensorBoard; torch or tensorboardX must be installed.
 
     With a writer of your own: `Watcher(writer.add_scalar)`.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> watcher = tensorboard_watcher("runs/today")  # doctest: +SKIP
+    >>> result = cmpg.solve(cmpg.scenarios.charging(), on_progress=watcher)  # doctest: +SKIP
+    >>> watcher.conclude(result)  # doctest: +SKIP
     """
     writer = _first_of("torch.utils.tensorboard", "tensorboardX").SummaryWriter(str(folder))
 
@@ -133,7 +140,14 @@ def tensorboard_watcher(folder: str | Path, *, names: Names | None = None) -> Wa
 
 
 def mlflow_watcher(*, names: Names | None = None) -> Watcher:
-    """Return a watcher that writes to the active run of MLflow, which must be installed."""
+    """Return a watcher that writes to the active run of MLflow, which must be installed.
+
+    Examples
+    --------
+    >>> import cmpg, mlflow  # doctest: +SKIP
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     cmpg.solve(cmpg.scenarios.charging(), on_progress=mlflow_watcher())
+    """
     mlflow = _first_of("mlflow")
 
     def write(name: str, number: float, count: int) -> None:

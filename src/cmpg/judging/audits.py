@@ -50,7 +50,14 @@ VACUOUS = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Two numbers that a third one lies between, with the probability that the audit states."""
+    """Two numbers that a third one lies between, with the probability that the audit states.
+
+    Examples
+    --------
+    >>> gain = Interval(0.1, 0.3)
+    >>> 0.25 in gain, round(gain.width, 9)
+    (True, 0.2)
+    """
 
     lower: float
     upper: float
@@ -69,7 +76,18 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredDeviation:
-    """A deviation of one agent, measured by episodes that were played after it was chosen."""
+    """A deviation of one agent, measured by episodes that were played after it was chosen.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> from cmpg.judging import GameWorld
+    >>> game = cmpg.scenarios.counter_example()
+    >>> found = audit(GameWorld(game), game.uniform_policy(), episodes=2000, rng=np.random.default_rng(1))
+    >>> deviation = found.deviations[0]
+    >>> deviation.source, deviation.within_budget, 0.25 in deviation.gain
+    ('planned', True, True)
+    """
 
     agent: int
     source: str  # "planned", "given", "trained"
@@ -182,6 +200,15 @@ def audit(
         Whose deviations are looked at; all unless given. Without all there is no upper bound.
     on_progress
         Called with what is done next.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> from cmpg.judging import GameWorld
+    >>> game = cmpg.scenarios.counter_example()
+    >>> found = audit(GameWorld(game), cmpg.solve(game).policy, episodes=2000, rng=np.random.default_rng(1))
+    >>> found.feasible, 3.0 in found.values[0], found.exploitability.lower
+    (True, True, 0.0)
     """
     if not 0 < delta < 1:
         raise CMPGError(f"delta is {delta}; it is a probability of failure, strictly between 0 and 1.")

@@ -33,7 +33,14 @@ Observations = Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class EnvStep:
-    """One step of an environment, as its costs are computed from."""
+    """One step of an environment, as its costs are computed from.
+
+    Examples
+    --------
+    >>> step = EnvStep(observations={"a": 0}, actions={"a": 1}, rewards={"a": 1.0}, infos={"a": {"cost": 2.0}})
+    >>> reported_costs(step)
+    [2.0]
+    """
 
     observations: Observations  # before
     actions: Mapping[Any, int]

@@ -35,7 +35,16 @@ NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class Change:
-    """Where a deviation does something else than the policy: the likeliest action of each."""
+    """Where a deviation does something else than the policy: the likeliest action of each.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> game = cmpg.scenarios.counter_example()
+    >>> change = cmpg.judge(game, game.uniform_policy()).deviations[0].changes[0]
+    >>> change.step, change.state, change.after, change.probability
+    (0, 0, 1, 0.5)
+    """
 
     step: int
     state: int
@@ -48,7 +57,16 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """The best that one agent can do within the constraints while the others keep to the policy."""
+    """The best that one agent can do within the constraints while the others keep to the policy.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> game = cmpg.scenarios.counter_example()
+    >>> deviation = cmpg.judge(game, game.uniform_policy()).deviations[0]
+    >>> deviation.agent, deviation.policy, round(deviation.gain, 6), deviation.costs
+    (0, array([[[0., 1.]]]), 0.25, array([0.5]))
+    """
 
     agent: int
     policy: FloatArray  # [H, S, A]

@@ -111,7 +111,19 @@ def _predicted(policy: Any, observation: Any) -> Any:
 
 
 class RecurrentPolicyError(PolicyError):
-    """A policy remembers what it saw, and something was requested that only a policy without memory has."""
+    """A policy remembers what it saw, and something was requested that only a policy without memory has.
+
+    Examples
+    --------
+    >>> class Remembers:
+    ...     def predict(self, observation, deterministic=False):
+    ...         return 0, "hidden state"
+    >>> try:
+    ...     policy_function(Remembers())(0, 0.5, 0)
+    ... except RecurrentPolicyError as error:
+    ...     print(str(error).partition(":")[0])
+    Remembers.predict returned a state beside its action
+    """
 
 
 def _softmax(module: Any, observation: Any) -> FloatArray:

@@ -15,7 +15,16 @@ from cmpg.summaries import Summary, html, line, text
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """Policies of one game, judged alike."""
+    """Policies of one game, judged alike.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> game = cmpg.scenarios.counter_example()
+    >>> found = judge_side_by_side(game, {"uniform": game.uniform_policy(), "ours": cmpg.solve(game).policy})
+    >>> [each.feasible for each in found.judged], found.best_known
+    ([True, True], 6.0)
+    """
 
     judged: tuple[JudgedPolicy, ...]  # in the order in which they were given
     epsilon: float  # a policy that no agent gains more than this by deviating from counts as Nash

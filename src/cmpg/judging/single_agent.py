@@ -40,6 +40,19 @@ class SingleAgentEnv(_Env):  # type: ignore[misc]
 
     `reset` and `step` return what Gymnasium wants. The reward is the agent's own; `info["costs"]` has the costs of the
     step, so that a learner for constraints can read them.
+
+    Examples
+    --------
+    >>> class Matching:
+    ...     def reset(self, rng):
+    ...         return 0
+    ...     def step(self, actions):
+    ...         return 0, [float(actions[0] == actions[1])] * 2, [], True
+    >>> world = EnvironmentWorld(Matching(), horizon=1, reward_range=(0, 1), num_actions=(2, 2))
+    >>> env = SingleAgentEnv(world, world.prepared(lambda agent, observation, step: 1), agent=0)
+    >>> _ = env.reset(seed=0)
+    >>> env.step(1)[1]
+    1.0
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012

@@ -137,6 +137,15 @@ class GameWorld:
     ----------
     game
         With a finite horizon, of any form that can be played.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> game = cmpg.scenarios.counter_example()
+    >>> world = GameWorld(game)
+    >>> seen = world.play(world.prepared(game.uniform_policy()), 1000, np.random.default_rng(0))
+    >>> world.horizon, seen.returns.shape
+    (1, (2, 1000))
     """
 
     game: Game

@@ -35,6 +35,16 @@ class APriori:
         A slack that the CMDP has: max_π min_j (α_j − V^{c_j}(π)), or less.
     max_samples
         More are refused at once; the simulator's own budget holds besides.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, InducedProblem
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> response = APriori(slater=0.5)(problem, epsilon=0.1, delta=0.1)
+    >>> response.status.name, response.cost_ceilings.round(6)
+    ('CERTIFIED', array([0.5]))
     """
 
     slater: float

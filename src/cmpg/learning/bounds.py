@@ -346,6 +346,15 @@ def bounds_table(
         A bound on max Φ − min Φ for the rows without constraints; Σ G_i unless given, and at most that.
     allowance
         What may be spent.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, slater_constant
+    >>> from cmpg.scenarios import spectrum
+    >>> known = GameSimulator(spectrum(), rng=np.random.default_rng(0)).known
+    >>> table = bounds_table(known, slater=slater_constant(spectrum()).value, epsilon=0.5, delta=0.1)
+    >>> table.rows[0].algorithm, table.rows[0].runnable
+    ('1: CA-CMPG, known model', True)
     """
     check_accuracy(epsilon, delta)
     total = float(known.reward_ranges.sum())

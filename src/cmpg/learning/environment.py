@@ -34,7 +34,21 @@ Entry = tuple[int, int, tuple[int, ...]]
 
 
 class Environment(Protocol):
-    """What a user must provide; see the module's text."""
+    """What a user must provide; see the module's text.
+
+    Examples
+    --------
+    >>> class Corridor:
+    ...     def reset(self, rng):
+    ...         self.cell = 0
+    ...         return self.cell
+    ...     def step(self, actions):
+    ...         self.cell = min(self.cell + actions[0], 2)
+    ...         return self.cell, [float(self.cell == 2)], []
+    >>> corridor = Corridor()
+    >>> corridor.reset(np.random.default_rng(0)), corridor.step([1])
+    (0, (1, [0.0], []))
+    """
 
     def reset(self, rng: np.random.Generator) -> int:
         """Begin an episode and return its first state."""
@@ -56,6 +70,20 @@ class EnvironmentSimulator:
         Draws the agents' actions, and is handed to `reset`.
     budget
         Samples at most; None for no limit.
+
+    Examples
+    --------
+    >>> class Coin:
+    ...     def reset(self, rng):
+    ...         return 0
+    ...     def step(self, actions):
+    ...         return 0, [float(actions[0])], []
+    >>> known = Known.from_payoffs(rewards=[[[[0.0, 1.0]]]], costs=np.zeros((0, 1, 1, 2)), thresholds=[],
+    ...                            initial=[1.0], horizon=2)
+    >>> simulator = EnvironmentSimulator(Coin(), known=known, rng=np.random.default_rng(0))
+    >>> samples = simulator.roll_out(JointPolicy.uniform(known.policy_shapes), 100)
+    >>> int(samples.visits.sum()), simulator.ledger.total
+    (200, 200)
     """
 
     def __init__(

@@ -74,6 +74,17 @@ class Adaptive:
         How a box bounds one probability; None for no box.
     on_round
         Called with the bounds after every round.
+
+    Examples
+    --------
+    >>> from cmpg import JointPolicy
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> idle = JointPolicy.reference(spectrum().policy_shapes)
+    >>> response = Adaptive()(InducedProblem(simulator, 0, idle), epsilon=0.5, delta=0.1)
+    >>> response.status.name, response.value_ceiling - response.value_floor <= 0.5
+    ('CERTIFIED', True)
     """
 
     first_count: int = 64

@@ -28,7 +28,19 @@ from cmpg.summaries import Summary, fields_line, html, line, text
 
 
 class ResponseStatus(Enum):
-    """The ways in which learning one response ends; the value says what it means, and what to do next."""
+    """The ways in which learning one response ends; the value says what it means, and what to do next.
+
+    Examples
+    --------
+    >>> from cmpg.learning import Adaptive, GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0), budget=5000)
+    >>> problem = InducedProblem(simulator, 0, JointPolicy.reference(spectrum().policy_shapes))
+    >>> Adaptive()(problem, epsilon=0.1, delta=0.1).status.name
+    'LIMIT'
+    >>> print(ResponseStatus.LIMIT.value)
+    the samples ran out first; what is known so far is given. Raise the budget, or epsilon
+    """
 
     CERTIFIED = "the policy meets the constraints and is within epsilon of the best, with probability 1 − delta"
     BETTER = "the policy meets the constraints and is better than the current one, with probability 1 − delta"
@@ -126,7 +138,18 @@ class Proved:
 
 @dataclass(frozen=True, eq=False)
 class LearnedResponse:
-    """A learned policy of one agent, and its guarantee."""
+    """A learned policy of one agent, and its guarantee.
+
+    Examples
+    --------
+    >>> from cmpg.learning import Adaptive, GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> idle = JointPolicy.reference(spectrum().policy_shapes)
+    >>> response = Adaptive()(InducedProblem(simulator, 0, idle), epsilon=1.0, delta=0.1)
+    >>> response.policy.shape, response.samples == simulator.ledger.total
+    ((2, 4, 3), True)
+    """
 
     status: ResponseStatus
     message: str
@@ -170,7 +193,16 @@ class LearnedResponse:
 
 
 class Learner(Protocol):
-    """Anything that learns a best response from samples."""
+    """Anything that learns a best response from samples.
+
+    Examples
+    --------
+    >>> from cmpg.learning import Adaptive, GameSimulator, learn
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> learn(simulator, learner=Adaptive(first_count=1024), epsilon=0.9, delta=0.1).certified
+    True
+    """
 
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
         """Return a policy within ε of the best that meets the constraints, with probability 1 − δ, or say why not."""
@@ -182,6 +214,14 @@ class LearnResult:
 
     The guarantee: with probability at least 1 − δ over the samples, the policy is feasible and no agent gains more than
     ε by deviating. It holds under the `assumptions` if `void` is empty; otherwise `void` says why it does not.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, learn_shared
+    >>> from cmpg.scenarios import spectrum
+    >>> result = learn_shared(GameSimulator(spectrum(), rng=np.random.default_rng(0)), epsilon=0.9, delta=0.1)
+    >>> result.certified, result.void, result.total_samples == sum(result.samples.values())
+    (True, (), True)
     """
 
     status: Status
@@ -228,7 +268,17 @@ def claim(epsilon: float, delta: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A learned policy, and all that was executed on the way, judged with the true model."""
+    """A learned policy, and all that was executed on the way, judged with the true model.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, learn_shared
+    >>> from cmpg.scenarios import spectrum
+    >>> result = learn_shared(GameSimulator(spectrum(), rng=np.random.default_rng(0)), epsilon=0.9, delta=0.1)
+    >>> judgement = judge(spectrum(), result)
+    >>> judgement.feasible, judgement.gap <= 0.9, judgement.right(0.9)
+    (True, True, True)
+    """
 
     gap: float  # the largest true gain of an agent
     costs: FloatArray  # [k]
@@ -245,7 +295,16 @@ class Judgement:
 
 
 def judge(game: Game, result: LearnResult) -> Judgement:
-    """Judge a result with the game that the simulator hid; a discounted one is cut off where the rest is rounding."""
+    """Judge a result with the game that the simulator hid; a discounted one is cut off where the rest is rounding.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, learn_shared
+    >>> from cmpg.scenarios import spectrum
+    >>> result = learn_shared(GameSimulator(spectrum(), rng=np.random.default_rng(0)), epsilon=0.9, delta=0.1)
+    >>> judge(spectrum(), result).right(result.epsilon)
+    True
+    """
     if game.discount is not None:
         game = finite_form(game)
         steps = game.horizon or 1

@@ -20,7 +20,17 @@ from cmpg.summaries import fields_line
 
 @dataclass(frozen=True, eq=False)
 class InducedProblem:
-    """The CMDP of one agent, which can only be sampled: all others keep to `policy`."""
+    """The CMDP of one agent, which can only be sampled: all others keep to `policy`.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> game = spectrum()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> problem.shape, problem.draw(10).transitions.shape
+    ((2, 4, 3), (1, 4, 3, 4))
+    """
 
     simulator: Simulator
     agent: int

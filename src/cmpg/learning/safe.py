@@ -140,7 +140,13 @@ def exploration_policy(
 
 @dataclass(frozen=True)
 class Pace:
-    """How many episodes, and how often to solve again."""
+    """How many episodes, and how often to solve again.
+
+    Examples
+    --------
+    >>> SafeExploration(pace=Pace(growth=0.5, first=64)).pace
+    Pace(growth=0.5, first=64, most=100000000)
+    """
 
     growth: float = 0.02  # solve after this share of more episodes
     first: int = 8  # and after no fewer than this
@@ -292,7 +298,17 @@ class BaselineSource(Protocol):
 
 @dataclass(frozen=True)
 class OwnPolicy:
-    """The policy that the agent plays already, which meets the constraints; its slack is found out from samples."""
+    """The policy that the agent plays already, which meets the constraints; its slack is found out from samples.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, InducedProblem
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> OwnPolicy()(problem).policy
+    array([[[0.5, 0.5]]])
+    """
 
     def __call__(self, problem: InducedProblem) -> Baseline:
         """Return the agent's table of the joint policy."""
@@ -301,7 +317,17 @@ class OwnPolicy:
 
 @dataclass(frozen=True, eq=False)
 class GivenPolicy:
-    """A policy that the caller vouches for, and, where that is known, what it costs."""
+    """A policy that the caller vouches for, and, where that is known, what it costs.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> GivenPolicy([[[1.0, 0.0]]], costs=[0.0])(problem).policy
+    array([[[1., 0.]]])
+    """
 
     policy: Any  # [H, S, A]
     costs: Any = None  # [k]: α_S
@@ -340,6 +366,16 @@ class SafeExploration:
         A baseline whose slack is proved to be less than this share of the cost's range ends the exploration.
     on_round
         Called with what is known after every solve.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, InducedProblem
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> response = SafeExploration(pace=Pace(growth=0.5))(problem, epsilon=0.1, delta=0.1)
+    >>> response.status.name, round(response.value_floor, 3), response.cost_ceilings.round(3)
+    ('CERTIFIED', 3.0, array([0.5]))
     """
 
     baseline: BaselineSource = field(default_factory=OwnPolicy)
@@ -412,6 +448,14 @@ def safe_learner(
         constraints. A larger one is budget that the others gain by using; a smaller one slows down their exploration.
     pace
         Episodes, and solves.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import counter_example
+    >>> known = GameSimulator(counter_example(), rng=np.random.default_rng(0)).known
+    >>> safe_learner(known, epsilon=0.1).margin > 0
+    True
     """
     left = _margin(known, epsilon) if margin is None else margin
     widest = float(known.cost_spans.sum(axis=1).max(initial=0.0))

@@ -36,7 +36,16 @@ MAX_SAMPLES = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Payoffs:
-    """Rewards and costs for every step, state and action."""
+    """Rewards and costs for every step, state and action.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> payoffs = GameSimulator(spectrum(), rng=np.random.default_rng(0)).known.payoffs
+    >>> payoffs.rewards.shape, payoffs.costs.shape
+    ((3, 1, 4, 3, 3, 3), (1, 1, 4, 3, 3, 3))
+    """
 
     rewards: FloatArray  # [n, H or 1, S, *A]
     costs: FloatArray  # [k, H or 1, S, *A]
@@ -313,7 +322,18 @@ class PayoffSums:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """How often each entry was tried, and where it led; a single action axis where one agent looks at it."""
+    """How often each entry was tried, and where it led; a single action axis where one agent looks at it.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> policy = spectrum().uniform_policy()
+    >>> samples = simulator.roll_out(policy, 100) + simulator.roll_out(policy, 50)
+    >>> int(samples.visits[0].sum()), samples.seen_by(0).visits.shape
+    (150, (2, 4, 3))
+    """
 
     visits: IntArray  # [H, S, *A]
     transitions: IntArray  # [H − 1, S, *A, S]: the last step leads nowhere that matters
@@ -349,7 +369,19 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """A joint policy that was really executed, and for how many episodes; kept so that it can be judged afterwards."""
+    """A joint policy that was really executed, and for how many episodes; kept so that it can be judged afterwards.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator, InducedProblem, SafeExploration
+    >>> from cmpg.scenarios import spectrum
+    >>> game = spectrum()
+    >>> simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    >>> problem = InducedProblem(simulator, 0, JointPolicy.reference(game.policy_shapes))
+    >>> played = SafeExploration()(problem, epsilon=2.0, delta=0.1).played
+    >>> all(bool((game.at(each.policy).costs <= game.thresholds).all()) for each in played)
+    True
+    """
 
     policy: JointPolicy
     episodes: int

@@ -69,7 +69,18 @@ ASSUMPTIONS = ("samples are independent draws of the game's own law, and the dec
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What is known after one round: the policy that was found, and its bounds."""
+    """What is known after one round: the policy that was found, and its bounds.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> rounds = []
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> _ = learn_shared(simulator, epsilon=0.5, delta=0.1, on_round=rounds.append)
+    >>> rounds[-1].gap <= 0.5, rounds[-1].feasible
+    (True, True)
+    """
 
     samples_per_entry: int
     policy: JointPolicy

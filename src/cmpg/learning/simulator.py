@@ -43,7 +43,16 @@ from cmpg.policy import JointPolicy
 
 
 class Simulator(Protocol):
-    """A game whose transition can be sampled, and not read."""
+    """A game whose transition can be sampled, and not read.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import spectrum
+    >>> simulator = GameSimulator(spectrum(), rng=np.random.default_rng(0))
+    >>> simulator.draw(h=0, s=0, a=(0, 0, 0), count=100).shape, simulator.ledger.total
+    ((4,), 100)
+    """
 
     @property
     def known(self) -> Known:

@@ -60,7 +60,15 @@ def slater_constant(game: JointGame) -> SlaterConstant:
 
 
 def cmdp_slack(cmdp: CMDP) -> float:
-    """Return max_π min_j (α_j − V^{c_j}(π)) of one CMDP; infinite where there is no constraint."""
+    """Return max_π min_j (α_j − V^{c_j}(π)) of one CMDP; infinite where there is no constraint.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> cmdp_slack(game.at(game.uniform_policy()).induced_cmdp(0))
+    0.5
+    """
     if cmdp.num_constraints == 0:
         return np.inf
     if cmdp.num_constraints == 1:

@@ -30,7 +30,17 @@ from cmpg.summaries import fields_line
 
 
 class News(Protocol):
-    """Says what is known of the day at each step."""
+    """Says what is known of the day at each step.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> def late_news(step, states):
+    ...     return game if step >= 2 else None
+    >>> operate(late_news, horizon=6, thresholds=game.thresholds, epsilon=1e-2).plans[0].at
+    2
+    """
 
     def __call__(self, step: int, states: Mapping[str, int]) -> LocalGame | None:
         """Return the game of the whole day as it is known at a step, by the states of its agents; None: no agent yet.
@@ -41,7 +51,15 @@ class News(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """News of a day of which all is known from the beginning."""
+    """News of a day of which all is known from the beginning.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> Fixed(game)(3, {}) is game
+    True
+    """
 
     game: LocalGame
 
@@ -144,7 +162,13 @@ def _first_use(game: LocalGame, agent: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Luck:
-    """What chance decides, for each agent by name: numbers below one for its first state, its moves and its actions."""
+    """What chance decides, for each agent by name: numbers below one for its first state, its moves and its actions.
+
+    Examples
+    --------
+    >>> Luck(1)("Ada", 24).shape, bool((Luck(1)("Ada", 24) == Luck(1)("Ada", 24)).all())
+    ((49,), True)
+    """
 
     seed: int
 
@@ -159,7 +183,16 @@ DEFAULT_LUCK = Luck(0)
 
 @dataclass(frozen=True, eq=False)
 class OperatedDay:
-    """What a day of operation brought."""
+    """What a day of operation brought.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> done = operate(Fixed(game), horizon=6, thresholds=game.thresholds, luck=Luck(1), again=False, epsilon=1e-2)
+    >>> done.certified, len(done.plans), sorted(done.values)
+    (True, 1, ['agent 0', 'agent 1'])
+    """
 
     values: dict[str, float]  # of each agent that came, as it turned out
     costs: FloatArray  # [k], as they turned out
@@ -379,7 +412,15 @@ def clairvoyant(game: LocalGame, luck: Luck) -> LocalGame:
 
 @dataclass(frozen=True, eq=False)
 class ComparedDay:
-    """A day as it was operated, beside the day-ahead plan and a clairvoyant one, by the same luck."""
+    """A day as it was operated, beside the day-ahead plan and a clairvoyant one, by the same luck.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> compared = compared_day("today", grid_world_local(), knows_all=True, epsilon=1e-2)
+    >>> compared.certified, len(compared.operated.values)
+    (True, 2)
+    """
 
     name: str
     operated: OperatedDay
@@ -419,6 +460,13 @@ def compared_day(
         Decides what happens.
     epsilon
         As in `operate`.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> compared = compared_day("today", grid_world_local(), knows_all=True, epsilon=1e-2)
+    >>> compared.clairvoyant.certified, compared.ahead.certified
+    (True, True)
     """
     news: News = Fixed(game) if knows_all else Arrivals(game)
     share = 0.0 if knows_all else reserve

@@ -49,7 +49,15 @@ States = Mapping[Any, int] | Sequence[int | None]
 
 @dataclass(frozen=True, eq=False)
 class DayBudget:
-    """The budget of a day at the moment of a new plan, for each constraint: [k] each."""
+    """The budget of a day at the moment of a new plan, for each constraint: [k] each.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> budget = first_plan(grid_world_local(), reserve=0.04, epsilon=1e-2).budget
+    >>> budget.thresholds, budget.allowed.round(6), bool((budget.planned <= budget.allowed).all())
+    (array([0.1]), array([0.06]), True)
+    """
 
     thresholds: FloatArray  # α of the whole day, the reserve included
     spent: FloatArray  # so far, as reported; nan if it was not
@@ -69,7 +77,16 @@ class DayBudget:
 
 @dataclass(frozen=True)
 class AgentChange:
-    """What a new plan means for one agent: its value from here on, by the plan in force and by the new one."""
+    """What a new plan means for one agent: its value from here on, by the plan in force and by the new one.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> from cmpg.scenarios import grid_world_local
+    >>> morning = cmpg.solve(grid_world_local(), epsilon=1e-2)
+    >>> [(change.agent, change.after >= change.before - 1e-2) for change in replan(morning, at=2).changes]
+    [('agent 0', True), ('agent 1', True)]
+    """
 
     agent: str
     before: float  # nan for a newcomer
@@ -83,7 +100,15 @@ class AgentChange:
 
 @dataclass(frozen=True, eq=False)
 class Replan:
-    """A new plan for the rest of a day; `result` is about the game from step `at` on."""
+    """A new plan for the rest of a day; `result` is about the game from step `at` on.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> plan = first_plan(grid_world_local(), at=2, epsilon=1e-2)
+    >>> plan.at, plan.result.game.horizon, plan.result.certified
+    (2, 4, True)
+    """
 
     result: Result
     at: int  # of the day

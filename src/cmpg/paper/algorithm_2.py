@@ -74,6 +74,18 @@ def algorithm_2(
         Learns a best response.
     epsilon, delta
         ε and δ of Theorem 2.
+
+    Examples
+    --------
+    >>> from cmpg.games import JointGame
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.paper import Algorithm3
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0.0, 1.0]]]], costs=[[[[0.0, 1.0]]]],
+    ...                  thresholds=[0.5], initial=[1.0], horizon=1)
+    >>> simulator, start = GameSimulator(game, rng=np.random.default_rng(0)), JointPolicy([[[[1.0, 0.0]]]])
+    >>> run = algorithm_2(simulator, start, learner=Algorithm3(slater=0.5), epsilon=0.5, delta=0.1)
+    >>> run.moves, bool(game.at(run.policy).costs[0] <= 0.5)
+    (1, True)
     """
     known = simulator.known
     if not isinstance(known.payoffs, Payoffs) or known.payoffs.rewards.min() < 0 or known.payoffs.rewards.max() > 1:

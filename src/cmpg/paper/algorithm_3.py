@@ -306,6 +306,16 @@ class Algorithm3:
         The slack ζ of the CMDP.
     max_samples
         More are refused at once.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> response = Algorithm3(slater=0.5)(problem, epsilon=0.5, delta=0.1)
+    >>> response.status.name, bool(response.cost_ceilings[0] <= 0.5)
+    ('CERTIFIED', True)
     """
 
     slater: float
@@ -345,6 +355,15 @@ class AveragedPrimalDual:
     """Algorithm 3's loop on a known model, with its constant step η = U/(√T·H).
 
     The mean of the iterates can cost up to ε_opt more than the threshold, and nothing repairs that.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> cmdp = game.at(game.uniform_policy().replace(1, [[[0.0, 1.0]]])).induced_cmdp(0)
+    >>> response = AveragedPrimalDual(iterations=1000, multiplier_bound=4.0)(cmdp)
+    >>> response.costs.round(2), round(response.value, 2), round(Exact()(cmdp).value, 2)
+    (array([0.52]), 3.03, 3.0)
     """
 
     iterations: int
@@ -363,6 +382,15 @@ class UniformFill:
     """`Exact`, with every row that is never visited made uniform: the paper's equation for π̄ (Lemma 3).
 
     Any filling has the same value, but what others' deviations are worth depends on it.
+
+    Examples
+    --------
+    >>> from cmpg import JointPolicy
+    >>> from cmpg.scenarios import spectrum
+    >>> game = spectrum()
+    >>> cmdp = game.at(JointPolicy.reference(game.policy_shapes)).induced_cmdp(0)
+    >>> abs(UniformFill()(cmdp).value - Exact()(cmdp).value) < 1e-9
+    True
     """
 
     def __call__(self, cmdp: CMDP, *, rng: np.random.Generator | None = None) -> BestResponse:

@@ -75,6 +75,18 @@ class Algorithm4:
         π_S, strictly feasible.
     safe_cost
         α_S = V^c(π_S), less than the threshold.
+
+    Examples
+    --------
+    >>> from cmpg.games import JointGame
+    >>> from cmpg.learning import GameSimulator
+    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0.0, 1.0]]]], costs=[[[[0.0, 1.0]]]],
+    ...                  thresholds=[0.5], initial=[1.0], horizon=1)
+    >>> safe = np.array([[[1.0, 0.0]]])
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> run = Algorithm4(safe, safe_cost=0.0)(problem, epsilon=0.5, delta=0.1)
+    >>> len(run.policies), run.policy.shape
+    (129, (1, 1, 2))
     """
 
     safe_policy: FloatArray
@@ -160,6 +172,16 @@ class OnlineToBatch:
         How one probability is bounded, at all numbers of trials together.
     pace
         Episodes, and solves; more than `pace.most` in all is refused before anything is played.
+
+    Examples
+    --------
+    >>> from cmpg.learning import GameSimulator
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example()
+    >>> problem = InducedProblem(GameSimulator(game, rng=np.random.default_rng(0)), 0, game.uniform_policy())
+    >>> response = OnlineToBatch(rounds=100)(problem, epsilon=1.0, delta=0.1)
+    >>> response.status.name, response.policy.shape
+    ('CERTIFIED', (1, 1, 2))
     """
 
     baseline: BaselineSource = field(default_factory=OwnPolicy)

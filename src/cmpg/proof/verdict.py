@@ -29,7 +29,16 @@ HAIR = 2.0**-40
 
 
 class Feasibility(Enum):
-    """Whether a policy meets the thresholds: proved, refuted, or too close to tell."""
+    """Whether a policy meets the thresholds: proved, refuted, or too close to tell.
+
+    Examples
+    --------
+    >>> from cmpg import certify
+    >>> from cmpg.scenarios import counter_example
+    >>> game = counter_example(threshold=0.1)
+    >>> certify(game, game.uniform_policy()).feasibility.name
+    'VIOLATED'
+    """
 
     PROVEN = "meets every threshold"
     TO_ROUNDING = "meets every threshold up to rounding"

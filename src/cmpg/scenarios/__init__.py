@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a game came from: a scenario with options, or a file."""
+    """Where a game came from: a scenario with options, or a file.
+
+    Examples
+    --------
+    >>> Origin("charging", {"num_agents": 4})
+    Origin(name='charging', options={'num_agents': 4})
+    """
 
     name: str
     options: Mapping[str, Any]
@@ -46,7 +52,16 @@ class Origin:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A game with a name on the command line."""
+    """A game with a name on the command line.
+
+    Examples
+    --------
+    >>> spectrum = scenario("spectrum")
+    >>> spectrum.summary
+    '3 users share 2 radio channels with their owner'
+    >>> spectrum.build(num_agents=2).num_agents
+    2
+    """
 
     name: str
     summary: str  # one line
@@ -144,7 +159,18 @@ def _with_advice(named: Scenario) -> Callable[..., Game]:
 
 
 def scenario(name: str) -> Scenario:
-    """Return the scenario of a name, or raise with the names that there are."""
+    """Return the scenario of a name, or raise with the names that there are.
+
+    Examples
+    --------
+    >>> scenario("grid-world").options["threshold"]
+    0.1
+    >>> try:
+    ...     scenario("grid-word")
+    ... except GameError as error:
+    ...     print(str(error).partition(";")[0])
+    there is no scenario 'grid-word'
+    """
     if not isinstance(name, str):
         raise GameError(f"a scenario is named by a word, such as 'charging'; {name!r} is given.")
     if name in SCENARIOS:

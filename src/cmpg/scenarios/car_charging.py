@@ -131,6 +131,12 @@ def charging(
         that. The thresholds stay as they are.
     seed
         Of the draw.
+
+    Examples
+    --------
+    >>> day = charging()
+    >>> day.num_agents, day.horizon, day.legend.agent, day.legend.load.unit
+    (24, 24, 'car', 'kW')
     """
     require_at_least_zero(load_price=load_price, shortfall=2.0 if shortfall is None else shortfall)
     if len(currency) > LONGEST_CURRENCY:

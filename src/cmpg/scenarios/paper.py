@@ -60,7 +60,14 @@ def counter_example(*, threshold: float = 0.5) -> JointGame:
 
 
 def modified_counter_example(*, threshold: float = 0.5) -> JointGame:
-    """Return the 2×2 game with strong duality, P* = D* = 3.5, whose dual still returns policies that are not Nash."""
+    """Return the 2×2 game with strong duality, P* = D* = 3.5, whose dual still returns policies that are not Nash.
+
+    Examples
+    --------
+    >>> game = modified_counter_example()
+    >>> game.at(game.uniform_policy()).values
+    array([3.25, 3.25])
+    """
     return _matrix_game([[3.0, 3.0], [3.0, 4.0]], threshold)
 
 
@@ -171,6 +178,12 @@ def congestion_game(
     cost_at
         The paper writes "at step h = 1", by which no policy could break the constraint: the cost is then at most 0.5.
         Its figure comes out when the cost is paid at every step.
+
+    Examples
+    --------
+    >>> game = congestion_game(num_agents=2)
+    >>> game.state_names, game.reward_ranges, game.potential_proof() is None
+    (('safe', 'unsafe'), array([222., 222.]), True)
     """
     crowd, rewards = _congestion_tables(num_agents, np.asarray(weights, dtype=np.float64), unsafe_penalty)
     leaves = np.stack([crowd > num_agents / 2, crowd <= num_agents / 4])
@@ -192,7 +205,13 @@ def congestion_game(
 def congestion_game_common_reward(
     *, num_agents: int = 8, horizon: int = 2, threshold: float = 0.5, cost_at: CostSteps = "every step"
 ) -> JointGame:
-    """Return the congestion game in which every agent gets the welfare, the sum of rewards: a potential game (C1)."""
+    """Return the congestion game in which every agent gets the welfare, the sum of rewards: a potential game (C1).
+
+    Examples
+    --------
+    >>> congestion_game_common_reward(num_agents=2).potential_proof().kind.name
+    'COMMON_REWARD'
+    """
     game = congestion_game(num_agents=num_agents, horizon=horizon, threshold=threshold, cost_at=cost_at)
     welfare = game.rewards.sum(axis=0)
     return game.with_rewards(np.broadcast_to(welfare, game.rewards.shape))
@@ -207,7 +226,14 @@ def congestion_game_exogenous(
     to_safe: float = 0.5,
     cost_at: CostSteps = "every step",
 ) -> JointGame:
-    """Return the congestion game in which the state moves by itself, whatever the agents do: a potential game (C2)."""
+    """Return the congestion game in which the state moves by itself, whatever the agents do: a potential game (C2).
+
+    Examples
+    --------
+    >>> game = congestion_game_exogenous(num_agents=2)
+    >>> game.potential_proof().kind.name
+    'EXOGENOUS_STATE'
+    """
     game = congestion_game(num_agents=num_agents, horizon=horizon, threshold=threshold, cost_at=cost_at)
     by_itself = np.array([[1 - to_unsafe, to_unsafe], [to_safe, 1 - to_safe]])
     spread = by_itself.reshape(1, 2, *(1,) * num_agents, 2)

@@ -147,6 +147,12 @@ def suite_games(data: str | Path | None = None) -> dict[str, Callable[[], Game]]
     ----------
     data
         A folder with public data files (`cmpg.suite.data_games`); with it, games of installed packages count as well.
+
+    Examples
+    --------
+    >>> games = suite_games()
+    >>> games["counter-example"]().num_agents
+    2
     """
     found = dict(SUITE)
     if data is not None:
@@ -177,7 +183,14 @@ def suite_game(name: str, data: str | Path | None = None) -> Game:
 
 
 def content_digest(game: Game) -> str:
-    """Return a digest of the numbers of a game, whatever its agents, states and actions are called."""
+    """Return a digest of the numbers of a game, whatever its agents, states and actions are called.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> content_digest(counter_example()) == content_digest(counter_example(threshold=0.4))
+    False
+    """
     digest = hashlib.sha256()
     for name, value in sorted(fields_of(game).items()):
         if name in LABELS:

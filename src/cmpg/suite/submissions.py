@@ -50,7 +50,18 @@ class SuiteEntry:
 
 @dataclass(frozen=True)
 class SuiteRow:
-    """What a method reached over all games."""
+    """What a method reached over all games.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.suite import suite_game
+    >>> with TemporaryDirectory() as folder:
+    ...     suite_game("counter-example").uniform_policy().save(f"{folder}/counter-example.npz")
+    ...     row = judge_submission(folder).row
+    >>> row.entered, row.feasible, row.nash, round(row.mean_gain, 3)
+    (1, 1, 0, 0.125)
+    """
 
     name: str
     games: int  # of the suite
@@ -65,7 +76,18 @@ class SuiteRow:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """A folder that was judged."""
+    """A folder that was judged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from cmpg.suite import suite_game
+    >>> with TemporaryDirectory() as folder:
+    ...     suite_game("counter-example").uniform_policy().save(f"{folder}/counter-example.npz")
+    ...     found = judge_submission(folder)
+    >>> list(found.entries), found.refused
+    (['counter-example'], {})
+    """
 
     name: str
     entries: Mapping[str, SuiteEntry]

@@ -35,7 +35,14 @@ ALTERNATIVES = (list, range, np.ndarray)
 
 @dataclass(frozen=True)
 class Grid:
-    """The options of all runs: those that are the same in all, and those that are swept over."""
+    """The options of all runs: those that are the same in all, and those that are swept over.
+
+    Examples
+    --------
+    >>> grid = Grid.of({"num_agents": 2, "threshold": [0.1, 0.2]})
+    >>> grid.fixed, len(grid), list(grid)[1]
+    ({'num_agents': 2}, 2, {'num_agents': 2, 'threshold': 0.2})
+    """
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)

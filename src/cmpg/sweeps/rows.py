@@ -39,7 +39,15 @@ SEED = "seed"
 
 @dataclass(frozen=True, eq=False)
 class SweepRow:
-    """One run: its options, how it ended, and what that is worth."""
+    """One run: its options, how it ended, and what that is worth.
+
+    Examples
+    --------
+    >>> from cmpg.sweeps import sweep
+    >>> row = sweep("counter-example", {"threshold": [0.25, 0.5]}).rows[1]
+    >>> row.options, row.certified, row.thresholds
+    ({'threshold': 0.5}, True, (0.5,))
+    """
 
     run: int
     options: Mapping[str, Any]  # that are swept over
@@ -66,7 +74,15 @@ class SweepRow:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """All runs of a sweep that are there, in the order of the grid."""
+    """All runs of a sweep that are there, in the order of the grid.
+
+    Examples
+    --------
+    >>> from cmpg.sweeps import sweep
+    >>> found = sweep("counter-example", {"threshold": [0.25, 0.5]})
+    >>> found.complete, [row.welfare for row in found.rows]
+    (True, [6.0, 6.0])
+    """
 
     scenario: str
     grid: Grid

@@ -24,7 +24,15 @@ LEAST_BEND = 0.05
 
 @dataclass(frozen=True, eq=False)
 class SweepCurve:
-    """The runs that differ in one option only, in its order; those without a policy are left out."""
+    """The runs that differ in one option only, in its order; those without a policy are left out.
+
+    Examples
+    --------
+    >>> from cmpg.sweeps import sweep
+    >>> [curve] = curves(sweep("spectrum", {"threshold": [0.05, 0.1, 0.2]}), "threshold")
+    >>> curve.x, curve.welfare == sorted(curve.welfare)
+    ([0.05, 0.1, 0.2], True)
+    """
 
     option: str
     others: Mapping[str, Any]

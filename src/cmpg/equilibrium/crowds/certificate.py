@@ -26,7 +26,18 @@ CROWD_KERNEL = "crowd kernel"
 
 @dataclass(frozen=True, eq=False)
 class CrowdCertificate:
-    """What has been proved about a policy of a crowd; gains and values are those of one member of each group."""
+    """What has been proved about a policy of a crowd; gains and values are those of one member of each group.
+
+    Examples
+    --------
+    >>> from cmpg.games import CrowdPolicy, LoadCurve, LocalAgent
+    >>> kind = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    >>> game = CrowdGame(kinds=[kind], numbers=[1000], curves=[LoadCurve([0, 1000], [0, 2.0])],
+    ...                  delay=[[0]], load_costs=[], thresholds=[], horizon=1)
+    >>> certificate = certify_crowd(game, CrowdPolicy([0], [1000], ([[[0.0, 1.0]]],)))
+    >>> certificate.feasible, certificate.gains.round(3)
+    (True, array([1.]))
+    """
 
     feasibility: Feasibility
     gains: FloatArray  # [G]: the proven bound of what a member gains, allowance included

@@ -36,7 +36,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class CrowdResult:
-    """The ending of `solve` for a crowd: status, groups, and what is proved of them."""
+    """The ending of `solve` for a crowd: status, groups, and what is proved of them.
+
+    Examples
+    --------
+    >>> from cmpg.games import LoadCurve, LocalAgent
+    >>> kind = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    >>> game = CrowdGame(kinds=[kind], numbers=[1000], curves=[LoadCurve([0, 1000], [0, 2.0])],
+    ...                  delay=[[0]], load_costs=[], thresholds=[], horizon=1)
+    >>> result = solve_crowd(game)
+    >>> result.status.name, result.policy.number
+    ('CERTIFIED', array([501, 499]))
+    """
 
     status: Status
     message: str
@@ -92,7 +103,18 @@ class CrowdResult:
 
 
 def solve_crowd(game: CrowdGame, *, epsilon: float = 1e-6, time_limit: float = np.inf, rng: Any = None) -> CrowdResult:
-    """Find groups of which no member gains more than epsilon by deviating, and prove it; see `cmpg.solve`."""
+    """Find groups of which no member gains more than epsilon by deviating, and prove it; see `cmpg.solve`.
+
+    Examples
+    --------
+    >>> from cmpg.games import LoadCurve, LocalAgent
+    >>> kind = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    >>> game = CrowdGame(kinds=[kind], numbers=[1_000_000], curves=[LoadCurve([0, 1_000_000], [0, 2.0])],
+    ...                  delay=[[0]], load_costs=[], thresholds=[], horizon=1)
+    >>> result = solve_crowd(game)
+    >>> result.certified, result.certificate.epsilon <= 1e-6
+    (True, True)
+    """
     if not isinstance(game, CrowdGame):
         raise GameError(f"the game is a {type(game).__name__}; a CrowdGame is required.")
     check_positive("epsilon", epsilon)

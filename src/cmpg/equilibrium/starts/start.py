@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A feasible policy, or a proof that there is none, or neither."""
+    """A feasible policy, or a proof that there is none, or neither.
+
+    Examples
+    --------
+    >>> from cmpg.equilibrium import feasible_start
+    >>> from cmpg.scenarios import counter_example
+    >>> start = feasible_start(counter_example())
+    >>> start.slack, start.policy is None, start.proof
+    (0.5, False, None)
+    """
 
     policy: JointPolicy | None
     slack: float  # min_j (α_j − V^{c_j}) of the policy, or of the best one seen
@@ -48,7 +57,17 @@ class Start:
 
 
 class StartMethod(Protocol):
-    """Finds where the ascent begins."""
+    """Finds where the ascent begins.
+
+    Examples
+    --------
+    >>> from cmpg import solve
+    >>> from cmpg.scenarios import counter_example
+    >>> def uniform(game, begin=None, **_):
+    ...     return Start(game.uniform_policy(), float(game.at(game.uniform_policy()).slacks.min()), None, "uniform")
+    >>> solve(counter_example(), start=uniform).certified
+    True
+    """
 
     def __call__(
         self,
@@ -84,7 +103,16 @@ def may_be_feasible(position: Position) -> bool:
 
 
 def random_start(game: Game, safe: JointPolicy, *, rng: np.random.Generator) -> JointPolicy:
-    """Return a random feasible policy: a random one, moved towards a safe one until it is feasible."""
+    """Return a random feasible policy: a random one, moved towards a safe one until it is feasible.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> game, rng = counter_example(threshold=0.01), np.random.default_rng(0)
+    >>> safe = JointPolicy.reference(game.policy_shapes)
+    >>> all(game.at(random_start(game, safe, rng=rng)).costs[0] <= 0.01 for _ in range(20))
+    True
+    """
     wild = JointPolicy.random(game.policy_shapes, rng=rng)
     for weight in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01):
         mixed = safe.mix(wild, weight) if weight < 1 else wild

@@ -29,6 +29,17 @@ def to_joint(game: LocalGame) -> JointGame:
     ------
     GameError
         Where the joint transition would be too large to hold.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> local = grid_world_local()
+    >>> joint = to_joint(local)
+    >>> [agent.num_states for agent in local.agents], joint.num_states
+    ([16, 16], 256)
+    >>> policy = local.uniform_policy()
+    >>> bool(np.allclose(local.at(policy).costs, joint.at(lift_policy(local, policy)).costs))
+    True
     """
     states = [agent.num_states for agent in game.agents]
     actions = [agent.num_actions for agent in game.agents]
@@ -61,6 +72,13 @@ def lift_policy(game: LocalGame, policy: JointPolicy) -> JointPolicy:
         The local game.
     policy
         Tables [H, S_i, A_i].
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> lift_policy(game, game.uniform_policy()).shapes
+    ((6, 256, 4), (6, 256, 4))
     """
     policy.check_fits(game.policy_shapes)
     own = np.indices([agent.num_states for agent in game.agents]).reshape(game.num_agents, -1)

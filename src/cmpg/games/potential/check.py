@@ -50,7 +50,14 @@ BATCH = 16
 
 
 class Verdict(Enum):
-    """How the question ended."""
+    """How the question ended.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game, spectrum
+    >>> [check_potential(game, rng=0).verdict.name for game in (spectrum(), congestion_game(num_agents=2))]
+    ['PROVEN', 'REFUTED']
+    """
 
     PROVEN = "it is a Markov potential game"
     TESTED = "nothing speaks against a potential"
@@ -59,7 +66,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class FourCycle:
-    """Two agents, the policy that all play, and the other policy of each of the two; and what the gains add up to."""
+    """Two agents, the policy that all play, and the other policy of each of the two; and what the gains add up to.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game
+    >>> witness = check_potential(congestion_game(num_agents=2), rng=0).witness
+    >>> witness.agents, bool(witness.is_proof)
+    ((0, 1), True)
+    """
 
     agents: tuple[int, int]
     policy: JointPolicy
@@ -98,7 +113,15 @@ class FourCycle:
 
 @dataclass(frozen=True, eq=False)
 class PotentialCheck:
-    """The verdict, in a sentence, with what stands behind it."""
+    """The verdict, in a sentence, with what stands behind it.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game
+    >>> check = check_potential(congestion_game(num_agents=2), rng=0)
+    >>> check.verdict.name, bool(abs(check.residual) > check.witness.rounding)
+    ('REFUTED', True)
+    """
 
     verdict: Verdict
     reason: str
@@ -172,6 +195,14 @@ def recheck(game: Game, witness: FourCycle) -> float:
     """Compute the residual of a witness again, from the values at its four corners.
 
     On `game.exact()` the answer is a Fraction, and any that is not zero is a proof.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game
+    >>> game = congestion_game(num_agents=2)
+    >>> witness = check_potential(game, rng=0).witness
+    >>> bool(abs(recheck(game, witness) - witness.residual) <= witness.rounding)
+    True
     """
     if is_exact(game):
         exact = in_exact_numbers(game, witness)

@@ -124,6 +124,13 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
     ------
     TooLargeError
         The upper bound would take too long; the message says how much work it is.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import congestion_game
+    >>> near = near_potential(congestion_game(num_agents=2, weights=(1.0, 2.0)), rng=np.random.default_rng(0))
+    >>> near.max_moves(near.least_epsilon) is None, near.max_moves(2 * near.least_epsilon) is None
+    (True, False)
     """
     if game.horizon is None or game.num_agents < 2:
         advice = "A finite horizon and two agents are needed."

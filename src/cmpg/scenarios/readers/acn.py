@@ -53,7 +53,16 @@ Columns = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True)
 class Session:
-    """One stay of one car."""
+    """One stay of one car.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_sessions.csv") as path:
+    ...     first = read_sessions(path)[0]
+    >>> first.station, first.energy, first.departure > first.arrival
+    ('P-01', 26.149, True)
+    """
 
     arrival: datetime  # on the site's clock
     departure: datetime
@@ -89,6 +98,14 @@ def read_sessions(
     FileError
         With the file and the line: a column is missing, a row is cut, a time or an energy cannot be read, a stay ends
         before it begins, or a time is in UTC and nothing says where the site is.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_sessions.csv") as path:
+    ...     delivered, requested = read_sessions(path), read_sessions(path, energy="requested")
+    >>> delivered[0].energy, requested[0].energy
+    (26.149, 27.2)
     """
     if energy not in ENERGIES:
         raise GameError(f"energy is {energy!r}; delivered or requested is required.")

@@ -71,7 +71,16 @@ class _Known:
 
 @dataclass(frozen=True, eq=False)
 class TeamProblem:
-    """Several agents with one reward, all of whom see the state."""
+    """Several agents with one reward, all of whom see the state.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample.dpomdp") as path:
+    ...     problem = read_dpomdp(path)
+    >>> problem.agent_names, problem.state_names, problem.discount
+    (('agent 0', 'agent 1'), ('hidden-left', 'hidden-right', 'found'), 0.95)
+    """
 
     agent_names: Names
     state_names: Names
@@ -93,6 +102,14 @@ def read_dpomdp(path: FilePath) -> TeamProblem:
     FileError
         With the file and the line: the head is not whole, a name is not known, a number cannot be read, a row does not
         sum to one, or the tables would be too large.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample.dpomdp") as path:
+    ...     problem = read_dpomdp(path)
+    >>> problem.transition.shape, problem.reward.shape
+    ((3, 3, 3, 3), (3, 3, 3))
     """
     lines = [line for line in map(_without_comment, read_lines(path)) if line.text]
     statements = list(_statements(lines))

@@ -55,7 +55,16 @@ class GridMap:
 
 @dataclass(frozen=True)
 class Journey:
-    """One start/goal pair, and the size of the map that it was made for."""
+    """One start/goal pair, and the size of the map that it was made for.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample.scen") as path:
+    ...     journey = read_scen(path)[0]
+    >>> journey.start, journey.goal, journey.map_size
+    ((0, 2), (8, 8), (12, 12))
+    """
 
     start: Cell
     goal: Cell
@@ -72,6 +81,14 @@ def read_map(path: FilePath) -> GridMap:
     FileError
         With the file and the line: the head is not that of a map, a line of the map has the wrong length or an unknown
         symbol, or there are too few or too many lines.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample.map") as path:
+    ...     world = read_map(path)
+    >>> world.width, world.height
+    (12, 12)
     """
     lines = read_lines(path)
     width, height = _map_size(lines, path)
@@ -119,6 +136,14 @@ def read_scen(path: FilePath) -> tuple[Journey, ...]:
     ------
     FileError
         With the file and the line: there is no `version`, or a row does not have its nine fields.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample.scen") as path:
+    ...     journeys = read_scen(path)
+    >>> len(journeys), journeys[0].optimal_length
+    (10, 14.0)
     """
     lines = read_lines(path)
     head = next(lines, Line(path, 1, ""))

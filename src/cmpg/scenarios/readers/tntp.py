@@ -40,7 +40,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes 1, …, `num_nodes`, and the links between them."""
+    """Nodes 1, …, `num_nodes`, and the links between them.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_net.tntp") as path:
+    ...     network = read_network(path)
+    >>> network.num_nodes, network.num_zones, len(network.links)
+    (10, 10, 28)
+    """
 
     num_nodes: int
     num_zones: int
@@ -61,7 +70,16 @@ class Trips:
 
 @dataclass(frozen=True)
 class TripTable:
-    """All pairs of zones with some traffic between them, in the order of the file."""
+    """All pairs of zones with some traffic between them, in the order of the file.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_trips.tntp") as path:
+    ...     table = read_trips(path)
+    >>> table.num_zones, sum(pair.flow for pair in table.trips)
+    (10, 35600.0)
+    """
 
     num_zones: int
     trips: tuple[Trips, ...]
@@ -76,6 +94,14 @@ def read_network(path: FilePath) -> Network:
     FileError
         With the file and the line: the metadata are not those of a network, a link is cut or has a node that does not
         exist, or the number of links is not the one promised.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_net.tntp") as path:
+    ...     network = read_network(path)
+    >>> network.links[0]
+    Link(tail=1, head=2, capacity=15000.0, length=3.0, free_flow_time=3.0, b=0.15, power=4.0, line=8)
     """
     lines = read_lines(path)
     metadata = _metadata(lines, path)
@@ -100,6 +126,14 @@ def read_trips(path: FilePath) -> TripTable:
     FileError
         With the file and the line: the metadata are not those of a trip table, an entry is cut, a zone does not exist,
         a flow is negative, or the flows do not add up to the total promised.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_trips.tntp") as path:
+    ...     table = read_trips(path)
+    >>> table.trips[0].origin, table.trips[0].destination, table.trips[0].flow
+    (1, 2, 100.0)
     """
     lines = read_lines(path)
     metadata = _metadata(lines, path)
@@ -114,7 +148,15 @@ def read_trips(path: FilePath) -> TripTable:
 
 
 def read_nodes(path: FilePath) -> dict[int, tuple[float, float]]:
-    """Read a `_node.tntp` file: where each node lies, for drawing."""
+    """Read a `_node.tntp` file: where each node lies, for drawing.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios.samples import sample_file
+    >>> with sample_file("sample_node.tntp") as path:
+    ...     read_nodes(path)[1]
+    (0.0, 2.0)
+    """
     positions: dict[int, tuple[float, float]] = {}
     for line in _records(read_lines(path)):
         fields = line.text.split()
