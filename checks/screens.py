@@ -47,6 +47,14 @@ def others() -> list[Shown]:
             "",
             ("learn spectrum --mode safe --epsilon 0.3 --seeds 3 --out run", "report run"),
         ),
+        Shown(
+            "crowd",
+            "A crowd",
+            "",
+            ("solve charging --agents 20000 --seed 3 --out run",),
+            html="run/page.html",
+            ready=STILL,
+        ),
         Shown("suite", "Suite", "", suite, html="page.html", ready=STILL),
         Shown("reproduce", "Paper", "", ("reproduce --quick --out run",), html="run/index.html", ready=STILL),
     ]

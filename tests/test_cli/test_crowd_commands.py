@@ -32,6 +32,8 @@ def test_drawn_cars_are_solved_kept_and_certified_again(tmp_path):
     page = (folder / "page.html").read_text()
     assert "CERTIFIED" in page
     assert "<svg" in page
+    assert "prefers-color-scheme: dark" in page
+    assert page.count('<div class="scroll">') == page.count("<table")  # wide tables scroll by themselves on a phone
     # A claim with other multipliers, or more than it proves, is not proved.
     policy, multipliers = load_crowd_policy(folder / "policy.npz")
     save_crowd_policy(tmp_path / "free.npz", policy, multipliers=0 * multipliers)

@@ -37,6 +37,11 @@ def test_a_plan_is_made_again_from_its_folder_and_again_from_that(morning, tmp_p
     assert record["thresholds"] == [0.5]
     assert record["planned"][0] <= record["allowed"][0]
     assert cmpg("show", late).code == 0
+    assert cmpg("report", noon).code == 0
+    page = (noon / "report.html").read_text()
+    assert "The certificate is about the rest of the day from 11:00 on" in page
+    assert "The budget of the day" in page
+    assert page.count('<th scope="row">car 5 at P-06</th>') == 1  # it left: among the changes alone
     assert load_plan(late)[0].at == 14
 
 

@@ -176,6 +176,10 @@ def test_agents_come_and_go_by_name():
     gone = replan(morning, at=10, left=[0, names[1]])
     assert gone.result.game.agent_names == names[2:20]
     assert gone.budget.planned[0] <= gone.budget.promised[0] + 1e-9
+    # The file of the whole day still lists who has left; it must not come back as a newcomer.
+    both = replan(morning, at=10, game=game, left=[0, names[1]])
+    assert both.result.game.agent_names == names[2:24]
+    assert all(np.isnan(change.after) for change in both.changes if change.agent in names[:2])
 
 
 def test_a_first_plan_may_begin_when_the_first_agents_come():

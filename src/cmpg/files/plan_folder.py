@@ -64,12 +64,17 @@ def load_plan(folder: str | Path) -> tuple[Result | Replan, FinishedRun]:
         As `load_run`; or `operation.json` is not whole.
     """
     run = load_run(folder)
-    path = Path(folder) / NAME
-    if not path.exists():
-        return run.result, run
+    return plan_of(run) or run.result, run
+
+
+def plan_of(run: FinishedRun) -> Replan | None:
+    """Return the plan of a run folder if it was made again during a day; None of a first plan, or without a folder."""
+    path = None if run.folder is None else run.folder / NAME
+    if path is None or not path.exists():
+        return None
     fields = read_fields(path, kind="cmpg-operation")
     try:
-        return _plan(fields, run.result), run
+        return _plan(fields, run.result)
     except KeyError as missing:
         raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Plan again.") from None
     except (CMPGError, TypeError, ValueError) as problem:

@@ -425,6 +425,9 @@ def _as_it_is_now(
             raise UnsupportedError(type(tail).__name__, "cannot lose single agents", advice)
         gone = set(_seen(tail, {key: 0 for key in left}, allow=()).known)
         kept = [i for i in range(tail.num_agents) if i not in gone]
+        if isinstance(game, LocalGame):  # it may still list them, as a file of the whole day does
+            lost = {_names(tail)[i] for i in gone}
+            game = among(game, [i for i, name in enumerate(_names(game)) if name not in lost])
         tail = among(tail, kept)
         followed = JointPolicy(tuple(followed[i] for i in kept))
         force = replace(force, multipliers=force.multipliers[kept])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.summaries import Summary, Table, counted
+from cmpg.summaries import Summary, Table, counted, table_html
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.crowds.certificate import CrowdCertificate
@@ -167,38 +167,36 @@ def rows_csv(rows: list[Row]) -> str:
 
 
 STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}"
-    "table{border-collapse:collapse;margin:1rem 0;font-size:.9rem}td,th{padding:.25rem .7rem;text-align:right;"
-    "border-bottom:1px solid #d8dee6}td:first-child,th:first-child{text-align:left}caption{text-align:left;"
-    "caption-side:bottom;color:#5b6675}.good{color:#17703a}.bad{color:#a33a12}svg{width:100%;height:auto}"
+    "main > .scroll, main > figure{margin:1rem 0}figure svg{display:block;width:100%;max-width:44rem;height:auto}"
+    "figure text{fill:var(--quiet)}.mean{fill:var(--series-1);opacity:.55}.band{fill:var(--text)}"
 )
 
 
 def crowd_page(result: CrowdResult) -> str:
     """Return one self-contained page: what is proved, loads by step with their band, groups, what was assumed."""
+    from cmpg.report.page import page_part  # on use: it loads the readers of run folders
+
     summary = crowd_summary(result)
-    parts = [f"<p>{escape(summary.sentence)}</p>"]
-    if result.certificate_or_none is not None:
-        parts.append(_bands(result))
+    parts = [] if result.certificate_or_none is None else [_bands(result)]
     for part in summary.parts:
-        parts.append(f"<p>{escape(part)}</p>" if isinstance(part, str) else _html_table(part))
-    told = result.game.names.legend.translation
-    if told:
-        parts.append(_html_table(Table(("read, drawn and assumed", ""), tuple(told))))
-    good = "good" if result.certified else "bad"
+        parts.append(
+            f"<p>{escape(part)}</p>" if isinstance(part, str) else f'<div class="scroll">{table_html(part)}</div>'
+        )
+    translation = result.game.names.legend.translation
+    if translation:
+        rows = "".join(f'<tr><th scope="row">{escape(a)}</th><td>{escape(b)}</td></tr>' for a, b in translation)
+        parts.append(
+            f'<h2>How the data became this game</h2><div class="scroll"><table class="facts-table">{rows}</table></div>'
+        )
+    tone = "good" if result.certified else "warn"
     title = f"{result.game.num_agents:,} {result.game.names.legend.agent}s"
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
-        f'<h1>{escape(title)}: <span class="{good}">{summary.word}</span></h1>{"".join(parts)}</body></html>\n'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{page_part('page.css')}{STYLE}</style></head><body><header><h1>{escape(title)}</h1>"
+        f'<div class="verdict {tone}"><strong><span>{escape(summary.word)}:</span> {escape(summary.sentence)}</strong>'
+        f"</div></header><main>{''.join(parts)}</main></body></html>\n"
     )
-
-
-def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{escape(str(each))}</th>" for each in table.columns)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in table.rows)
-    note = f"<caption>{escape(table.note)}</caption>" if table.note else ""
-    return f"<table>{note}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 MAX_BANDS = 6
@@ -214,25 +212,25 @@ def _bands(result: CrowdResult) -> str:
 
 
 def _band(name: str, mean: FloatArray, deviation: FloatArray, steps: list[str]) -> str:
-    width, height, left, bottom = 900.0, 260.0, 80.0, 40.0
+    width, height, left, bottom = 480.0, 225.0, 60.0, 45.0
     top = float((mean + 3 * deviation).max()) or 1.0
     cell = (width - left) / len(steps)
 
     def y(value: float) -> float:
-        return (height - bottom) * (1 - max(value, 0.0) / top) + 5
+        return (height - bottom) * (1 - max(value, 0.0) / top) + 12
 
     bars = []
     for h, (load, spread) in enumerate(zip(mean.tolist(), deviation.tolist(), strict=True)):
         x, low, high = left + h * cell, y(load - 3 * spread), y(load + 3 * spread)
-        told = f"{steps[h]}: {load:,.1f} ± {3 * spread:,.1f}"
+        words = f"{steps[h]}: {load:,.1f} ± {3 * spread:,.1f}"
         bars.append(
-            f"<g><title>{escape(told)}</title>"
-            f"{_rectangle(x + 1, y(load), cell - 2, y(0) - y(load), '#9fc3e6')}"
-            f"{_rectangle(x + cell / 2 - 2, high, 4, max(low - high, 1), '#1f5f99')}</g>"
+            f"<g><title>{escape(words)}</title>"
+            f"{_rectangle(x + 1, y(load), cell - 2, y(0) - y(load), 'mean')}"
+            f"{_rectangle(x + cell / 2 - 1, high, 2, max(low - high, 1), 'band')}</g>"
         )
-    every = max(1, len(steps) // 12)
+    every = max(1, len(steps) // 8)
     labels = "".join(
-        f'<text x="{left + (h + 0.5) * cell:.1f}" y="{height - 15:.0f}" text-anchor="middle">{escape(step)}</text>'
+        f'<text x="{left + (h + 0.5) * cell:.1f}" y="{height - 16:.0f}" text-anchor="middle">{escape(step)}</text>'
         for h, step in enumerate(steps)
         if h % every == 0
     )
@@ -240,10 +238,11 @@ def _band(name: str, mean: FloatArray, deviation: FloatArray, steps: list[str]) 
         f'<text x="{left - 8:.0f}" y="{y(value) + 4:.1f}" text-anchor="end">{value:,.0f}</text>' for value in (0.0, top)
     )
     return (
-        f"<h2>Users of {escape(name)}</h2><p>Mean, and three standard deviations around it.</p>"
+        f"<figure><h3>Users of {escape(name)}</h3>"
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" font-size="12" role="img">{"".join(bars)}{labels}{ends}</svg>'
+        "<figcaption>Mean, and three standard deviations around it.</figcaption></figure>"
     )
 
 
-def _rectangle(x: float, y: float, width: float, height: float, fill: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"/>'
+def _rectangle(x: float, y: float, width: float, height: float, kind: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" class="{kind}"/>'

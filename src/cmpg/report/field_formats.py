@@ -59,18 +59,16 @@ def _by_agent(rows: Sequence[Row], title: str) -> list[list[Row]]:
 
 def _lines(result: Result) -> str:
     """Return every link as a line."""
-    game = game_of(result)
-    places = game.names.legend.places
+    rows, places = rows_of(result, "links"), game_of(result).names.legend.places
     if not places:
-        advice = "Solve with --nodes, the file of the nodes' coordinates."
-        raise UnsupportedError("the network", "has no coordinates", advice)
+        raise UnsupportedError("network without coordinates", "has no GeoJSON", "Solve with --nodes, a file of them.")
     features = [
         {
             "type": "Feature",
             "geometry": {"type": "LineString", "coordinates": [places[row["from"] - 1], places[row["to"] - 1]]},
             "properties": row,
         }
-        for row in rows_of(result, "links")
+        for row in rows
     ]
     return json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False) + "\n"
 

@@ -13,7 +13,7 @@ from cmpg.equilibrium.result import Result
 from cmpg.games.game import Game
 from cmpg.operation.day import ComparedDay
 from cmpg.operation.plans import AgentChange, Replan
-from cmpg.summaries import Cell, Summary, Table, counted, fixed, largest, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
 
 MAX_DAYS = 31
 """A table of more days than this shows the first of them."""
@@ -62,14 +62,24 @@ def budget_table(plan: Replan) -> Table:
     return Table(columns, tuple(rows), note)
 
 
-def changes_table(changes: Sequence[AgentChange], agent: str) -> Table:
+def day_parts(plan: Replan) -> dict[str, Any]:
+    """Return what a page says of a plan that was made again: the budget of the day, and what changed for whom."""
+    agent = _game(plan.result).names.legend.agent
+    return {
+        "budget": budget_table(plan),
+        "changes": changes_table(plan.changes, agent, most=None),
+        "words": _changes_sentence(plan.changes, agent),
+    }
+
+
+def changes_table(changes: Sequence[AgentChange], agent: str, *, most: int | None = MAX_ROWS) -> Table:
     """Show what the new plan means for each agent, those first who lose or gain most if there are many."""
     sizes = np.array([math.inf if math.isnan(each.gain) else abs(each.gain) for each in changes])
-    shown = largest(sizes)
+    shown, least = largest(sizes, most), _least_change(changes)
     rows: list[tuple[Cell, ...]] = []
     for i in shown:
         each = changes[i]
-        what: Cell = fixed(each.gain, 4)
+        what: Cell = fixed(0.0 if abs(each.gain) <= least else each.gain, 4)
         if math.isnan(each.before):
             what = "new"
         elif math.isnan(each.after):
@@ -81,11 +91,15 @@ def changes_table(changes: Sequence[AgentChange], agent: str) -> Table:
 
 def _changes_sentence(changes: Sequence[AgentChange], agent: str) -> str:
     gains = np.array([each.gain for each in changes if not math.isnan(each.gain)])
-    scale = max((abs(each.before) for each in changes if not math.isnan(each.before)), default=0.0)
-    better, worse = int((gains > MIN_CHANGE * scale).sum()), int((gains < -MIN_CHANGE * scale).sum())
-    total = float(gains.sum())
+    least = _least_change(changes)
+    better, worse = int((gains > least).sum()), int((gains < -least).sum())
     same = len(gains) - better - worse
-    return f"{counted(better, agent)} better off, {worse} worse off, {same} as before; in total {total:+.4g}"
+    words = f"{counted(better, agent)} better off, {worse} worse off, {same} as before"
+    return f"{words}; in total {float(gains.sum()):+.4g}" if better or worse else words
+
+
+def _least_change(changes: Sequence[AgentChange]) -> float:
+    return MIN_CHANGE * max((abs(each.before) for each in changes if not math.isnan(each.before)), default=0.0)
 
 
 def replan_record(plan: Replan) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,12 +235,21 @@ class _Gallery:
 def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path | None = None) -> dict[str, Any]:
     """Everything that the template names; `shown` is what the folder is called, if not by its own name."""
     gallery, result, found = _Gallery(), run.result, run.result.incumbent
-    named = SCENARIOS.get(run.origin.name)
+    named, verdict, day = SCENARIOS.get(run.origin.name), headline_of(result), None
+    if run.folder is not None and (run.folder / "operation.json").exists():
+        from cmpg.files.plan_folder import plan_of  # on use: plans bring the solver, and other pages need none
+        from cmpg.report.operation import day_parts
+
+        plan = plan_of(run)
+        assert plan is not None
+        verdict = replace(verdict, detail=f"{verdict.detail} {plan.covers[:1].upper()}{plan.covers[1:]}")
+        day = day_parts(plan)
     context: dict[str, Any] = {
         "title": run.origin.name,
         "subtitle": "" if named is None else re.sub("`([^`]*)`", r"“\1”", named.summary),
         "options": options_words(run),
-        "verdict": headline_of(result),
+        "verdict": verdict,
+        "day": day,
         "facts": facts_of(run),
         "provenance": provenance_of(run),
         "proof": _proof_words(run),
@@ -313,7 +322,10 @@ def _without_claim(
     gallery = _Gallery()
     nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
     context = (
-        {name: None for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "chosen", "recommended")}
+        {
+            name: None
+            for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "chosen", "recommended", "day")
+        }
         | {"has_course": False}
         | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
         | context

@@ -136,7 +136,11 @@ function startViewer(view, find, first = view.first || 0) {
       const thick = load ? 0.35 + (1.7 * load) / most : 0.3, head2 = load ? 2.6 : 0, wing = thick / 2 + 0.75;
       parts.push(`<path d="M${ax},${ay}L${bx - head2 * 0.8 * ux},${by - head2 * 0.8 * uy}" stroke="${colour}" stroke-width="${thick}"${careful.has(e) && !load ? ' stroke-dasharray="1.2 1"' : ""}/>`);
       if (load) parts.push(`<path d="M${bx - head2 * ux - wing * uy},${by - head2 * uy + wing * ux}L${bx},${by}L${bx - head2 * ux + wing * uy},${by - head2 * uy - wing * ux}z" fill="${colour}"/>`);
-      if (load && (careful.has(e) || ends)) labels.push(`<text class="halo" x="${(ax + bx) / 2 - uy * 3}" y="${(ay + by) / 2 + ux * 3 + 1}" font-size="3.1" text-anchor="middle">${load.toFixed(2)}</text>`);
+      if (load && (careful.has(e) || ends)) {
+        // Beside the arrow: a label that stands to its right begins there, and one to its left ends there.
+        const anchor = uy < -0.3 ? "start" : uy > 0.3 ? "end" : "middle", away = thick / 2 + 2;
+        labels.push(`<text class="halo" x="${(ax + bx) / 2 - uy * away}" y="${(ay + by) / 2 + ux * away + 1}" font-size="3.1" text-anchor="${anchor}">${load.toFixed(2)}</text>`);
+      }
     }
     const here = new Map(visits);
     view.nodes.forEach((node, i) => {
