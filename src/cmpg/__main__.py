@@ -19,8 +19,9 @@ def main() -> None:
             ignore_signals()
     except KeyboardInterrupt as stop:
         sys.exit(exit_code(stop))
-    except (ImportError, SystemError) as broken:
-        # A package that is interrupted while it is imported may raise these instead.
+    except (ImportError, RuntimeError, SystemError) as broken:
+        # A package that is interrupted while it is imported may raise these instead; before Python 3.12 a RuntimeError
+        # while one of its classes is made.
         if not was_interrupted():
             raise
         sys.exit(exit_code(broken))

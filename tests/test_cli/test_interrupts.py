@@ -111,6 +111,30 @@ sys.stdout = Stdout(sys.stdout)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_a_signal_while_a_class_is_made_is_answered_in_one_line():
+    """Before Python 3.12 an interrupt inside `__set_name__` comes out as a RuntimeError."""
+    script = """
+import os, signal, time
+import cmpg.__main__, cmpg.cli.main
+
+class Interrupted:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+def run():
+    class Made:
+        field = Interrupted()
+
+cmpg.cli.main.main = run
+cmpg.__main__.main()
+"""
+    done = run(script)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_signal_that_the_parent_ignores_stays_ignored():
     line = [*PROGRAM, "solve", "counter-example"]
     with subprocess.Popen(
