@@ -224,7 +224,8 @@ def fixed(value: float, places: int = 6) -> Number:
     number = float(value)
     if not math.isfinite(number):
         return Number(number, "" if math.isnan(number) else str(number))
-    return Number(number, f"{number:.{places}f}" if abs(number) < LARGE else f"{number:.{places}g}")
+    # z: what rounds to zero has no sign.
+    return Number(number, f"{number:z.{places}f}" if abs(number) < LARGE else f"{number:.{places}g}")
 
 
 def significant(value: float, digits: int = 6) -> Number:

@@ -392,9 +392,9 @@ def test_fractions_in_json_are_read_exactly(tmp_path):
     assert given["rewards"][0, 0, 1, 1] == Fraction(1, 3)
     assert given["costs"][0, 0, 1, 1] == Fraction(1, 10)
     assert given["thresholds"].tolist() == [Fraction(1, 7)]
-    rounded = load_game(path)
-    assert rounded.rationals is None
-    for game in (rounded, exact):
+    also = load_game(path)  # fractions are read as they are written, with the option and without
+    assert also.rationals["thresholds"].tolist() == [Fraction(1, 7)]
+    for game in (also, exact):
         assert all(getattr(game, name).dtype == np.float64 for name in (*TABLES, "transition"))
         assert game.thresholds.tolist() == [1 / 7]
 
@@ -426,17 +426,17 @@ def test_one_exact_table_makes_the_whole_game_exact():
     assert certify(mixed, mixed.uniform_policy(), exact=True).costs.tolist() == [1.5]
 
 
-def test_sparse_json_games_can_be_read_exactly_and_stay_sparse_in_floats(tmp_path):
+def test_sparse_json_games_can_be_read_exactly(tmp_path):
     game = grid_world(width=2, height=2, horizon=2, target=(1, 1), cell_rewards={(1, 1): 0.1}, threshold=0.1)
     fields = written(game, tmp_path / "game.json")
     fields["initial"] = ["1/3", *[0] * 14, "2/3"]
     fields["transition_data"] = ["1/1"] * len(fields["transition_data"])
     path = write_json(tmp_path / "game.json", fields)
-    exact, rounded = load_game(path, exact=True), load_game(path)
-    assert rounded.is_sparse
+    exact, also = load_game(path, exact=True), load_game(path)
     assert exact.rationals["initial"][0] == Fraction(1, 3)
     assert exact.transition.shape == (1, 16, 4, 4, 16)
-    assert np.array_equal(exact.transition.astype(float).reshape(-1, 16), rounded.transition[0].toarray())
+    assert np.array_equal(exact.transition.astype(float).reshape(-1, 16), game.transition[0].toarray())
+    assert np.array_equal(also.transition, exact.transition)
 
 
 @pytest.mark.parametrize(

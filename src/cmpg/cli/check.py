@@ -128,7 +128,9 @@ def certify(
     if is_proof_file(target.name):
         _certify_file(target.name, policy, as_json=as_json)
     if policy is None:
-        raise CMPGError("name a policy or device file after the game; a proof file (.proof) has both in it.")
+        raise CMPGError(
+            "name a policy or device file after the game; a proof file (.proof) has both. See cmpg certify --help."
+        )
     finite("epsilon", epsilon)
     finite("allow-rounding", allow_rounding)
     if model_error and verified:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cmpg.cli.options import DEFAULT_EPSILON
+from cmpg.cli.options import DEFAULT_EPSILON, FURTHER
 from cmpg.cli.output import remark, show, show_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ Chances = Annotated[
     list[str] | None,
     typer.Option(
         metavar="<cost>limit:p>",
+        rich_help_panel=FURTHER,
         help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
     ),
 ]
@@ -30,6 +31,7 @@ CVaRs = Annotated[
     list[str] | None,
     typer.Option(
         metavar="<cost:level:limit>",
+        rich_help_panel=FURTHER,
         help="Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
     ),
 ]

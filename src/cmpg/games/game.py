@@ -153,7 +153,10 @@ def check_is_game(game: Any) -> None:
     if isinstance(game, (str, Path)):
         raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
     if isinstance(game, type) or not hasattr(game, "at") or not hasattr(game, "policy_shapes"):
-        raise GameError(f"a {type(game).__name__} is not a game; cmpg.check_game says what a game must have.")
+        advice = "cmpg.check_game says what a game must have."
+        if hasattr(game, "spread"):
+            advice = "crowds are solved and certified by groups; spread() returns the game agent by agent."
+        raise GameError(f"a {type(game).__name__} is not a game; {advice}")
 
 
 class HasConstraints(Protocol):

@@ -82,6 +82,8 @@ def spread_sentence(result: Result) -> str:
     low, middle, high = np.quantile(scores, (0.0, 0.5, 1.0))
     if high - low <= ALIKE * (abs(low) + abs(high)):
         return f"all {len(scores)} certified runs end at the same {result.compared_by}, {high:.6g}"
+    # Potentials are counted from a policy, so that zero is a value like any other: no digits of rounding around it.
+    low, middle, high = (0.0 if abs(each) <= ALIKE * (high - low) else each for each in (low, middle, high))
     ends = f"{result.compared_by} from {low:.6g} to {high:.6g}, the median {middle:.6g}"
     return f"{len(scores)} certified runs: {ends}"
 

@@ -29,7 +29,7 @@ from cmpg.games.local.game import LocalGame, plain_agents
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import PolicyShape
 from cmpg.proof.crowd import MAX_AGENTS, CrowdTables, Polyline
-from cmpg.summaries import Summary, Table, counted, html, line, text
+from cmpg.summaries import Summary, Table, counted, fields_line, html, line, text
 
 MAX_SPREAD = 200_000
 """A crowd of more agents is not spread out into one agent each."""
@@ -48,6 +48,8 @@ class LoadCurve:
 
     loads: IntArray  # [p], ascending from 0
     values: FloatArray  # [p]
+
+    __repr__ = fields_line
 
     if TYPE_CHECKING:
 
