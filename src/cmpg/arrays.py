@@ -187,7 +187,7 @@ def is_fraction(word: Any) -> bool:
     return isinstance(word, str) and FRACTION.fullmatch(word) is not None
 
 
-def generator(rng: Any) -> np.random.Generator:
+def generator(rng: Any, name: str = "rng") -> np.random.Generator:
     """Return a random generator: one that is given, or that of a seed.
 
     Examples
@@ -201,7 +201,7 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return np.random.default_rng(int(rng))
     what = f"{rng}" if isinstance(rng, (int, np.integer)) else f"a {type(rng).__name__}"
-    raise CMPGError(f"rng is {what}; a seed is required, or np.random.default_rng(1).")
+    raise CMPGError(f"{name} is {what}; a seed is required, or np.random.default_rng(1).")
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cmpg.files.plan_folder import load_plan
+from cmpg.report.tables import rows_of
 from command_line import cmpg
 
 
@@ -43,6 +44,23 @@ def test_a_plan_is_made_again_from_its_folder_and_again_from_that(morning, tmp_p
     assert "The budget of the day" in page
     assert page.count('<th scope="row">car 5 at P-06</th>') == 1  # it left: among the changes alone
     assert load_plan(late)[0].at == 14
+
+
+def test_an_incident_closes_a_link(tmp_path):
+    city, again, late = tmp_path / "city", tmp_path / "again", tmp_path / "late"
+    assert cmpg("solve", "routing", "--out", city).code == 0
+    before = rows_of(load_plan(city)[1].result, "links")
+    # Some step after the first at which the plan in force uses the road between 3 and 5.
+    assert any(row["link"] == "3→5" and row["step"] != "0" for row in before)
+    done = cmpg("replan", city, "--at", "1", "--close", "3-5", "--out", again)
+    assert done.code in (0, 1), done.err
+    assert not any(row["link"] == "3→5" for row in rows_of(load_plan(again)[1].result, "links"))
+    more = cmpg("replan", again, "--at", "2", "--close", "3→5", "--close", "8-10", "--out", late)
+    assert more.code in (0, 1), more.err
+    assert not {"3→5", "8→10"} & {row["link"] for row in rows_of(load_plan(late)[1].result, "links")}
+    wrong = cmpg("replan", city, "--at", "1", "--close", "3-99", "--out", tmp_path / "wrong")
+    assert wrong.code == 2
+    assert "there is no resource '3-99'" in wrong.err
 
 
 def test_wrong_words_of_a_new_plan_are_explained(morning, tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cmpg.cmdp.planning import dual_bound, plan
-from cmpg.errors import GameError
+from cmpg.errors import CMPGError, GameError
 from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
@@ -313,3 +313,6 @@ def test_an_unknown_scenario_or_option_is_refused_with_a_hint():
         scenario("xyz")
     with pytest.raises(GameError, match="grid-world has no option 'treshold'; did you mean 'threshold'"):
         scenario("grid-world").build(treshold=0.2)
+    for name in ("robots", "routing"):
+        with pytest.raises(CMPGError, match="seed is a str; a seed is required"):
+            scenario(name).build(seed="a")

@@ -50,6 +50,10 @@ def replan(
     game: Annotated[
         Path | None, typer.Option(metavar="<file>", help="The game of the whole day as it is known now, instead.")
     ] = None,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<name>", help="A link that is closed from then on, such as 4-7. May be repeated."),
+    ] = None,
     spent: Annotated[
         str | None, typer.Option(metavar="<numbers>", help="What the day has cost so far, by constraint.")
     ] = None,
@@ -74,8 +78,12 @@ def replan(
     on_interrupt(written(output))
     with ProgressLine("reading the plan in force") as progress:
         plan, run = load_plan(folder)
-        step = _step_of(at, run.game, begin_of(run))
+        begin = begin_of(run)
+        step = _step_of(at, run.game, begin)
         new = _changed(run.origin, change or [], game)
+        if close:
+            day = run.game if new is None and begin == 0 else new
+            new = _closed(_changed(run.origin, [], None, rebuild=True) if day is None else day, close, step)
         seen = _observed(observed, run.game, new) if observed is not None else _Observed({}, [], [])
         progress.begin("planning again")
         made = plan_again(
@@ -124,7 +132,21 @@ def _numbers(name: str, text: str | None) -> list[float] | None:
         raise CMPGError(f"--{name} is {text!r}; numbers separated by commas are required.") from None
 
 
-def _changed(origin: Origin, changes: list[str], game: Path | None) -> Game | None:
+def _closed(game: Game | None, links: list[str], step: int) -> Game:
+    """Close resources from a step on; a link may be written 4-7."""
+    from cmpg.errors import UnsupportedError
+    from cmpg.games import LocalGame
+    from cmpg.operation import Closure
+
+    if not isinstance(game, LocalGame):
+        raise UnsupportedError(type(game).__name__, "has nothing to close", "Pass the game as it is now with --game.")
+    spelt = {name.replace("→", "-"): name for name in game.all_resource_names}
+    for link in links:
+        game = Closure(game, spelt.get(link.replace("→", "-"), link), step)(step, {})
+    return game
+
+
+def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: bool = False) -> Game | None:
     """Build the game of the day as it is known now, or return None if nothing has changed."""
     from cmpg.errors import CMPGError
     from cmpg.scenarios import SCENARIOS, scenario
@@ -135,7 +157,7 @@ def _changed(origin: Origin, changes: list[str], game: Path | None) -> Game | No
         from cmpg.files.games import load_game
 
         return load_game(game)
-    if not changes:
+    if not changes and not rebuild:
         return None
     if origin.name not in SCENARIOS:
         raise CMPGError(f"the plan in force is not about a scenario, but {origin.name}; pass the game with --game.")

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, IntArray, frozen, generator, require_at_least_zero
 from cmpg.errors import GameError
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.game import Amount, Legend
@@ -297,7 +297,7 @@ def _drawn_crowd(
         raise GameError(f"num_agents is {num_agents}; from 1 to {MAX_AGENTS} cars can be drawn.")
     own = int(counts.sum())
     factor = num_agents / own
-    drawn = np.random.default_rng(seed).multinomial(num_agents, counts / own)
+    drawn = generator(seed, "seed").multinomial(num_agents, counts / own)
     kept = np.flatnonzero(drawn)
     capacities = site.capacities * factor  # [E, H or 1]
     curves = [LoadCurve([0, num_agents], [0.0, load_price / factor * hours * num_agents])]

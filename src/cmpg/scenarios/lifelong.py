@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
+from cmpg.arrays import generator
 from cmpg.games.local.game import LocalGame
 from cmpg.scenarios.readers.movingai import Cell
 from cmpg.scenarios.robot_fleet import RobotsWorld, robots_game
@@ -49,7 +48,7 @@ class LifelongTasks:
         """Begin with the first goals."""
         self.world, self.completed = world, [0] * len(world.starts)
         self._settings = {"horizon": horizon, "threshold": threshold, "success": success, "edges": edges}
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed, "seed")
         self._game = self._built()
 
     def _built(self) -> LocalGame:

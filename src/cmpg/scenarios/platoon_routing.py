@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -123,7 +123,7 @@ def routing_city(
     city, table = read_network(network), read_trips(trips)
     short = short_trips(city, table, horizon)
     flows = np.array([trip.flow for trip in short])
-    drawn = np.random.default_rng(seed).choice(len(short), size=num_agents, p=flows / flows.sum())
+    drawn = generator(seed, "seed").choice(len(short), size=num_agents, p=flows / flows.sum())
     return RoutingCity(
         network=city,
         protected=places_of(city, _usual_bridges(city) if protected is None else protected),

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, IntArray, frozen, generator, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -132,7 +132,7 @@ def _drawn_world(world: GridMap, *, num_agents: int, seed: int, horizon: int) ->
             f"{world.source} has {len(cells)} free cells; {num_agents} agents need {2 * num_agents} distinct ones, "
             "a start and a goal each. Take fewer agents, or a larger map."
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "seed")
     unused = np.ones(len(cells), dtype=bool)
     pairs: list[tuple[Cell, Cell]] = []
     for start in rng.permutation(len(cells)):
