@@ -20,6 +20,7 @@ from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
+from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, counter_example
 from cmpg.scenarios.spectrum_sharing import spectrum
 
@@ -407,7 +408,7 @@ def test_rounds_go_on_while_the_next_one_is_allowed(most, counts):
     assert (found.samples_per_entry, found.samples) == (counts[-1], problem.simulator.ledger.total - 5 * 4)
 
 
-def test_an_agent_that_stays_keeps_its_policy_and_its_limits_and_infeasible_problems_have_no_ceiling():
+def test_an_agent_that_stays_keeps_its_policy_and_infeasible_problems_have_no_ceiling():
     problem = problem_of(coin_game(), nash=0.5)
     run = run_of(problem, count=3, work=11)
     run.proved.ceiling = 1.5
@@ -417,14 +418,33 @@ def test_an_agent_that_stays_keeps_its_policy_and_its_limits_and_infeasible_prob
     kept = run.conclude()
     assert kept.policy is problem.policy[0]
     assert (kept.value_floor, kept.value_ceiling, kept.multipliers.tolist()) == (1.0, 1.5, [2.5])
-    assert kept.cost_ceilings is problem.known.limits
+    assert kept.cost_ceilings.tolist() == [1.0]
     assert (kept.samples, kept.samples_per_entry, kept.work) == (2 * 4, 3, 11)
-    assert (kept.epsilon, kept.delta, kept.message) == (0.25, 0.12, ResponseStatus.CERTIFIED.value)
+    assert (kept.epsilon, kept.delta, kept.message) == (0.25, 0.12, generative.STAYS)
     assert kept.current is run.proved.current
     never = run.conclude(ResponseStatus.INFEASIBLE, "never")
     assert (never.value_ceiling, never.message) == (np.inf, "never")
     alone = run_of(problem_of(coin_game())).conclude()
     assert alone.current is None
+
+
+def test_an_agent_that_stays_is_not_said_to_be_feasible():
+    """The current policy earns all there is, and costs more than is allowed."""
+    worth = np.broadcast_to([0.0, 1.0], (2, 3, 2))
+    game = JointGame(
+        transition=np.full((1, 3, 2, 3), 1 / 3),
+        rewards=worth[None],
+        costs=worth[None],
+        thresholds=[1.0],
+        initial=[1.0, 0.0, 0.0],
+        horizon=2,
+    )
+    always = JointPolicy([np.broadcast_to([0.0, 1.0], (2, 3, 2))])
+    simulator = GameSimulator(game, rng=np.random.default_rng(0))
+    found = Adaptive()(InducedProblem(simulator, 0, always, nash_epsilon=0.5), epsilon=0.125, delta=0.1)
+    assert found.stays(0.5)
+    assert found.cost_ceilings[0] >= 2.0  # what it costs
+    assert not found.meets(game.thresholds)
 
 
 def beliefs(*, constraints=1, horizon=2):

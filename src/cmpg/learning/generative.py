@@ -56,6 +56,8 @@ BOX_SUCCESSORS = 2
 TRIES = 2
 """So many candidates are tried in one round."""
 
+STAYS = "no policy that meets the constraints is worth epsilon more than the current one, with probability 1 − delta"
+
 EPISODE_SHARE = 0.5
 """Measuring one policy may take this share of the samples that the model took."""
 
@@ -312,14 +314,14 @@ class _Rounds:
         proved, nash = self.proved, self.problem.nash_epsilon
         best = proved.incumbent or self.latest
         if proved.stays(nash):
-            mine = self.problem.policy[self.problem.agent]
-            best = BoundedPolicy(
-                mine, proved.current.value_floor, self.problem.known.limits, self.latest.multipliers, 0
-            )
+            # Nothing here proves that the current policy is feasible: its costs are what was found of them.
+            mine, found = self.problem.policy[self.problem.agent], proved.current
+            best = BoundedPolicy(mine, found.value_floor, found.cost_ceilings, self.latest.multipliers, 0)
         if status is None:
             good = proved.stays(nash) or proved.gap <= (self.epsilon if nash is None else nash)
             better = ResponseStatus.BETTER if proved.moves(nash) else ResponseStatus.LIMIT
             status = ResponseStatus.CERTIFIED if good and self.decided else better
+            message = STAYS if proved.stays(nash) else message
         if status is ResponseStatus.LIMIT:
             feasible = proved.incumbent is not None
             need = "the policy is feasible, but" if feasible else "no policy is proved to be feasible yet, and"

@@ -170,7 +170,10 @@ class LearnedResponse:
 
     @property
     def certified(self) -> bool:
-        """Whether the policy is proved, with probability 1 − δ, to be feasible and within ε of the best."""
+        """Whether the policy is proved, with probability 1 − δ, to be feasible and within ε of the best.
+
+        Of an agent that stays the latter is proved; `meets` tells whether its current policy was found to be feasible.
+        """
         return self.status is ResponseStatus.CERTIFIED
 
     @property
