@@ -23,7 +23,7 @@ $(VENV)/installed: pyproject.toml constraints.txt setup.py $(shell find src -nam
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(PIP_INSTALL) -e '.[dev,docs,plot,report]'
+	$(PIP_INSTALL) -e '.[dev,docs,plot]'
 	touch $@
 
 $(VENV)/installed-plot: $(VENV)/installed

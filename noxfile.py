@@ -14,7 +14,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 def install(session: nox.Session) -> None:
     """Install the package and everything that its tests need."""
-    session.install("-c", "constraints.txt", "-e", ".[dev,docs,plot,report]")
+    session.install("-c", "constraints.txt", "-e", ".[dev,docs,plot]")
 
 
 @nox.session(python=PYTHONS)

@@ -11,7 +11,7 @@ import sys
 from checks import ROOT
 from checks.environments import environment
 
-EXTRAS = ".[plot,report,pettingzoo,frames]"
+EXTRAS = ".[plot,pettingzoo,frames]"
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "websocket-client", "cvxpy", "pygame-ce", "pyyaml", "build")
 
 

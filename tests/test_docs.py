@@ -139,9 +139,6 @@ def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch):
     (tmp_path / "independent_check.py").write_text(stand_alone_check())
     for line, shown in commands(page):
         program, *words = shlex.split(line)
-        if words[0] == "report":
-            pytest.importorskip("jinja2")
-            pytest.importorskip("jinja2")
         if program == "cmpg":
             ran = cmpg(*words)
             code, printed = ran.code, ran.out

@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     if any(importlib.util.find_spec(module) is None for module in TOOLS.values()):
         # The tools of others are not pinned: their new releases are what this is for. They have an environment of their
         # own; of MOMAland only the environments are used.
-        ours = ("-e", ".[oracles,frames,plot,report]", "pytest", "hypothesis", "pygame-ce")
+        ours = ("-e", ".[oracles,frames,plot]", "pytest", "hypothesis", "pygame-ce")
         python = environment("oracles", ours, ("--no-deps", "momaland"))
         pages = [python, "-m", "pytest", "-q", "tests/test_interop", "docs/coming-from", "docs/coming-from.md"]
         tested = subprocess.run(pages, cwd=ROOT).returncode

@@ -516,10 +516,6 @@ class TestBadInput:
         shutil.copy(runs["grid-world"] / "scenario.json", folder)
         self.refused(folder, capsys, "its drawing is of another game")
 
-    def test_a_missing_extra(self, folder, capsys, monkeypatch):
-        monkeypatch.setitem(sys.modules, "jinja2", None)
-        self.refused(folder, capsys, "jinja2", "pip install 'cmpg[report]'")
-
     def test_a_page_that_cannot_be_written(self, folder, capsys):
         self.refused(folder, capsys, "is a folder", out=folder)
         assert command("report", folder, "-o", folder / "none" / "page.html") == 2

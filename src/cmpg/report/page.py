@@ -27,7 +27,7 @@ import numpy as np
 
 from cmpg.equilibrium.quality import known_gaps
 from cmpg.equilibrium.result import Incumbent, Result
-from cmpg.errors import CMPGError, FileError, TooLargeError
+from cmpg.errors import FileError, TooLargeError
 from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
@@ -165,15 +165,10 @@ def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
 
 
 def _renderer() -> Callable[[dict[str, Any]], str]:
-    """Return what renders the template; it comes with an optional extra."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as missing:
-        raise CMPGError(
-            f"a page is made with jinja2, and {missing.name} is not installed. Install it with: "
-            "pip install 'cmpg[report]'"
-        ) from None
+    """Return what renders the template."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["table"] = lambda table, name: Markup(table_html(table, name=name))
     # Characters that could turn the text around are shown as their escapes.
