@@ -31,8 +31,10 @@ def photograph(page: Path) -> bytes:
             "Emulation.setDeviceMetricsOverride", width=WIDTH, height=2000, deviceScaleFactor=1.5, mobile=False
         )
         browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(page, fragment="#policy")
         browser.until("document.documentElement.dataset.ready === 'yes'")
+        browser.until("document.getElementById('self-check').dataset.state === 'proved'")
         browser.run(
             f"(() => {{ const s = document.getElementById('step'); s.value = {HOUR}; "
             "s.dispatchEvent(new Event('input')); window.scrollTo(0, 0); })()"

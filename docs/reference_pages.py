@@ -28,6 +28,9 @@ PACKAGES = (
     "cmpg.runs",
     "cmpg.sweeps",
     "cmpg.scenarios",
+    "cmpg.scenarios.readers",
+    "cmpg.suite",
+    "cmpg.paper",
     "cmpg.plugins",
 )
 """The public packages in the order of the navigation; a name is shown in the first one that exports it."""
@@ -35,14 +38,14 @@ PACKAGES = (
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages when the site is built."""
-    shown: set[int] = set()
+    shown: dict[int, Any] = {}  # holds what it has shown: the id of a thing that is gone is given to another
     for package in PACKAGES:
         module = importlib.import_module(package)
         lines = [f"# {package}", "", (inspect.getdoc(module) or "").split("\n>>>")[0], ""]
         for name in sorted(module.__all__, key=lambda name: (not name[0].islower(), name.lower())):
             thing = getattr(module, name)
             if not inspect.ismodule(thing) and id(thing) not in shown:
-                shown.add(id(thing))
+                shown[id(thing)] = thing
                 lines += [f"::: {package}.{name}", ""]
         files.append(File.generated(config, f"reference/{package}.md", content="\n".join(lines)))
     return files

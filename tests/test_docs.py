@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cmpg import scenarios
 from cmpg.cli.main import HOMES
 from cmpg.cmdp.kernels.choice import compiled
 from cmpg.equilibrium.solve import solve
@@ -117,6 +118,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
         (tmp_path / "index.html").read_text(),
     )
     assert not fetched
+    reference = "".join(page.read_text() for page in (tmp_path / "reference").iterdir())
+    public = [f"cmpg.scenarios.{each}" for each in scenarios.__all__ if each[0].islower()]
+    assert not [name for name in ("cmpg.solve", "cmpg.suite.suite_game", *public) if f'id="{name}"' not in reference]
 
 
 def test_the_python_of_a_newcomer_passes_mypy_strict(tmp_path):
