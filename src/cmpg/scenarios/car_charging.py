@@ -174,7 +174,26 @@ def charging(
     }
     rows = {kind: row for row, kind in enumerate(kinds)}
     names = [f"car {i} at {station}" for i, station in zip(owners, stations, strict=True)]
-    translation = _translation(site, stays, owners, energy=energy, success=success, attendance=attendance)
+    legend = Legend(
+        agent="car",
+        state="energy still needed",
+        step="hour" if slot == 60 else "slot",
+        resource="transformer",
+        steps=slots.names,
+        actions=("idle", "charge"),
+        value=Amount("cost", currency, -1.0),
+        load=Amount("power", "kW", site.unit),
+        need=Amount("energy", "kWh"),
+        needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
+        needs_of=tuple(rows[kind] for kind in members),
+        sites=tuple(stations),
+        begins=slots.begins,
+        step_seconds=60.0 * slot,
+        wholes=tuple(names) if max(site.parts) > 1 else (),
+        unpaid=terms.shortfall,
+        translation=_translation(site, stays, owners, energy=energy, success=success, attendance=attendance),
+        warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
+    )
     if num_agents is not None:
         if max(site.parts) > 1:
             raise GameError(
@@ -193,24 +212,7 @@ def charging(
             load_price=load_price,
             thresholds=one_each("threshold", threshold, len(site.transformers)),
             kind_names=tuple(names[i].replace("car", "as car", 1) for i in firsts),
-            legend=Legend(
-                agent="car",
-                state="energy still needed",
-                step="hour" if slot == 60 else "slot",
-                resource="transformer",
-                steps=slots.names,
-                actions=("idle", "charge"),
-                value=Amount("cost", currency, -1.0),
-                load=Amount("power", "kW", site.unit),
-                need=Amount("energy", "kWh"),
-                needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
-                needs_of=tuple(range(len(kinds))),
-                sites=tuple(stations[i] for i in firsts),
-                begins=slots.begins,
-                step_seconds=60.0 * slot,
-                unpaid=terms.shortfall,
-                translation=translation,
-            ),
+            legend=replace(legend, needs_of=tuple(range(len(kinds))), sites=tuple(stations[i] for i in firsts)),
         )
     loads = np.arange(len(members) + 1.0)
     share = site.unit / site.largest  # of a car, in a part
@@ -223,26 +225,7 @@ def charging(
         agent_names=_part_names(names, site.parts),
         constraint_names=tuple(f"overload of {name}" for name in site.transformers),
         resource_names=tuple(site.transformers),
-        legend=Legend(
-            agent="car",
-            state="energy still needed",
-            step="hour" if slot == 60 else "slot",
-            resource="transformer",
-            steps=slots.names,
-            actions=("idle", "charge"),
-            value=Amount("cost", currency, -1.0),
-            load=Amount("power", "kW", site.unit),
-            need=Amount("energy", "kWh"),
-            needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
-            needs_of=tuple(rows[kind] for kind in members),
-            sites=tuple(stations),
-            begins=slots.begins,
-            step_seconds=60.0 * slot,
-            wholes=tuple(names) if max(site.parts) > 1 else (),
-            unpaid=terms.shortfall,
-            translation=translation,
-            warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
-        ),
+        legend=legend,
     )
 
 
