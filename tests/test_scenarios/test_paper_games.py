@@ -12,6 +12,7 @@ from cmpg.files.policies import load_policy
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import (
     SCENARIOS,
+    charging,
     congestion_game,
     congestion_game_common_reward,
     congestion_game_exogenous,
@@ -316,3 +317,5 @@ def test_an_unknown_scenario_or_option_is_refused_with_a_hint():
     for name in ("robots", "routing"):
         with pytest.raises(CMPGError, match="seed is a str; a seed is required"):
             scenario(name).build(seed="a")
+    with pytest.raises(GameError, match="the number of agents is required"):
+        charging(agents=["Ann", "Bob"])

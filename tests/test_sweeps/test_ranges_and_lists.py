@@ -253,10 +253,12 @@ def test_a_game_file_and_a_folder_of_them_are_swept(tmp_path):
     (tmp_path / "games" / "notes.txt").write_text("not a game")
     one = cmpg("sweep", tmp_path / "games" / "a.json", "--threshold", "0,0.5,1", "--out", tmp_path / "one")
     assert one.code == 0, one.err
+    assert "a.json: 3 of 3 runs" in one.out
     direct = sweeps.sweep("counter-example", {"threshold": [0.0, 0.5, 1.0]})
     assert [float(row["welfare"]) for row in results(tmp_path / "one")] == [row.welfare for row in direct.rows]
     all_ = cmpg("sweep", tmp_path / "games", "--seed", "1:2", "--out", tmp_path / "all")
     assert all_.code == 0, all_.err
+    assert "games: 4 of 4 runs" in all_.out
     assert [(row["file"][-6:], row["seed"]) for row in results(tmp_path / "all")] == [
         ("a.json", "1"), ("a.json", "2"), ("b.json", "1"), ("b.json", "2"),
     ]  # fmt: skip

@@ -96,10 +96,16 @@ def _played(seeds: Sequence[LearnedSeed]) -> int:
 def _provenance(seeds: Sequence[LearnedSeed]) -> dict[str, str]:
     return {
         "Seeds": str(len(seeds)),
-        "Settings": ", ".join(f"{name} = {value}" for name, value in seeds[0].settings.items()) or "none",
+        "Settings": ", ".join(f"{name} = {_setting(value)}" for name, value in seeds[0].settings.items()) or "none",
         "Samples were drawn for": ", ".join(seeds[0].samples) or "nothing",
         "Page": f"written and judged by cmpg {__version__}",
     }
+
+
+def _setting(value: Any) -> str:
+    """Write a setting; of an object that was cut short, its class alone."""
+    text = str(value)
+    return text.partition("(")[0] if "..." in text else text
 
 
 MOST_REASONS = 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from cmpg.report.display import quality_line
 from cmpg.report.page import write_context_page
 from cmpg.report.wording import Headline, priced_constraints
 from cmpg.simulation.episodes import simulate
-from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, significant, typeset
 
 MAX_PAGE_ROWS = 400
 """A page shows at most so many recommendations; `cmpg export` has all."""
@@ -127,7 +128,7 @@ def _context(found: Recommendation) -> tuple[dict[str, Any], list[ChartGroup]]:
     context: dict[str, Any] = {
         "title": f"{found.concept.word} recommendations",
         "subtitle": _subtitle(device),
-        "verdict": Headline(found.status.name, "good" if good else "warn", word, found.message, detail),
+        "verdict": Headline(found.status.name, "good" if good else "warn", word, _typeset(found.message), detail),
         "facts": {
             "agents": str(game.num_agents),
             "constraints": str(len(game.thresholds)),
@@ -144,6 +145,10 @@ def _context(found: Recommendation) -> tuple[dict[str, Any], list[ChartGroup]]:
         },
     }
     return context, [ChartGroup("", "", _charts(game, device))]
+
+
+def _typeset(message: str) -> str:
+    return re.sub(r"\d[\d.]*e[+-]\d+", lambda number: typeset(number[0]), message)
 
 
 def _subtitle(device: Device) -> str:

@@ -54,7 +54,15 @@ def sweep_summaries(found: Sweep) -> list[str | Summary]:
     hidden = len(found.rows) - MOST_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
     remarks = [*more, *knee_lines(found), *fall_lines(found)]
-    return [Summary(found.scenario, sentence, (rows, *remarks), good=certified == len(found.grid))]
+    return [Summary(_title(found), sentence, (rows, *remarks), good=certified == len(found.grid))]
+
+
+def _title(found: Sweep) -> str:
+    """Return the scenario; of game files, the file, or the folder that they are in."""
+    if found.scenario != "game_file":
+        return found.scenario
+    files = {**found.grid.fixed, **found.grid.axes}.get("file", found.scenario)
+    return Path(files).name if isinstance(files, str) else str(Path(files[0]).parent)
 
 
 def rows_table(found: Sweep, rows: Sequence[SweepRow]) -> Table:
@@ -129,7 +137,7 @@ def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
     good = certified == len(found.rows)
     sentence = ended + (f"; the others ended {', '.join(others)}." if others else ".")
     context = {
-        "title": f"{found.scenario}, swept",
+        "title": f"{_title(found)}, swept",
         "subtitle": "; ".join(f"{name} {_span(values)}" for name, values in found.grid.axes.items()),
         "verdict": Headline("CERTIFIED" if good else "LIMIT", "good" if good else "warn", "Swept", sentence, detail),
         "facts": {
@@ -217,7 +225,7 @@ def _span(values: Sequence[Any]) -> str:
 def _provenance(found: Sweep) -> dict[str, str]:
     fixed_options = ", ".join(f"{name} = {value}" for name, value in found.grid.fixed.items())
     return {
-        "Scenario": found.scenario,
+        "Game": _title(found),
         "The same in all runs": fixed_options or "the defaults",
         "Run folders": "every run is kept, and can be checked: cmpg certify, cmpg report",
         "Page": f"written by cmpg {__version__}",

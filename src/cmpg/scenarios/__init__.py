@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -153,6 +154,9 @@ def _with_advice(named: Scenario) -> Callable[..., Game]:
             named.check_option(name)
         if len(given) < len(options):
             raise GameError(f"{named.name} is given {', '.join(meant)} and {', '.join(SPOKEN)}, which are the same.")
+        number = given.get("num_agents")
+        if number is not None and (isinstance(number, bool) or not isinstance(number, numbers.Integral)):
+            raise GameError(f"agents is {number!r}; the number of agents is required. Names are in `game.names`.")
         return function(**given)
 
     return build
