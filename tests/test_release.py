@@ -22,7 +22,7 @@ def bounds(lines):
 
 def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed():
     extras = PROJECT["optional-dependencies"]
-    wanted = [extra for name in ("plot", "report", "pettingzoo", "frames") for extra in extras[name]]
+    wanted = [extra for name in ("plot", "pettingzoo", "frames") for extra in extras[name]]
     allowed = bounds([*PROJECT["dependencies"], *wanted])
     pinned = r'^([\w-]+)==([\d.]+)(?:; python_version < "3\.13")?$'
     tested = dict(re.findall(pinned, (ROOT / "checks" / "lowest.txt").read_text(), re.MULTILINE))
