@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cmpg
-from cmpg.errors import CMPGError, FileError, GameError, PolicyError
+from cmpg.errors import CMPGError, FileError, GameError, InfeasibleError, PolicyError, SolverError
 from cmpg.judging.known import changes, judge_known, verdict
 from cmpg.judging.policies import RecurrentPolicyError, policy_function
 from cmpg.judging.side_by_side import judge_side_by_side
@@ -80,6 +80,27 @@ def test_where_no_deviation_is_feasible_that_is_said():
     assert "none is feasible" in str(judged)
 
 
+def test_where_a_solver_fails_the_gain_is_what_the_certificate_proves(monkeypatch):
+    """A failure proves nothing: the bound at multipliers of zero stays, and is no zero."""
+
+    def fail(*_given, **_options):
+        raise SolverError("out of pivots.")
+
+    monkeypatch.setattr("cmpg.judging.known.best_response", fail)
+    judged = judge_known(one_shot(), one_shot().uniform_policy())
+    assert judged.deviations == (None, None)
+    assert judged.exploitability >= 0.25
+    assert "none was found" in str(judged)
+
+
+def test_a_feasible_policy_is_a_deviation_whatever_a_solver_says(monkeypatch):
+    def deny(*_given, **_options):
+        raise InfeasibleError("no policy meets the constraints.")
+
+    monkeypatch.setattr("cmpg.judging.known.best_response", deny)
+    assert judge_known(one_shot(), one_shot().uniform_policy()).exploitability >= 0.25
+
+
 def test_changes_name_the_places_that_are_seen_most():
     before = np.tile([1.0, 0.0], (2, 3, 1))
     after = before.copy()
@@ -118,6 +139,23 @@ def test_verdicts():
 def test_wrong_uses_of_certify_are_answered_by_sentences(game, policy, error, words):
     with pytest.raises(error) as raised:
         cmpg.certify(game, policy)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (lambda state: state, "cannot be called as function(agent, observation, step): too many positional arguments"),
+        ("p.csv", "cmpg.read_policy('p.csv', game)[0]"),
+        ([[[0.5, 0.5]]], "JointPolicy(tables), with one table [H, S, A_i] for each agent"),
+        (cmpg.solve(GRID), "pass the policy that it has, result.policy"),
+        ({}, "there are policies for no agent"),
+        (3, "a mapping from agents to these is required"),
+    ],
+)
+def test_wrong_policies_are_answered_by_sentences(policy, words):
+    with pytest.raises(PolicyError) as raised:
+        cmpg.judge(GRID, policy)
     assert words in str(raised.value)
 
 

@@ -18,7 +18,7 @@ from cmpg.suite.references import (
     reference_policy,
     reference_rows,
 )
-from cmpg.suite.submissions import ranked, reference_suite_rows, row_of
+from cmpg.suite.submissions import SuiteEntry, _false_claim, ranked, reference_suite_rows, row_of
 from command_line import cmpg as command
 
 SOME = (
@@ -125,6 +125,24 @@ def test_folders_that_are_no_submission_are_refused(tmp_path):
         judge_submission(tmp_path)
     with pytest.raises(GameError, match="has no game 'chess'"):
         reference("chess")
+
+
+def test_of_two_policies_of_one_game_none_is_chosen(tmp_path):
+    submit(tmp_path, ["counter-example"])
+    (tmp_path / "counter-example.csv").write_text("agent,step,state,action,probability\n")
+    with pytest.raises(FileError, match="there are 2 policies of counter-example"):
+        judge_submission(tmp_path)
+
+
+@pytest.mark.parametrize("claimed", [float("nan"), float("-inf"), True, "0"])
+def test_a_claim_that_is_no_number_is_refused(claimed):
+    entry = SuiteEntry("counter-example", True, 0.25, 5.5, 0.05)
+    assert "a number is required" in _false_claim(entry, {"exploitability": claimed})
+
+
+def test_what_was_not_computed_confirms_no_claim():
+    entry = SuiteEntry("counter-example", True, float("nan"), 5.5, float("nan"))
+    assert "and is nan" in _false_claim(entry, {"exploitability": 0.0})
 
 
 def test_seven_methods_have_rows_and_rows_are_ranked():

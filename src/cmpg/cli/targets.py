@@ -458,7 +458,8 @@ def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
     from cmpg.errors import CMPGError
 
     if value not in choices:
-        raise CMPGError(f"--{option} is {value!r}; one of {', '.join(choices)} is required.")
+        name = option if option.isupper() else f"--{option}"  # an argument, or an option
+        raise CMPGError(f"{name} is {value!r}; one of {', '.join(choices)} is required.")
     return choices[value]
 
 

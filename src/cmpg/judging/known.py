@@ -94,7 +94,8 @@ class JudgedPolicy:
     name: str
     policy: JointPolicy
     certificate: Certificate
-    deviations: tuple[Deviation | None, ...]  # [n]; None: the agent has no policy that keeps the constraints
+    deviations: tuple[Deviation | None, ...]  # [n]; None: no policy of the agent that keeps the constraints was found
+    has_none: tuple[bool, ...]  # [n]: whether there is none, by the solver's proof
     quality: OptimalityGap  # the total value beside a proved upper bound
     best_known: float  # the largest total value of a feasible policy that is known; nan if none is
 
@@ -107,10 +108,10 @@ class JudgedPolicy:
     def gains(self) -> FloatArray:
         """What each agent could gain at most by a deviation that keeps the constraints: [n].
 
-        Zero for an agent that has no such deviation, which happens only if the policy breaks the constraints.
+        Zero for an agent that has no such deviation, which happens only if the policy breaks the constraints. Where a
+        solver merely failed to find one, what the certificate proves counts.
         """
-        free = np.array([deviation is not None for deviation in self.deviations])
-        return np.where(free, self.certificate.gains, 0.0)
+        return np.where(self.has_none, 0.0, self.certificate.gains)
 
     @property
     def exploitability(self) -> float:
@@ -187,7 +188,7 @@ def judge_known(
         position = game.at(played)
         found = [_deviation(position, agent) for agent in range(game.num_agents)]
     multipliers = np.zeros((game.num_agents, len(game.thresholds)))
-    for agent, (_, prices) in enumerate(found):
+    for agent, (_, prices, _) in enumerate(found):
         multipliers[agent] = prices
     certificate = certify(game, policy, only_binding(game, multipliers), exact=exact)
     common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
@@ -195,7 +196,9 @@ def judge_known(
         name=name,
         policy=policy,
         certificate=certificate,
-        deviations=tuple(deviation for deviation, _ in found),
+        deviations=tuple(deviation for deviation, _, _ in found),
+        # A policy within the thresholds is such a deviation itself, whatever a solver says.
+        has_none=tuple(infeasible and certificate.feasibility is Feasibility.VIOLATED for _, _, infeasible in found),
         quality=_quality(game, played, certificate, common, time_limit),
         best_known=_best_known(best_known),
     )
@@ -223,13 +226,15 @@ def _quality(
     return OptimalityGap(Objective.WELFARE, welfare, bound)
 
 
-def _deviation(position: Position, agent: int) -> tuple[Deviation | None, FloatArray]:
-    """Return an agent's best deviation within the constraints, and the multipliers that it proposes: [k]."""
+def _deviation(position: Position, agent: int) -> tuple[Deviation | None, FloatArray, bool]:
+    """Return an agent's best deviation within the constraints, its multipliers [k], and whether there is none."""
     none = np.zeros(len(position.costs))
     try:
         response = best_response(position, agent, Exact())
-    except (InfeasibleError, SolverError):
-        return None, none
+    except InfeasibleError:
+        return None, none, True
+    except SolverError:
+        return None, none, False
     cmdp = position.induced_cmdp(agent)
     before, after = evaluate(cmdp, position.policy[agent]), evaluate(cmdp, response.policy)
     costs = np.asarray(position.costs + after.costs - before.costs, dtype=np.float64)
@@ -242,7 +247,7 @@ def _deviation(position: Position, agent: int) -> tuple[Deviation | None, FloatA
         changes=changes(position.policy[agent], response.policy, occupancy(cmdp, response.policy)),
     )
     multipliers = np.asarray(response.multipliers)
-    return deviation, np.where(np.isnan(multipliers), 0.0, multipliers)
+    return deviation, np.where(np.isnan(multipliers), 0.0, multipliers), False
 
 
 def changes(before: FloatArray, after: FloatArray, visits: FloatArray, most: int = MAX_CHANGES) -> tuple[Change, ...]:

@@ -16,15 +16,17 @@ no table, and is refused here; `remembers` says so, and in a simulator it can be
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.errors import PolicyError
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, check_is_policy
 
 PolicyFunction = Callable[[Any, Any, int], Any]
 """Called as function(agent, observation, step); returns the number of an action, or the probability of each."""
@@ -62,7 +64,7 @@ def _by_agent(policies: Mapping[Any, Any], agent_names: tuple[Any, ...]) -> Poli
         names = [agent, *([agent_names[agent], str(agent_names[agent])] if agent < len(agent_names) else [])]
         known = next((name for name in names if name in functions), None)
         if known is None:
-            there = ", ".join(map(repr, functions))
+            there = ", ".join(map(repr, functions)) or "no agent"
             raise PolicyError(f"there is no policy for agent {names[-1]!r}; there are policies for {there}.")
         return functions[known](agent, observation, step)
 
@@ -79,12 +81,28 @@ def single_function(policy: Any) -> PolicyFunction:
     if hasattr(policy, "parameters") and hasattr(policy, "forward"):
         return lambda _agent, observation, _step: _softmax(policy, observation)
     if callable(policy):
+        _check_arguments(policy)
         function: PolicyFunction = policy
         return function
+    if isinstance(inner, JointPolicy) or isinstance(policy, (str, Path, list, tuple)):
+        check_is_policy(policy)
     raise PolicyError(
         f"the policy is a {type(policy).__name__}; a JointPolicy, a function of (agent, observation, step), an object "
         "with `predict`, a torch module that returns logits, or a mapping from agents to these is required."
     )
+
+
+def _check_arguments(function: Callable[..., Any]) -> None:
+    """Raise unless a function can be called as function(agent, observation, step)."""
+    try:
+        inspect.signature(function).bind(0, None, 0)
+    except TypeError as problem:
+        raise PolicyError(
+            f"the policy {getattr(function, '__name__', type(function).__name__)} cannot be called as "
+            f"function(agent, observation, step): {problem}."
+        ) from None
+    except ValueError:  # some compiled functions have no signature: the call will tell
+        return
 
 
 def _distribution(inner: Any, observation: Any) -> FloatArray:

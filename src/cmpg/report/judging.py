@@ -66,8 +66,9 @@ def _agents(judged: JudgedPolicy) -> Table:
     for i in shown:
         deviation = judged.deviations[i]
         cells: tuple[Cell, ...] = ("none is feasible", "")
-        if deviation is not None:
-            cells = (fixed(deviation.value), significant(judged.gains[i], 3))
+        if not judged.has_none[i]:
+            found = "none was found" if deviation is None else fixed(deviation.value)
+            cells = (found, significant(judged.gains[i], 3))
         rows.append((judged.names.agent(i), fixed(judged.values[i]), *cells))
     note = shown_of(shown, len(judged.values), "agents with the largest gains; --json has all")
     return Table(("agent", "value", "best deviation", "gains at most"), tuple(rows), note)

@@ -8,6 +8,7 @@ what is judged, and a submission that claims more than is true is refused. Games
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +170,9 @@ def judge_submission(
     if strange or not files:
         found = f"{files[strange[0]].name} is named after no game of the suite" if strange else "it has no policy file"
         raise FileError(f"{source}: {found}; name each after its game (`cmpg suite list`), such as grid-world.npz.")
+    counts = Counter(path.name.removesuffix(path.suffix) for path in present)
+    if twice := [game for game, count in counts.items() if count > 1]:
+        raise FileError(f"{source}: there are {counts[twice[0]]} policies of {twice[0]}; one of each game is judged.")
     entries, refused = {}, {}
     for game, path in files.items():
         on_progress(game)
@@ -211,9 +215,10 @@ def _false_claim(entry: SuiteEntry, claim: Mapping[str, Any]) -> str:
         claimed = claim.get(field)
         if claimed is None:
             continue
-        if not isinstance(claimed, (int, float)) or isinstance(claimed, bool):
+        if not isinstance(claimed, (int, float)) or isinstance(claimed, bool) or not np.isfinite(claimed):
             return f"{field} is claimed to be {claimed!r}; a number is required"
-        if sign * (judged - claimed) > CLAIM * max(abs(judged), abs(claimed), 1.0):
+        # What is not computed, nan, confirms no claim.
+        if not sign * (judged - claimed) <= CLAIM * max(abs(judged), abs(claimed), 1.0):
             return f"{field} is claimed to be {claimed:.6g}, and is {judged:.6g}"
     if claim.get("feasible") is True and not entry.feasible:
         return "it is claimed to be feasible, and breaks a threshold"
