@@ -1,4 +1,4 @@
-"""Two agents who move together: trades of a budget, swaps of resources, and never a worse answer than without."""
+"""Two agents who move together: trades of a budget, and never a worse answer than without."""
 
 import time
 
@@ -13,7 +13,6 @@ from cmpg.equilibrium.runs import Restarts, RunContext, by_potential, by_welfare
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.pairs import PairMoves, improved_by_pairs
 from cmpg.errors import CMPGError
-from cmpg.games.constraints import bind
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
@@ -21,7 +20,7 @@ from oracles.random_games import draw, suitable_epsilon
 from oracles.sweeping import build, findings
 from test_equilibrium.small_crowds import crowd
 
-THOROUGH = PairMoves(trades=8, swaps=12, worth=0.0, most=4)
+THOROUGH = PairMoves(trades=8, worth=0.0, most=4)
 
 
 def buyers(*worth, threshold=1.0):
@@ -38,20 +37,6 @@ def buyers(*worth, threshold=1.0):
     ]
     nothing = np.zeros((1, 1, len(worth) + 1))
     return LocalGame(agents=agents, delay=nothing, load_costs=nothing[None], thresholds=[threshold], horizon=1)
-
-
-def corridors(*, delay, meeting=0.0, threshold=None):
-    """Two robots and two corridors: 0 likes the first better, 1 the second; to meet takes time, or is forbidden."""
-    agents = [
-        LocalAgent(
-            transition=np.ones((1, 1, 2, 1)), reward=np.array([[likes]]), uses=np.eye(2)[None, None], initial=np.ones(1)
-        )
-        for likes in ([3.0, 2.0], [2.0, 3.0])
-    ]
-    late = np.tile([0.0, 0.0, delay], (1, 2, 1))
-    met = np.tile([0.0, 0.0, meeting], (1, 1, 2, 1))[:, : threshold is not None or None]
-    limits = [] if threshold is None else [threshold]
-    return LocalGame(agents=agents, delay=late, load_costs=met[: len(limits)], thresholds=limits, horizon=1)
 
 
 def pure(*actions, of=2):
@@ -95,38 +80,6 @@ def test_what_promises_too_little_is_not_tried():
     start = pure(1, 0)
     assert solve(buyers(1.0, 1.5), start=start, improve=PairMoves(worth=0.6)).values.tolist() == [1, 0]
     assert solve(buyers(1.0, 1.5), start=start, improve=PairMoves(worth=0.4)).values == pytest.approx([0, 1.5])
-
-
-def test_two_robots_trade_corridors():
-    game, start = corridors(delay=5.0), pure(1, 0)
-    assert solve(game, start=start).values.tolist() == [2, 2]
-    swapped = solve(game, start=start, improve=PairMoves(swaps=2))
-    assert swapped.values.tolist() == [3, 3]
-    assert swapped.certified
-
-
-def test_two_robots_who_may_never_meet_trade_corridors():
-    game, start = corridors(delay=0.0, meeting=1.0, threshold=0.0), pure(1, 0)
-    assert solve(game, start=start).values.tolist() == [2, 2]
-    swapped = solve(game, start=start, improve=PairMoves(swaps=2))
-    assert swapped.values.tolist() == [3, 3]
-    assert swapped.certified
-    assert swapped.certificate.by_support.all()
-
-
-def test_who_is_left_out_uses_and_spends_nothing_until_it_moves():
-    game = crowd(np.random.default_rng(3), agents=4, horizon=2, constraints=1)
-    position = game.at(JointPolicy.random(game.policy_shapes, rng=np.random.default_rng(4)))
-    away = position.without(2)
-    assert not away.usage(2).any()
-    others = [agent for agent in range(4) if agent != 2]
-    assert all(np.array_equal(away.usage(agent), position.usage(agent)) for agent in others)
-    assert (away.costs < position.costs).all()
-    back = away.replace(2, position.policy[2])
-    assert back.costs == pytest.approx(position.costs, rel=1e-12)
-    assert back.potential == pytest.approx(position.potential, rel=1e-12)
-    bound = bind(game, np.ones((4, 1), dtype=bool)).at(position.policy)
-    assert bound.without(2).costs == pytest.approx(away.costs)
 
 
 def test_the_trace_tells_every_move_and_adds_up():
@@ -173,8 +126,8 @@ def test_an_interruption_keeps_the_equilibrium_of_before():
 
 
 def test_a_number_of_tries_is_no_less_than_none():
-    with pytest.raises(CMPGError, match="swaps is -1; a number of at least 0 is wanted"):
-        PairMoves(swaps=-1)
+    with pytest.raises(CMPGError, match="trades is -1; a number of at least 0 is wanted"):
+        PairMoves(trades=-1)
 
 
 @pytest.mark.parametrize("chunk", range(3))

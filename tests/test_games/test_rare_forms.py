@@ -41,11 +41,11 @@ def test_a_local_game_with_a_mask_is_certified_exactly():
     assert exact.gains == pytest.approx(floats.gains, rel=1e-12)
 
 
-def test_pairs_swap_in_a_game_with_a_mask_as_in_one_without():
+def test_pairs_move_in_a_game_with_a_mask_as_in_one_without():
     game = cmpg.scenarios.charging()
     mask = np.ones((game.num_agents, 1))
     mask[0] = 0
-    result = cmpg.solve(cmpg.games.bind(game, mask), improve=PairMoves(swaps=5))
+    result = cmpg.solve(cmpg.games.bind(game, mask), improve=PairMoves(trades=5))
     assert result.certified
 
 

@@ -79,7 +79,7 @@ NAMED: dict[str, dict[str, Callable[[], Any]]] = {
     "improve": {
         "auto": lambda: equilibrium.PairMoves(),
         "none": lambda: None,
-        "thorough": lambda: equilibrium.PairMoves(trades=16, swaps=200, worth=1e-4, most=64),
+        "thorough": lambda: equilibrium.PairMoves(trades=16, worth=1e-4, most=64),
     },
 }
 """The names that the command line has for values of the library, by option; values are made on demand."""

@@ -6,7 +6,7 @@ agent faces when only it moves. Any class that has these members runs through `s
 `check_game` walks through them and says what is wrong.
 
 What some classes can do better is a function here with a default, which is always right: `planner`, `forbidden`,
-`agent_bounds`, `without`, …. A class has a method of the same name, or it has not. Two things are
+`agent_bounds`, …. A class has a method of the same name, or it has not. Two things are
 different in kind, and are protocols: `SharedResources` and `Playable`.
 
 What a proof rests on is no such thing. Which constraints bind whom is the field `binds`, and what underflow can hide is
@@ -509,12 +509,6 @@ def bounded_together(position: Position, agent: int) -> range:
     """Return an agent and those after it that `agent_bounds` bounds at little more than the price of one."""
     found: range | None = _own(position, "bounded_together", agent)
     return range(agent, agent + 1) if found is None else found
-
-
-def without(position: PositionT, agent: int) -> PositionT | None:
-    """Return the position as if one agent were not there, until it moves; None where that means nothing."""
-    found: PositionT | None = _own(position, "without", agent)
-    return found
 
 
 def best_response_dynamics(

@@ -1,15 +1,11 @@
 """Two agents move together, where no agent gains by moving alone.
 
 At rest every agent plays a best response, and its multipliers λ_i are its own price of what the others leave below the
-thresholds. Two agents may still do better together:
-
-- *A trade.* Where prices differ, the budget is in the wrong hands. Agent i plans at the higher price of agent j, which
-  frees some of the budget; j responds within what is free then, and i within what j leaves. What i would gain if it
-  could buy and sell at that price, max V^{r − λ_j·c} − (V^r − λ_j·V^c), is what the trade promises: one backward
-  induction, and right but for what the two do to each other's rewards. Only trades that promise enough are tried.
-- *A swap.* Agent j leaves, i responds as if j were not there, j comes back and responds, and i responds once more: so
-  two robots trade corridors. For games whose positions can leave an agent out (`without`). Most of what swaps promise
-  is not kept, so that many have to be tried; they are left to those who ask for them.
+thresholds. Where prices differ, the budget is in the wrong hands, and two agents do better together by a trade: agent i
+plans at the higher price of agent j, which frees some of the budget; j responds within what is free then, and i within
+what j leaves. What i would gain if it could buy and sell at that price, max V^{r − λ_j·c} − (V^r − λ_j·V^c), is what
+the trade promises: one backward induction, and right but for what the two do to each other's rewards. Only trades that
+promise enough are tried.
 
 Guarantee: where a pair of moves ends feasible, and raises what equilibria are compared by by more than ε/2, the ascent
 goes on from there, and what it ends with is certified as any ending is. If that is not certified, or is no better, the
@@ -19,7 +15,7 @@ equilibrium of before is kept. So the answer is never worse than without, and ne
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,14 +26,14 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.exact import Exact
-from cmpg.cmdp.planning import dual_bound, maximise, plan
+from cmpg.cmdp.planning import maximise, plan
 from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.best_responses import best_response
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.result import Result, Step
 from cmpg.equilibrium.starts.start import may_be_feasible
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError, SolverError
-from cmpg.games.game import Position, agent_bounds, current, without
+from cmpg.games.game import Position, agent_bounds, current
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -55,16 +51,14 @@ FEW_SELLERS = 8
 
 @dataclass(frozen=True)
 class PairMoves:
-    """At rest, let two agents move together: by a trade of what a budget allows, or by a swap of resources.
+    """At rest, let two agents move together: one gives some of a budget to another that pays more for it.
 
     Parameters
     ----------
     trades
         Trades that are tried at each rest, the most promising first; of these the best is made.
-    swaps
-        Swaps that are tried at each rest where no trade is worth it.
     worth
-        A pair is tried only if it promises more than this share of Σ_i |V^{r_i}|.
+        A trade is tried only if it promises more than this share of Σ_i |V^{r_i}|.
     most
         Pairs that move, one after the other, in all.
 
@@ -72,31 +66,27 @@ class PairMoves:
     --------
     >>> from cmpg.equilibrium.solve import solve
     >>> from cmpg.scenarios import routing
-    >>> result = solve(routing(num_agents=6), improve=PairMoves(swaps=20))
+    >>> result = solve(routing(num_agents=6), improve=PairMoves(trades=8))
     >>> result.certified, result.settings["improve"]
-    (True, 'PairMoves(trades=4, swaps=20, worth=0.002, most=16)')
+    (True, 'PairMoves(trades=8, worth=0.002, most=16)')
     """
 
     trades: int = 4
-    swaps: int = 0
     worth: float = 2e-3
     most: int = 16
 
     def __post_init__(self) -> None:
         """Refuse what is no number of tries."""
-        for name in ("trades", "swaps", "worth", "most"):
+        for name in ("trades", "worth", "most"):
             if not getattr(self, name) >= 0:
                 raise CMPGError(f"{name} is {getattr(self, name)}; a number of at least 0 is wanted.")
 
     def __call__(self, position: Position, terms: Terms) -> PairMove | None:
         """Return the best pair of moves of those that are tried, or None if none is worth it."""
         enough = max(self.worth * float(np.abs(position.values).sum()), terms.epsilon)
-        for seek, tries in ((_promising_trades, self.trades), (_promising_swaps, self.swaps)):
-            pairs = islice(seek(position, terms, enough), tries) if tries else ()
-            found = [moved for try_out in pairs if (moved := try_out()) is not None]
-            if found:
-                return max(found, key=lambda each: each.score)
-        return None
+        pairs = islice(_promising_trades(position, terms, enough), self.trades)
+        found = [moved for i, j, price in pairs if (moved := _traded(position, i, j, price, terms)) is not None]
+        return max(found, key=lambda each: each.score, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +121,8 @@ class PairMove:
     moves: tuple[tuple[int, Position, Position], ...]
 
 
-Try = Callable[[], PairMove | None]
-
-
-def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
-    """Find who could give some of a budget to whom, the best first."""
+def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterator[tuple[int, int, FloatArray]]:
+    """Find who could give some of a budget to whom, the best first: seller, buyer, and the price of the buyer [k]."""
     promised: list[tuple[float, int, int]] = []
     prices = _finite(position, terms.prices)
     groups = _by_price(prices)
@@ -145,7 +132,7 @@ def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterat
         for promise, i in _promises(position, [i for each in cheaper for i in each], price, prices, enough):
             promised += [(promise, i, j) for j in buyers if promise > enough]
     for _, i, j in sorted(promised, key=lambda each: -each[0]):
-        yield partial(_traded, position, i, j, prices[j], terms)
+        yield i, j, prices[j]
 
 
 def _promises(
@@ -188,75 +175,23 @@ def _by_price(prices: FloatArray) -> list[list[int]]:
 
 
 def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms) -> PairMove | None:
-    """Let i plan at the price of j, then j respond, then i."""
+    """Let i plan at the price of j, then j respond, then i; None if that is not feasible, or not worth it."""
     cmdp = position.induced_cmdp(i)
     sold = position.replace(i, plan(cmdp, price).policy(cmdp.num_actions))
-    return _settled(sold, [(i, position, sold)], (j, i), terms)
-
-
-def _promising_swaps(position: Position, terms: Terms, enough: float) -> Iterator[Try]:
-    """Find who would do what else if an agent were not there, the best first."""
-    promised: list[tuple[float, int, int]] = []
-    for j in range(len(position.policy)):
+    moves = [(i, position, sold)]
+    for agent in (j, i):
         check_time()
-        away = without(position, j)
-        if away is None:
-            return
-        for i, gain in enumerate(_gains(away, terms.prices)):
-            promised += [(float(gain), i, j)] if i != j and gain > enough else []
-    for _, i, j in sorted(promised, key=lambda each: -each[0]):
-        yield partial(_swapped, position, i, j, terms)
-
-
-def _gains(position: Position, prices: FloatArray) -> FloatArray:
-    """Return what each agent could gain at its own price; prices without bound are left out."""
-    finite = np.where(np.isfinite(prices), prices, 0.0)
-    judged = agent_bounds(position, finite)
-    if judged is not None:
-        return judged.bounds - judged.values
-    agents = range(len(prices))
-    return np.array([dual_bound(position.induced_cmdp(i), finite[i]) - current(position, i).value for i in agents])
-
-
-def _swapped(position: Position, i: int, j: int, terms: Terms) -> PairMove | None:
-    """Let i respond as if j were not there, then j respond, then i."""
-    away = without(position, j)
-    table = None if away is None else _response(away, i, terms)
-    if away is None or table is None:
-        return None
-    taken = away.replace(i, table)
-    back = _response(taken, j, terms)
-    if back is None:
-        return None
-    # Reported as moves of agents who are all there, in an order in which no agent is removed.
-    first = position.replace(i, table)
-    second = first.replace(j, back)
-    return _settled(second, [(i, position, first), (j, first, second)], (i,), terms)
-
-
-def _settled(
-    position: Position, moves: list[tuple[int, Position, Position]], responding: Iterable[int], terms: Terms
-) -> PairMove | None:
-    """Let agents respond in turn; None if that is not feasible, or not worth it."""
-    for agent in responding:
-        check_time()
-        table = _response(position, agent, terms)
-        if table is None:
+        before = moves[-1][2]
+        try:
+            response = best_response(before, agent, Exact(), epsilon=terms.epsilon)
+        except (InfeasibleError, SolverError):
             return None
-        moved = position.replace(agent, table)
-        moves.append((agent, position, moved))
-        position = moved
-    if not may_be_feasible(position):
+        moves.append((agent, before, before.replace(agent, response.policy)))
+    ended = moves[-1][2]
+    if not may_be_feasible(ended):
         return None
-    score = terms.score(position.policy)
-    return PairMove(position, score, tuple(moves)) if score > terms.level + terms.epsilon / 2 else None
-
-
-def _response(position: Position, agent: int, terms: Terms) -> FloatArray | None:
-    try:
-        return best_response(position, agent, Exact(), epsilon=terms.epsilon).policy
-    except (InfeasibleError, SolverError):
-        return None
+    score = terms.score(ended.policy)
+    return PairMove(ended, score, tuple(moves)) if score > terms.level + terms.epsilon / 2 else None
 
 
 def improved_by_pairs(context: RunContext, rest: Result, pairs: PairMoves, *, on_progress: OnProgress) -> Result:
@@ -279,7 +214,7 @@ def improved_by_pairs(context: RunContext, rest: Result, pairs: PairMoves, *, on
 
 def _further(context: RunContext, rest: Result, pairs: PairMoves, on_progress: OnProgress) -> Result | None:
     """Let a pair move, and ascend from there; None where that ends no better, or without a certificate."""
-    if not pairs.swaps and (rest.multipliers == rest.multipliers[0]).all():
+    if (rest.multipliers == rest.multipliers[0]).all():
         return None  # no agent pays more than another
     began, terms = time.monotonic(), Terms(rest, partial(context.prefer, context.game))
     try:

@@ -47,7 +47,6 @@ class LocalPosition:
     loads: LoadTree | SparseLoads
     private_values: FloatArray  # [n]
     private_costs: FloatArray  # [n, k]
-    absent: int = -1  # an agent who is left out until it moves; its policy says nothing
 
     __repr__ = fields_line
 
@@ -166,27 +165,12 @@ class LocalPosition:
         else:
             account = self.game.account(self.game.agents[agent], policy[agent])
             loads, values[agent], costs[agent] = self.loads.replace(agent, account.usage), account.value, account.costs
-        absent = -1 if agent == self.absent else self.absent
-        moved = LocalPosition(self.game, policy, loads, values, costs, absent)
+        moved = LocalPosition(self.game, policy, loads, values, costs)
         # What the others do has not changed.
         moved._last_marginal_costs[0] = (agent, self._marginal_costs(agent))
         if self._possible[0] is not None:
             moved._possible[0] = self._possible[0].replace(agent, policy[agent])
         return moved
-
-    def without(self, agent: int) -> LocalPosition:
-        """Return the position as if one agent were not there, until it moves: it uses and spends nothing."""
-        values, costs = self.private_values.copy(), self.private_costs.copy()
-        values[agent], costs[agent] = 0.0, 0.0
-        loads: LoadTree | SparseLoads
-        if isinstance(self.loads, SparseLoads):
-            loads = self.loads.replace(agent, (None, self.loads.index[:0], self.loads.probability[:0]))
-        else:
-            loads = self.loads.replace(agent, np.zeros_like(self.usage(agent)))
-        left = LocalPosition(self.game, self.policy, loads, values, costs, absent=agent)
-        if self._possible[0] is not None:
-            left._possible[0] = self._possible[0].replace(agent, None)
-        return left
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""
@@ -199,8 +183,7 @@ class LocalPosition:
     def _possible_loads(self) -> PossibleLoads:
         possible = self._possible[0]
         if possible is None:
-            possible = PossibleLoads.at(self.game, self.policy)
-            possible = self._possible[0] = possible if self.absent < 0 else possible.replace(self.absent, None)
+            possible = self._possible[0] = PossibleLoads.at(self.game, self.policy)
         return possible
 
     def underflow(self) -> Underflow:

@@ -226,12 +226,9 @@ class PossibleLoads:
         may, must = (np.bincount(np.concatenate(each), minlength=places) for each in _columns(uses))
         return cls(game, uses, may, must)
 
-    def replace(self, agent: int, table: FloatArray | None) -> PossibleLoads:
-        """Return the same after one agent has changed its policy, or without the agent where it has none."""
-        nothing = PossibleUse(
-            self.uses[agent].may[:0], self.uses[agent].must[:0], (Fraction(0),) * self.game.num_constraints
-        )
-        own = nothing if table is None else possible_use(self.game, self.game.agents[agent], table)
+    def replace(self, agent: int, table: FloatArray) -> PossibleLoads:
+        """Return the same after one agent has changed its policy."""
+        own = possible_use(self.game, self.game.agents[agent], table)
         may, must = self._beside(agent)
         may[own.may] += 1
         must[own.must] += 1
