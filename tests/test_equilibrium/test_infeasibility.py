@@ -1,6 +1,7 @@
 """Proofs of infeasibility term by term: what rounding takes off the least cost, and adds to the limit."""
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.equilibrium.infeasibility import InfeasibilityProof, least_spending, prove_infeasible
 from cmpg.errors import GameError
 
-LAST_BITS = 4e-16
+LAST_BITS, ROUNDING = 4e-16, 2.0**-53
 WEIGHTS = np.array([1.0, 2.0])
 
 
@@ -33,7 +34,7 @@ def test_the_last_bits_speak_against_a_proof_on_both_sides(monkeypatch):
     monkeypatch.setattr(infeasibility, "_least_cost", lambda *_: (None, -3.0, 0.25))
     proof = least_spending(two_costs(horizon=1), WEIGHTS).proof
     assert proof.least_cost == -3.25 - LAST_BITS * 3.0 < -3.25
-    assert proof.limit == -1.375 + LAST_BITS * 1.375 > -1.375
+    assert proof.limit == -1.375 + 5 * ROUNDING * 1.625 > -1.375  # 2 products and more, of sizes 0.125 and 2 · 0.75
 
 
 def test_a_proof_needs_more_than_the_limit():
@@ -84,8 +85,8 @@ def test_agents_who_never_meet_are_planned_for_without_their_rewards():
     )
     proof = prove_infeasible(game, WEIGHTS)
     least = 2 * 3 * (2.0 + 2 * 512.0)
-    rounding = sum(float(WEIGHTS @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in game.private_cmdps())
-    assert proof.least_cost == least - rounding - LAST_BITS * least
+    rounding = sum(2 * float(WEIGHTS @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in game.private_cmdps())
+    assert proof.least_cost == least - (rounding + LAST_BITS * least)
     assert rounding > 0
     assert least_spending(game, WEIGHTS).policy is None
 
@@ -156,7 +157,7 @@ def test_agents_who_never_meet_add_up_with_the_rounding_of_each():
             for cost in ([[1, 2], [8, 4]], [[5, 3, 4], [1, 1, 0]])
         )
         proof = prove_infeasible(game, weights)
-        rounding = sum(cmdp.rounding * float(np.array(weights) @ cmdp.sizes[1:]) for cmdp in game.private_cmdps())
+        rounding = sum(2 * cmdp.rounding * float(np.array(weights) @ cmdp.sizes[1:]) for cmdp in game.private_cmdps())
         assert least - proof.least_cost == pytest.approx(rounding + LAST_BITS * least, rel=1e-2, abs=2e-15)
         assert proof.limit == pytest.approx(sum(weights), rel=1e-15)
         assert proof.limit > sum(weights)
@@ -168,7 +169,8 @@ def test_limits_are_weighted_alike_and_rounded_away_from_a_proof(thresholds):
     for weights in ([1.0, 2.0], [0.0, 1.0], [0.5, 0.0]):
         limit = weights[0] * thresholds[0] + weights[1] * thresholds[1]
         proof = prove_infeasible(game, weights)
-        assert proof.limit == limit + LAST_BITS * abs(limit) >= limit
+        size = weights[0] * abs(thresholds[0]) + weights[1] * abs(thresholds[1])  # not of the limit: they may cancel
+        assert proof.limit == limit + 5 * ROUNDING * size >= limit
         least = min(weights[0] * 1.0 - weights[1] * 0.25, weights[0] * 2.0 + weights[1] * 0.5)
         assert 0 <= least - proof.least_cost < 1e-13
         assert proof.multipliers.tolist() == weights
@@ -259,3 +261,33 @@ def test_agents_who_never_meet_spend_the_sum_of_what_each_must():
     assert proof.least_cost < 24.0
     assert proof.limit == pytest.approx(22.0, abs=1e-12)
     assert proof.holds
+
+
+@pytest.mark.parametrize("constraints", [100, 1000])
+def test_many_constraints_that_round_up_one_by_one_prove_nothing(constraints):
+    costs = np.full((constraints, 1, 1, 2), [0.0, 1.01 * ROUNDING])  # of the second action: too little for each sum
+    costs[0] = [[[1.0, 1.0]]]
+    thresholds = costs[:, 0, 0, 1]  # which the second action meets exactly
+    for beyond in np.linspace(1.0, 2.0, 9):
+        costs[0, 0, 0, 0] = 1.0 + beyond * constraints * ROUNDING
+        game = cmpg.JointGame(
+            transition=np.ones((1, 1, 2, 1)),
+            rewards=np.zeros((1, 1, 1, 2)),
+            costs=costs,
+            thresholds=thresholds,
+            initial=[1.0],
+            horizon=1,
+        )
+        assert not prove_infeasible(game, np.ones(constraints)).holds
+
+
+def test_many_agents_who_round_up_one_by_one_prove_nothing():
+    agents = 300
+    tiny = 1.01 * ROUNDING
+    game = private_game([[0.0]] * agents, [[[1.0]], *([[tiny]] for _ in range(agents - 1))], [0.0])
+    total = 1 + (agents - 1) * Fraction(tiny)
+    limit = float(total) if Fraction(float(total)) >= total else float(np.nextafter(float(total), 2.0))
+    game = game.with_thresholds([limit])
+    assert not prove_infeasible(game, [1.0]).holds
+    assert cmpg.solve(game).status is cmpg.Status.CERTIFIED
+    assert prove_infeasible(game.with_thresholds([1 - 1e-13]), [1.0]).holds

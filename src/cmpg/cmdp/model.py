@@ -11,7 +11,7 @@ Rounding: P, π and |c| are non-negative, so the error of a float evaluation of 
 length of the longest chain of roundings; `CMDP.rounding` is that γ_N. It covers either reading of a row of floats: as
 it stands, or divided by its exact sum. One step costs a product with a row of P (its m entries), a product with a row
 of π (A entries), the roundings that the tables have behind them, and the distance of both rows from summing to one:
-less than 6 (m + A + entry_roundings) + 8 roundings.
+less than 6 (m + A + entry_roundings) + 8 roundings; and r − λ·c is a sum of k products, with 2k more.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ class CMDP:
     def step_rounding(self) -> float:
         """The relative error that one step adds to an evaluation of non-negative data."""
         row = max((int(np.diff(m.indptr).max(initial=0)) for m in self.transition), default=0) if self.is_sparse else 0
-        return (6 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 8) * UNIT_ROUNDOFF
+        chain = 6 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 2 * self.num_constraints + 8
+        return chain * UNIT_ROUNDOFF
 
     @cached_property
     def rounding(self) -> float:

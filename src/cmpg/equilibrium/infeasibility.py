@@ -8,12 +8,13 @@ planner's place (`max_weighted_slack`), and what they pay at least may be less.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, numbers
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, numbers
 from cmpg.cmdp.evaluation import DEEPEST, HIDDEN_BY_UNDERFLOW, Underflow, cost_rounding
 from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
@@ -99,7 +100,10 @@ def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
     """Plan for λ·c alone: the cheapest policy is a start, and a proof of infeasibility where even it costs too much."""
     policy, least, allowance = _least_cost(game, multipliers)
     limit = float(multipliers @ np.asarray(game.thresholds, dtype=np.float64))
-    least, limit = least - allowance - 4e-16 * abs(least), limit + 4e-16 * abs(limit)
+    # A sum of k products, of which each has k + 1 roundings behind it at most; thresholds may cancel.
+    size = float(multipliers @ np.abs(game.thresholds))
+    limit += (len(multipliers) + 3) * UNIT_ROUNDOFF * size
+    least -= allowance + 4e-16 * abs(least)
     return LeastSpending(policy, InfeasibilityProof(multipliers, least, limit, game.names))
 
 
@@ -128,8 +132,9 @@ def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None
         advice = "Its infeasibility cannot be proved; search for a feasible start instead."
         raise UnsupportedError(type(game).__name__, "cannot be planned for centrally", advice)
     plans = [plan(cmdp, multipliers, reward_weight=0.0) for cmdp in alone]
-    least = float(sum(multipliers @ each.costs for each in plans))
-    rounding = sum(float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
+    least = math.fsum(float(multipliers @ each.costs) for each in plans)  # one rounding, however many agents there are
+    # Of the plan that was chosen, and of a cheaper one that seemed to cost more.
+    rounding = math.fsum(2 * float(multipliers @ (cmdp.rounding * cmdp.sizes[1:])) for cmdp in alone)
     return None, least, rounding + sum(_underflow(cmdp, multipliers) for cmdp in alone)
 
 

@@ -443,7 +443,7 @@ def _roundings(game: LocalGame) -> list[float]:
         row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(agent.transition))
         # Loads are summed agent by agent; see `SparseLoads.more_roundings`.
         behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.max_uses + 4
-        step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 8
+        step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 2 * game.num_constraints + 8
         return (game.horizon * step + 6 * agent.num_states) * UNIT_ROUNDOFF
 
     keys = [(id(agent.transition), id(agent.uses), agent.num_actions) for agent in game.agents]
