@@ -53,7 +53,8 @@ ONCE_WRONG = {
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_once_said_wrongly_of_a_claim_is_right(seed):
-    roads = tuple(road for road in ROADS if road not in ("process", "proposed"))
+    costly = {"bounds": 27_486, "solve": 7354}  # seconds near discount one; on each, one claim was wrong
+    roads = [road for road in ROADS if road not in ("process", "proposed") and costly.get(road, seed) == seed]
     assert examined(draw_claim(seed), roads).wrong == (), ONCE_WRONG[seed]
 
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice, product
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,24 @@ def row(probabilities: Any) -> dict[int, Fraction]:
     given = {place: Fraction(entry) for place, entry in enumerate(np.asarray(probabilities).tolist()) if entry}
     total = sum(given.values())
     return given if total == 1 else {place: chance / total for place, chance in given.items()}
+
+
+def weighed(terms: Iterable[tuple[Fraction, Fraction]]) -> Fraction:
+    """Σ p·x, added up over one denominator: cancelling at every step would take nearly all of the time."""
+    over: dict[int, int] = defaultdict(int)  # numerators by denominator
+    for p, x in terms:
+        over[p.denominator * x.denominator] += p.numerator * x.numerator
+    common = lcm(*over)
+    return Fraction(sum(numerator * (common // denominator) for denominator, numerator in over.items()), common)
+
+
+def mixed(rows: Iterable[tuple[Fraction, dict[int, Fraction]]]) -> dict[int, Fraction]:
+    """The mixture of rows, each with its probability."""
+    terms: dict[int, list[tuple[Fraction, Fraction]]] = defaultdict(list)
+    for chance, each in rows:
+        for place, probability in each.items():
+            terms[place].append((chance, probability))
+    return {place: weighed(each) for place, each in terms.items()}
 
 
 def at(table: Any, step: int) -> Any:
@@ -211,21 +230,20 @@ class JointJudge:
         def together(own: int, rest: tuple[int, ...]) -> tuple[int, ...]:
             return (*rest[:agent], own, *rest[agent:])
 
-        choices = self.process.actions[agent]
-        return lambda whose, charged: self._chosen(together, others, whose, charged, choices=choices)
+        return self._chooser(together, others, self.process.actions[agent])
 
     def least_cost(self, weights: Any) -> Fraction:
         """What one planner who chooses all actions pays at least."""
         charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         joints = list(product(*map(range, self.process.actions)))
-        process = self._chosen(lambda own, _: joints[own], [], None, charged, choices=len(joints))
+        process = self._chooser(lambda own, _: joints[own], [], len(joints))(None, charged)
         return -planned(process, self.process.initial)
 
     def _sum(self, policy: Policy, entry: Callable[..., Fraction]) -> Fraction:
         """What a policy collects of some entries."""
         if not self._known or self._known[0] is not policy:
             self._known[:] = [policy, self._visits(policy)]
-        return sum((chance * entry(*where) for where, chance in self._known[1].items()), ZERO)
+        return weighed((chance, entry(*where)) for where, chance in self._known[1].items())
 
     def _visits(self, policy: Policy) -> dict[tuple[int, int, tuple[int, ...]], Fraction]:
         """How likely, or discounted how often, each (step, state, joint action) happens."""
@@ -236,11 +254,7 @@ class JointJudge:
             return list(_joint_row([table[step][state] for table in policy]))
 
         def moves(step: int, state: int) -> dict[int, Fraction]:
-            ahead: dict[int, Fraction] = defaultdict(Fraction)
-            for joint, chance in rows(step, state):
-                for target, probability in game.moves(step, state, joint).items():
-                    ahead[target] += chance * probability
-            return ahead
+            return mixed((chance, game.moves(step, state, joint)) for joint, chance in rows(step, state))
 
         reached = [dict(game.initial)]
         if game.discount is not None:
@@ -251,11 +265,8 @@ class JointJudge:
                     into[target].append((state, probability))
             reached = [solved(states, game.discount, lambda s: game.initial.get(s, ZERO), lambda s: into[s])]
         while len(reached) < game.steps:
-            ahead: dict[int, Fraction] = defaultdict(Fraction)
-            for state, chance in reached[-1].items():
-                for target, probability in moves(len(reached) - 1, state).items():
-                    ahead[target] += chance * probability
-            reached.append(ahead)
+            step = len(reached) - 1
+            reached.append(mixed((chance, moves(step, state)) for state, chance in reached[-1].items()))
         return {
             (step, state, joint): here * chance
             for step, states_here in enumerate(reached)
@@ -263,43 +274,38 @@ class JointJudge:
             for joint, chance in rows(step, state)
         }
 
-    def _chosen(
-        self,
-        together: Callable[[int, tuple[int, ...]], tuple[int, ...]],
-        others: Sequence[Any],
-        agent: int | None,
-        charged: list[Fraction],
-        choices: int | None = None,
-    ) -> Chosen:
-        """What somebody gets of r − λ·c (nobody: of −λ·c) by choosing `own` while the others keep theirs."""
+    def _chooser(
+        self, together: Callable[[int, tuple[int, ...]], tuple[int, ...]], others: Sequence[Any], choices: int
+    ) -> Callable[[int | None, list[Fraction]], Chosen]:
+        """Return what a chooser gets of r − λ·c (of no agent: of −λ·c) by `own` while the others keep theirs."""
         game = self.process
+
+        @cache
+        def outcomes(step: int, state: int, own: int) -> list[tuple[tuple[int, ...], Fraction]]:
+            return [(together(own, joint), chance) for joint, chance in played(step, state)]
 
         @cache
         def played(step: int, state: int) -> list[tuple[tuple[int, ...], Fraction]]:
             return list(_joint_row([table[step][state] for table in others]))
 
-        def outcomes(step: int, state: int, own: int) -> list[tuple[tuple[int, ...], Fraction]]:
-            return [(together(own, joint), chance) for joint, chance in played(step, state)]
-
-        def worth(step: int, state: int, own: int) -> Fraction:
-            total = ZERO
-            for joint, chance in outcomes(step, state, own):
-                got = ZERO if agent is None else game.reward(agent, step, state, joint)
-                spent = sum((p * game.cost(j, step, state, joint) for j, p in enumerate(charged) if p), ZERO)
-                total += chance * (got - spent)
-            return total
-
+        @cache
         def moves(step: int, state: int, own: int) -> dict[int, Fraction]:
-            ahead: dict[int, Fraction] = defaultdict(Fraction)
             if game.discount == 0:  # nothing that comes later counts, so nothing that is forbidden there does
-                return ahead
-            for joint, chance in outcomes(step, state, own):
-                for target, probability in game.moves(step, state, joint).items():
-                    ahead[target] += chance * probability
-            return ahead
+                return {}
+            return mixed((chance, game.moves(step, state, joint)) for joint, chance in outcomes(step, state, own))
 
-        count = choices if choices is not None else game.actions[agent]  # type: ignore[index]
-        return Chosen(game.steps, game.discount, game.states, count, cache(worth), cache(moves))
+        def chosen(agent: int | None, charged: list[Fraction]) -> Chosen:
+            def worth(step: int, state: int, own: int) -> Fraction:
+                terms = []
+                for joint, chance in outcomes(step, state, own):
+                    if agent is not None:
+                        terms.append((chance, game.reward(agent, step, state, joint)))
+                    terms += [(-p * chance, game.cost(j, step, state, joint)) for j, p in enumerate(charged) if p]
+                return weighed(terms)
+
+            return Chosen(game.steps, game.discount, game.states, choices, cache(worth), moves)
+
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -315,13 +321,14 @@ class Chosen:
 
     def score(self, step: int, state: int, own: int, ahead: dict[int, Fraction | None]) -> Fraction | None:
         """What an action is worth with what comes after it; None where that may lead to where nothing is allowed."""
-        total, factor = self.worth(step, state, own), ONE if self.discount is None else self.discount
+        factor = ONE if self.discount is None else self.discount
+        terms = [(ONE, self.worth(step, state, own))]
         for target, probability in self.moves(step, state, own).items() if ahead else ():
             later = ahead[target]
             if later is None:
                 return None
-            total += factor * probability * later
-        return total
+            terms.append((factor * probability, later))
+        return weighed(terms)
 
     def reached(self, initial: Iterable[int]) -> list[list[int]]:
         """The states that some choices lead to, by step; of a discounted problem, ever."""
@@ -499,10 +506,7 @@ def best_mixture(totals: Sequence[tuple[Fraction, ...]], left: Sequence[Fraction
 def _joint_row(rows: Sequence[Any]) -> Iterable[tuple[tuple[int, ...], Fraction]]:
     """Every joint action that can happen, with its probability."""
     for joint in product(*(row(each).items() for each in rows)):
-        chance = ONE
-        for _, probability in joint:
-            chance *= probability
-        yield tuple(action for action, _ in joint), chance
+        yield tuple(action for action, _ in joint), _chance(joint)
 
 
 def _eliminated(matrix: list[list[Fraction]]) -> list[Fraction]:
@@ -539,16 +543,16 @@ class LocalJudge:
 
     def costs(self, policy: Policy) -> list[Fraction]:
         """V^{c_j} of every constraint."""
-        used, found = self._used(policy), []
+        loads, found = self._loads_without(None, self._used(policy)), []
         for j in range(len(self.thresholds)):
             private = [self._alone(agent, table, self._private(agent, j)) for agent, table in enumerate(policy)]
-            shared = [
-                chance * self._load_cost(j, step, place, load)
+            shared = weighed(
+                (chance, self._load_cost(j, step, place, load))
                 for step in range(self.game["horizon"])
                 for place in range(self._resources)
-                for load, chance in enumerate(_loads([each[step][place] for each in used]))
-            ]
-            found.append(sum(private, ZERO) + sum(shared, ZERO))
+                for load, chance in enumerate(loads(step, place))
+            )
+            found.append(sum(private, shared))
         return found
 
     def gains(self, policy: Policy, multipliers: Any) -> list[Fraction]:
@@ -589,16 +593,16 @@ class LocalJudge:
         used, room = self._used(policy), []
         rewards = self._rewards(agent, used)
         spending = [self._marginal(agent, used, j) for j in range(len(self.thresholds))]
-        loads = self._loads_of_others(agent, used)
+        loads = self._loads_without(agent, used)
         for j, limit in enumerate(self.thresholds):
             private = (self._alone(i, table, self._private(i, j)) for i, table in enumerate(policy) if i != agent)
-            shared = (
-                chance * self._load_cost(j, step, place, load)
+            shared = weighed(
+                (chance, self._load_cost(j, step, place, load))
                 for step in range(self.game["horizon"])
                 for place in range(self._resources)
                 for load, chance in enumerate(loads(step, place))
             )
-            room.append(limit - sum(private, ZERO) - sum(shared, ZERO))
+            room.append(limit - sum(private, shared))
         return rewards, spending, room
 
     def _process(self, agent: int, worth: Callable[[int, int, int], Fraction]) -> Chosen:
@@ -679,20 +683,16 @@ class LocalJudge:
         for step in range(self.game["horizon"]):
             pairs = {(s, a): reached * p for s, reached in states.items() for a, p in row(table[step][s]).items()}
             yield pairs
-            ahead: dict[int, Fraction] = defaultdict(Fraction)
-            for (state, action), chance in pairs.items():
-                for target, probability in row(at(own["transition"], step)[state][action]).items():
-                    ahead[target] += chance * probability
-            states = ahead
+            states = mixed((chance, row(at(own["transition"], step)[s][a])) for (s, a), chance in pairs.items())
 
     def _rewards(self, agent: int, used: Any) -> Callable[[int, int, int], Fraction]:
         """What an agent gets: its own reward less the delays that it expects, being one of those who load."""
-        loads = self._loads_of_others(agent, used)
+        loads = self._loads_without(agent, used)
 
         @cache
         def delay(step: int, place: int) -> Fraction:
             given = at(self.game["delay"], step)[place]
-            return sum((p * number(given[load + 1]) for load, p in enumerate(loads(step, place))), ZERO)
+            return weighed((p, number(given[load + 1])) for load, p in enumerate(loads(step, place)))
 
         def reward(step: int, state: int, action: int) -> Fraction:
             private = number(at(self.game["agents"][agent]["reward"], step)[state][action])
@@ -703,15 +703,14 @@ class LocalJudge:
 
     def _marginal(self, agent: int, used: Any, j: int) -> Callable[[int, int, int], Fraction]:
         """What an agent adds to the spending: its own cost, and what the load costs more with it than without."""
-        loads, private = self._loads_of_others(agent, used), self._private(agent, j)
+        loads, private = self._loads_without(agent, used), self._private(agent, j)
 
         @cache
         def added(step: int, place: int) -> Fraction:
-            steps = (
-                p * (self._load_cost(j, step, place, load + 1) - self._load_cost(j, step, place, load))
+            return weighed(
+                (p, self._load_cost(j, step, place, load + 1) - self._load_cost(j, step, place, load))
                 for load, p in enumerate(loads(step, place))
             )
-            return sum(steps, ZERO)
 
         def cost(step: int, state: int, action: int) -> Fraction:
             places = (place for place in range(self._resources) if self._uses(agent, step, state, action, place))
@@ -719,7 +718,7 @@ class LocalJudge:
 
         return cost
 
-    def _loads_of_others(self, agent: int, used: Any) -> Callable[[int, int], list[Fraction]]:
+    def _loads_without(self, agent: int | None, used: Any) -> Callable[[int, int], list[Fraction]]:
         @cache
         def loads(step: int, place: int) -> list[Fraction]:
             return _loads([each[step][place] for other, each in enumerate(used) if other != agent])
@@ -729,20 +728,20 @@ class LocalJudge:
     def _alone(self, agent: int, table: Any, worth: Callable[[int, int, int], Fraction]) -> Fraction:
         """What an agent's policy collects of `worth`."""
         there = enumerate(self._present(agent, table))
-        return sum((p * worth(step, *pair) for step, pairs in there for pair, p in pairs.items()), ZERO)
+        return weighed((p, worth(step, *pair)) for step, pairs in there for pair, p in pairs.items())
 
 
 def _loads(chances: Iterable[Fraction]) -> list[Fraction]:
     """The distribution of how many of independent events happen."""
-    found = [ONE]
+    found, common = [1], 1  # numerators over one denominator
     for chance in chances:
-        stay, join = [*(p * (1 - chance) for p in found), ZERO], [ZERO, *(p * chance for p in found)]
-        found = [a + b for a, b in zip(stay, join, strict=True)]
-    return found
+        yes, no = chance.numerator, chance.denominator - chance.numerator
+        found = [stay * no + join * yes for stay, join in zip([*found, 0], [0, *found], strict=True)]
+        common *= chance.denominator
+    return [Fraction(each, common) for each in found]
 
 
 def _chance(outcome: Sequence[tuple[int, Fraction]]) -> Fraction:
-    chance = ONE
-    for _, probability in outcome:
-        chance *= probability
-    return chance
+    """The probability that independent draws come out so."""
+    chances = [chance for _, chance in outcome if chance != 1]
+    return Fraction(prod(each.numerator for each in chances), prod(each.denominator for each in chances))

@@ -502,19 +502,20 @@ def test_too_little_memory_is_no_traceback():
 
 
 def test_check_refutes_the_congestion_game_with_a_witness():
-    ran = cmpg("check", "congestion")
+    words = ("check", "congestion", "--agents", "3")
+    ran = cmpg(*words)
     assert ran.code == 1
     assert "potential REFUTED" in ran.out
     assert re.search(r"witness: agent \d and agent \d move in turn, .* add up to [\d.]+, not 0", ran.out)
-    record = json.loads(cmpg("check", "congestion", "--json").out)
-    game = SCENARIOS["congestion"].build()
+    record = json.loads(cmpg(*words, "--json").out)
+    game = SCENARIOS["congestion"].build(num_agents=3)
     i, j = record["witness"]["agents"]
     old = JointPolicy(tuple(np.array(table) for table in record["witness"]["policy"]))
     new_i, new_j = record["witness"]["deviations"]
     corners = [old, old.replace(i, new_i), old.replace(i, new_i).replace(j, new_j), old.replace(j, new_j)]
     gaps = [game.at(corner).values[j] - game.at(corner).values[i] for corner in corners]
     assert gaps[0] - gaps[1] + gaps[2] - gaps[3] == pytest.approx(record["witness"]["residual"])
-    assert cmpg("check", "congestion").out == ran.out
+    assert cmpg(*words).out == ran.out
 
 
 @pytest.mark.parametrize("name", ["grid-world", "charging", "spectrum", "congestion-exogenous"])

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,6 @@ from cmpg.paper import QUICK, congestion, counter_examples, learning, literal
 from cmpg.paper import reproduction as whole
 from cmpg.paper.claims import Evidence, Finding, Picture, Section, agrees, near
 from cmpg.paper.figures import draw_bars, new_figure, paper_style, save
-from command_line import PROGRAM
 
 
 @pytest.fixture(scope="module")
@@ -278,17 +275,15 @@ def test_an_earlier_reproduction_stays_if_replacing_it_is_interrupted(found, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_ctrl_c_while_learning_ends_the_command_and_keeps_the_earlier_reproduction(tmp_path):
+def test_no_claim_is_made_of_what_answers_a_signal_with_less_and_the_earlier_reproduction_stays(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("cmpg.cli.reproduce.was_interrupted", lambda: True)
     target = tmp_path / "out"
     target.mkdir()
     (target / "claims.json").write_text(json.dumps({"format": "cmpg-reproduction", "files": ["claims.json"]}))
     before = contents(target)
-    line = [*PROGRAM, "reproduce", "--quick", "--jobs", "1", "--out", str(target)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        while not running.stderr.readline().startswith("learning: samples"):
-            assert running.poll() is None
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=600)
-    assert (running.returncode, out, err) == (130, "", "interrupted; nothing was kept\n")
+    assert run_command(monkeypatch, "--quick", "--jobs", "1", "--out", str(target)) == 130
+    assert capsys.readouterr().err.endswith("interrupted; nothing was kept\n")
     assert contents(target) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -269,19 +269,20 @@ def test_all_idle_is_a_safe_start_and_the_uniform_policy_is_not():
     ("name", "other"), [("congestion", "congestion-counting"), ("congestion-counting", "congestion")]
 )
 def test_the_congestion_game_is_refuted_and_still_solved(tmp_path, name, other):
-    refuted = cmpg("check", name)
+    agents = ("--agents", "4")
+    refuted = cmpg("check", name, *agents)
     assert refuted.code == 1
     assert "potential REFUTED" in refuted.out
     assert "witness: agent" in refuted.out
     folder = tmp_path / "run"
-    solved = cmpg("solve", name, "--restarts", "2", "--seed", "1", "--out", folder)
+    solved = cmpg("solve", name, *agents, "--restarts", "2", "--seed", "1", "--out", folder)
     assert solved.code == 0
     assert solved.out.startswith("CERTIFIED")
     # One form proves what the other found, and refuses the claim once an agent has left.
-    assert cmpg("certify", other, folder / "policy.npz").code == 0
+    assert cmpg("certify", other, *agents, folder / "policy.npz").code == 0
     policy, multipliers = load_policy(folder / "policy.npz")
     policy.replace(0, np.full((2, 2, 4), 0.25)).save(tmp_path / "moved.npz", multipliers=multipliers)
-    assert cmpg("certify", other, tmp_path / "moved.npz").code == 1
+    assert cmpg("certify", other, *agents, tmp_path / "moved.npz").code == 1
 
 
 # Names
